@@ -7,6 +7,7 @@ list stays true. What is not SQS (a test asks STS for its account) is answered b
 import boto3
 import pytest
 from differences import DIFFERENCES
+from harness.cassandra.front_ends import front_ends_wanted
 from moto.server import ThreadedMotoServer
 
 _others = None
@@ -35,6 +36,9 @@ def pytest_unconfigure(config):
 
 def pytest_collection_modifyitems(config, items):
     left = dict(DIFFERENCES)
+    if front_ends_wanted():
+        # A replicated queue does what moto wants here: any receipt of a message deletes it.
+        left.pop("test_delete_message_using_old_receipt_handle")
     for item in items:
         name = item.nodeid.split("::", 1)[1]
         reason = left.pop(name, None)

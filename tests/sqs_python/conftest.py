@@ -1,12 +1,13 @@
 """Fixtures of the SQS suite: one endpoint, a client of it, and queues that are gone when the test ends."""
 
+import contextlib
 import itertools
 import os
 import re
 
 import boto3
 import pytest
-from harness.broker import Broker, binary_path
+from harness.served import served
 from harness.sqs.client import Sqs, options
 
 _numbers = itertools.count(1)
@@ -73,13 +74,9 @@ def own_sqs(own_broker):
 @pytest.fixture
 def configured():
     """Starts a broker with settings of its own: `configured(QUELEA__SQS__VERIFY="always")`."""
-    started = []
+    with contextlib.ExitStack() as started:
 
-    def start(**environment):
-        broker = Broker(binary_path(), environment={"QUELEA__STOP_TIMEOUT_MS": "300", **environment})
-        started.append(broker)
-        return broker.start()
+        def start(**environment):
+            return started.enter_context(served(**{"QUELEA__STOP_TIMEOUT_MS": "300", **environment}))
 
-    yield start
-    for broker in started:
-        broker.close()
+        yield start

@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 from harness.broker import foreign_broker
 from harness.management import Management, segment
+from harness.served import served
 from harness.sqs.client import Sqs, refuses
 from test_wire import call, presigned, speak_json, unsigned_get
 
@@ -39,6 +40,10 @@ def tenant(broker, management, name):
 
     make.account = account
     yield make
+    # Only ordered queues go with their account.
+    cleaner = make("cleaner", **ALL)
+    for url in cleaner.client.list_queues().get("QueueUrls", []):
+        cleaner.client.delete_queue(QueueUrl=url)
     management.delete(f"/api/accounts/{segment(account)}")
     for user in users:
         management.delete(f"/api/users/{segment(user)}")
@@ -267,11 +272,9 @@ def test_a_wrong_permission_is_refused(sqs, queue, wrong):
 @pytest.fixture(scope="module")
 def strict(request):
     """A broker that wants every request signed, and a key for it."""
-    from harness.broker import Broker, binary_path
-
     if foreign_broker():
         pytest.skip("needs a broker of our own")
-    with Broker(binary_path(), environment={"QUELEA__SQS__VERIFY": "always"}) as broker:
+    with served(QUELEA__SQS__VERIFY="always") as broker:
         key = Management(broker.http).request("POST", "/api/access-keys", {"user": "guest", "account": "000000000000"})
         client = Sqs(broker.sqs, key=key["access_key_id"], secret=key["secret_access_key"])
         client.key = key

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use quelea_broker::{Fifo, QueueAttributes, QueueSettings, Redrive};
+use quelea_broker::{Fifo, QueueAttributes, QueueSettings as BrokerSettings, Redrive};
 use quelea_model::Timestamp;
 use quelea_model::limits::ORDER_HINT_MAX;
-use quelea_sqs_protocol::{Fault, RedrivePolicy};
+use quelea_sqs_protocol::{
+    DeduplicationScope, Fault, OrderHint, QueueDurability, QueueRef, QueueSettings, RedrivePolicy,
+};
 use quelea_store::Durability;
 
 type Pairs = BTreeMap<String, String>;
-
-/// SQS's retention period of a queue that has none set: four days.
-const RETENTION_S_DEFAULT: u64 = 345_600;
 
 /// What the broker is given to keep. `account` is the queue's: a redrive policy stays within it.
 pub(crate) fn to_broker(
@@ -21,7 +20,7 @@ pub(crate) fn to_broker(
     now: Timestamp,
 ) -> Result<QueueAttributes, Fault> {
     Ok(QueueAttributes {
-        settings: settings(attributes, account)?,
+        settings: settings(&QueueSettings::of(attributes), account)?,
         attributes: boxed(attributes),
         tags: boxed(tags),
         modified_at: now,
@@ -37,53 +36,45 @@ fn boxed(pairs: &Pairs) -> Vec<(Box<str>, Box<str>)> {
     pairs.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect()
 }
 
-fn settings(attributes: &Pairs, account: &str) -> Result<QueueSettings, Fault> {
-    let seconds = |name: &str, default: u64| {
-        let given = attributes.get(name);
-        given.and_then(|text| text.parse::<u64>().ok()).unwrap_or(default).saturating_mul(1000)
-    };
-    let is = |name: &str, value: &str| {
-        attributes.get(name).is_some_and(|text| text.eq_ignore_ascii_case(value))
-    };
-    let hint = attributes.get("OrderHint").and_then(|hint| hint.parse().ok()).unwrap_or(1);
-    let deduplicates_by_group = is("DeduplicationScope", "messageGroup");
-    Ok(QueueSettings {
-        delay_ms: seconds("DelaySeconds", 0),
-        retention_ms: Some(seconds("MessageRetentionPeriod", RETENTION_S_DEFAULT)),
-        order_hint: u16::clamp(hint, 1, ORDER_HINT_MAX),
-        redrive: redrive(attributes, account)?,
-        fifo: is("FifoQueue", "true").then_some(Fifo { deduplicates_by_group }),
+fn settings(settings: &QueueSettings, account: &str) -> Result<BrokerSettings, Fault> {
+    Ok(BrokerSettings {
+        delay_ms: settings.delay_ms,
+        retention_ms: Some(settings.retention_ms),
+        order_hint: match settings.order_hint {
+            OrderHint::Fixed(hint) => hint.clamp(1, ORDER_HINT_MAX),
+            // There are no duplicates to be rare here.
+            OrderHint::Auto => 1,
+        },
+        redrive: settings.redrive.as_ref().map(|policy| redrive(policy, account)).transpose()?,
+        fifo: settings.fifo.map(|fifo| Fifo {
+            deduplicates_by_group: fifo.scope == DeduplicationScope::MessageGroup,
+        }),
         // The broker sets it by itself, and keeps it.
         fair: false,
-        durability: Some(match attributes.get("Durability").map(String::as_str) {
-            Some("os") => Durability::Os,
-            _ => Durability::Fsync,
+        durability: Some(match settings.durability {
+            QueueDurability::Os => Durability::Os,
+            QueueDurability::Fsync => Durability::Fsync,
         }),
     })
 }
 
-fn redrive(attributes: &Pairs, account: &str) -> Result<Option<Redrive>, Fault> {
-    let Some(text) = attributes.get("RedrivePolicy").filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let policy = RedrivePolicy::parse(text).map_err(|error| Fault::Invalid(error.message))?;
-    if *policy.dead_letter_queue.account != *account {
-        let other = policy.dead_letter_queue.account;
+fn redrive(policy: &RedrivePolicy, account: &str) -> Result<Redrive, Fault> {
+    let QueueRef { account: other, name } = &policy.dead_letter_queue;
+    if **other != *account {
         let problem = format!("a dead-letter queue of account {other} for one of {account}");
         return Err(Fault::Unsupported(problem));
     }
     let receives_max = u16::try_from(policy.receive_count_max).unwrap_or(u16::MAX);
-    let target = Box::from(&*policy.dead_letter_queue.name);
-    Ok(Some(Redrive { receives_max, target }))
+    Ok(Redrive { receives_max, target: Box::from(&**name) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn settings_of(pairs: &[(&str, &str)]) -> Result<QueueSettings, Fault> {
+    fn settings_of(pairs: &[(&str, &str)]) -> Result<BrokerSettings, Fault> {
         let pairs = pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        settings(&pairs, "000000000000")
+        settings(&QueueSettings::of(&pairs), "000000000000")
     }
 
     #[test]
@@ -96,7 +87,7 @@ mod tests {
         let policy = format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":"3"}}"#);
         let set = settings_of(&[
             ("DelaySeconds", "5"),
-            ("FifoQueue", "True"),
+            ("FifoQueue", "true"),
             ("DeduplicationScope", "messageGroup"),
             ("OrderHint", "8"),
             ("Durability", "os"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quelea_broker::ReceiptOutcome;
 use quelea_model::QueueId;
 use quelea_node::{Core, CoreHandle, CoreStopped};
-use quelea_sqs_protocol::{Fault, QueueKey};
+use quelea_sqs_protocol::{Fault, QueueClass, QueueKey};
 use quelea_store::Ticket;
 
 use crate::settings::EmbeddedSettings;
@@ -63,12 +63,12 @@ impl BrokerCalls {
         promised.await.map_err(stopped)?.map_err(Into::into)
     }
 
-    /// Waits while the broker has more to write than it may; not while its disk is full.
-    pub(crate) async fn wait_for_room(&self) -> Result<(), Fault> {
+    /// Waits while the broker has more to write than it may to take so many bytes more; not while its disk is full.
+    pub(crate) async fn wait_for_room(&self, bytes: usize) -> Result<(), Fault> {
         for _ in 0..RETRIES_MAX {
-            let state = self.call(|core| {
+            let state = self.call(move |core| {
                 let blocked = core.broker.publishers_blocked().map(str::to_owned);
-                (core.broker.accepts_publishes(), blocked)
+                (core.broker.accepts_publish(bytes), blocked)
             });
             match state.await? {
                 (true, _) => return Ok(()),
@@ -103,5 +103,6 @@ pub(crate) fn stopped(_: CoreStopped) -> Fault {
 }
 
 pub(crate) fn queue_id(key: QueueKey) -> Result<QueueId, Fault> {
-    u32::try_from(key).map(QueueId).map_err(|_| Fault::NoSuchQueue)
+    let id = key.id_in(QueueClass::Ordered).and_then(|id| u32::try_from(id).ok());
+    id.map(QueueId).ok_or(Fault::NoSuchQueue)
 }

@@ -4,6 +4,8 @@
 //! `x-sqs-`, those of the broker's own in `x-message-group-id`, `x-redrive-source` and
 //! `x-redrive-receives`. An attribute whose name is one of those is kept apart from them, so that it comes back and steers nothing.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use quelea_broker::{
     GROUP_HEADER, REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER, ReceivedMessage, Send,
@@ -81,7 +83,7 @@ pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
 }
 
 /// What a receiver sees. Of a message that came by AMQP, its own message id if that is a UUID.
-pub(crate) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool) -> Received {
+pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: bool) -> Received {
     let message = &received.message;
     // Properties were checked when they came in.
     let mut properties = Properties::decode(message.properties()).unwrap_or_default();
@@ -113,7 +115,7 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &str, is_fifo: bool)
         deduplication_id: text(DEDUPLICATION),
         sequence_number: is_fifo.then(|| sequence_number(received.receipt.seq.0)),
         dead_letter_source: source
-            .map(|name| QueueRef { account: account.into(), name: name.into() }),
+            .map(|name| QueueRef { account: Arc::clone(account), name: name.into() }),
     }
 }
 
@@ -198,8 +200,6 @@ fn attribute_value(value: &Value) -> Option<(&'static str, Bytes)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use quelea_broker::Receipt;
     use quelea_model::{Message, QueueId, Seq, Timestamp};
 
@@ -235,7 +235,7 @@ mod tests {
         let id = Uuid::from_u128(99);
         let sent = outgoing(new.clone(), id, 1_234);
         let message = Message::new("", "q", &sent.properties, sent.body.clone());
-        let back = incoming(&received(message), "000000000000", true);
+        let back = incoming(&received(message), &"000000000000".into(), true);
         assert_eq!(back.message_id, id.to_string());
         assert_eq!((back.body, back.attributes), (new.body, new.attributes));
         assert_eq!((back.sent_at_ms, back.first_received_at_ms), (1_234, 5_000));
@@ -251,7 +251,7 @@ mod tests {
             let headers = Table::from_iter([(REDRIVE_RECEIVES_HEADER, before)]);
             let properties = Properties { headers: Some(headers), ..Properties::default() };
             let message = Message::new("", "q", &properties.to_bytes(), Bytes::from_static(b"b"));
-            let back = incoming(&received(message), "000000000000", false);
+            let back = incoming(&received(message), &"000000000000".into(), false);
             assert_eq!((back.receive_count, back.attributes), (count, Vec::new()));
         }
     }
@@ -292,7 +292,7 @@ mod tests {
                 "{name}"
             );
             let message = Message::new("", "q", &sent.properties, sent.body.clone());
-            let back = incoming(&received(message), "000000000000", false);
+            let back = incoming(&received(message), &"000000000000".into(), false);
             assert_eq!(back.attributes, expected, "{name}");
             assert_eq!((back.group_id, back.dead_letter_source), (None, None), "{name}");
             assert_eq!((back.sender_id.as_deref(), back.sent_at_ms), (Some("ada"), 1_234));
@@ -309,7 +309,7 @@ mod tests {
         ]);
         let properties = Properties { headers: Some(headers), ..Properties::default() };
         let message = Message::new("", "q", &properties.to_bytes(), Bytes::from_static(b"b"));
-        let back = incoming(&received(message), "000000000000", false);
+        let back = incoming(&received(message), &"000000000000".into(), false);
         let expected = [attribute("n", "Number", b"-3"), attribute("t", "String", b"x")];
         assert_eq!(back.attributes, expected);
         assert!(Uuid::try_parse(&back.message_id).is_ok());

@@ -1,22 +1,22 @@
 //! Tasks that move messages out of a dead-letter queue.
 
+use std::sync::Arc;
+
 use quelea_broker::{
     MoveError, MoveFailure, MoveTaskId, MoveTaskReport, MoveTaskState as BrokerState, NoMoveTaskId,
 };
-use quelea_model::QueueId;
-use quelea_node::Core;
 use quelea_sqs_protocol::{
-    ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueKey, QueueRef,
+    ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts, QueueKey, QueueRef,
 };
 
 use crate::broker_calls::{BrokerCalls, queue_id};
 
 pub(crate) async fn start(
     calls: &BrokerCalls,
-    queue: QueueKey,
+    queue: &QueueFacts,
     task: NewMoveTask,
 ) -> Result<String, Fault> {
-    let source = queue_id(queue)?;
+    let source = queue_id(queue.key)?;
     let destination = match task.destination {
         None => None,
         Some(queue) => {
@@ -41,36 +41,30 @@ pub(crate) async fn start(
 
 pub(crate) async fn cancel(
     calls: &BrokerCalls,
-    queue: QueueKey,
+    queue: &QueueFacts,
     handle: &str,
 ) -> Result<u64, Fault> {
-    let id = task_of(queue, handle)?;
+    let id = task_of(queue.key, handle)?;
     calls.promise(move |core| core.broker.cancel_move(id).map_err(move_fault)).await
 }
 
 pub(crate) async fn list(
     calls: &BrokerCalls,
-    queue: QueueKey,
+    queue: &Arc<QueueFacts>,
     max: usize,
 ) -> Result<Vec<MoveTask>, Fault> {
-    let source = queue_id(queue)?;
-    let owned = calls.clone();
+    let id = queue_id(queue.key)?;
+    let (owned, queue) = (calls.clone(), Arc::clone(queue));
     calls
         .call(move |core| {
-            let reports = core.broker.move_tasks(source).into_iter().take(max);
-            reports.map(|report| task(&owned, core, source, &report)).collect()
+            let reports = core.broker.move_tasks(id).into_iter().take(max);
+            reports.map(|report| task(&owned, &queue.queue, &report)).collect()
         })
-        .await?
+        .await
 }
 
-fn task(
-    calls: &BrokerCalls,
-    core: &Core,
-    source: QueueId,
-    report: &MoveTaskReport,
-) -> Result<MoveTask, Fault> {
+fn task(calls: &BrokerCalls, source: &QueueRef, report: &MoveTaskReport) -> MoveTask {
     let progress = &report.progress;
-    let source = reference(calls, core, source).ok_or(Fault::NoSuchQueue)?;
     let destination = report.destination.as_ref().map(|(vhost, name)| QueueRef {
         account: calls.account(vhost.as_str()),
         name: name.as_str().into(),
@@ -81,21 +75,16 @@ fn task(
         BrokerState::Cancelled => (MoveTaskState::Cancelled, None),
         BrokerState::Failed(failure) => (MoveTaskState::Failed, Some(reason(failure))),
     };
-    Ok(MoveTask {
+    MoveTask {
         handle: (state == MoveTaskState::Running).then(|| report.id.to_string()),
         state,
-        source,
+        source: source.clone(),
         task: NewMoveTask { destination, messages_per_second_max: progress.per_second_max },
         moved: progress.moved,
         to_move: progress.to_move,
         failure_reason,
         started_at_ms: progress.started_at.as_millis(),
-    })
-}
-
-fn reference(calls: &BrokerCalls, core: &Core, queue: QueueId) -> Option<QueueRef> {
-    let (vhost, name) = core.broker.queue_name_of(queue)?;
-    Some(QueueRef { account: calls.account(vhost.as_str()), name: name.as_str().into() })
+    }
 }
 
 /// The task of that queue that a handle means. Handles can be guessed, and the permission was asked
@@ -130,10 +119,13 @@ fn move_fault(error: MoveError) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use quelea_sqs_protocol::QueueClass;
+
     use super::*;
 
     #[test]
     fn a_handle_means_a_task_of_its_own_queue_only() {
+        let task_of = |id, handle| task_of(QueueKey::new(QueueClass::Ordered, id), handle);
         assert_eq!(task_of(7, "move-7-1").unwrap().to_string(), "move-7-1");
         for (queue, handle) in [(8, "move-7-1"), (7, "move-8-1"), (7, "nonsense"), (7, "")] {
             assert!(matches!(task_of(queue, handle), Err(Fault::NotFound(_))), "{handle}");

@@ -3,11 +3,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quelea_sqs_protocol::{AccessKey, QueueFacts, QueueRef, User};
+use quelea_sqs_protocol::{QueueFacts, QueueRef};
 use rustc_hash::FxHashMap;
 
-/// Entries of either kind; at the limit all are forgotten.
-const ENTRIES_MAX: usize = 65_536;
+use crate::limits::CACHE_ENTRIES_MAX;
 
 /// Shared by the threads of the front.
 #[derive(Debug, Default)]
@@ -16,52 +15,25 @@ pub(crate) struct QueueCache(Mutex<Cached>);
 #[derive(Debug, Default)]
 struct Cached {
     epoch: u64,
-    queues: FxHashMap<(QueueRef, Option<Arc<str>>), Arc<QueueFacts>>,
-    keys: FxHashMap<Box<str>, AccessKey>,
+    /// Also which there are none of: behind these queues others may be looked for.
+    queues: FxHashMap<QueueRef, Option<Arc<QueueFacts>>>,
 }
 
 impl QueueCache {
-    /// A queue as a user sees it, if that was looked up since the last change.
-    pub(crate) fn queue(
-        &self,
-        epoch: u64,
-        user: &User,
-        queue: &QueueRef,
-    ) -> Option<Arc<QueueFacts>> {
-        self.at(epoch).queues.get(&(queue.clone(), user.name.clone())).cloned()
+    /// What was found when a queue was looked up, if that was since the last change.
+    pub(crate) fn get(&self, epoch: u64, queue: &QueueRef) -> Option<Option<Arc<QueueFacts>>> {
+        self.at(epoch).queues.get(queue).cloned()
     }
 
     /// Remembers what was looked up; `epoch` is from before.
-    pub(crate) fn add_queue(
-        &self,
-        epoch: u64,
-        user: &User,
-        queue: &QueueRef,
-        facts: &Arc<QueueFacts>,
-    ) {
-        let mut cached = self.at(epoch);
-        if cached.epoch == epoch && cached.queues.len() < ENTRIES_MAX {
-            cached.queues.insert((queue.clone(), user.name.clone()), Arc::clone(facts));
-        }
-    }
-
-    /// An access key.
-    pub(crate) fn key(&self, epoch: u64, id: &str) -> Option<AccessKey> {
-        self.at(epoch).keys.get(id).cloned()
-    }
-
-    /// Remembers an access key; `epoch` is from before it was looked up.
-    pub(crate) fn add_key(&self, epoch: u64, id: &str, key: &AccessKey) {
-        let mut cached = self.at(epoch);
-        if cached.epoch == epoch && cached.keys.len() < ENTRIES_MAX {
-            cached.keys.insert(id.into(), key.clone());
-        }
+    pub(crate) fn add(&self, epoch: u64, queue: &QueueRef, found: Option<&Arc<QueueFacts>>) {
+        self.at(epoch).queues.insert(queue.clone(), found.cloned());
     }
 
     fn at(&self, epoch: u64) -> MutexGuard<'_, Cached> {
         // What is behind the lock is consistent between any two statements.
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.epoch != epoch || cached.queues.len() >= ENTRIES_MAX {
+        if cached.epoch != epoch || cached.queues.len() >= CACHE_ENTRIES_MAX {
             *cached = Cached { epoch, ..Cached::default() };
         }
         cached

@@ -2,17 +2,19 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use quelea_broker::{CreateQueueError, NoSuchQueueId, ReceiptOutcome as BrokerOutcome, SendError};
 use quelea_model::{QueueId, Timestamp};
 use quelea_node::{Core, CoreHandle};
 use quelea_sqs_protocol::{
-    AccessKey, Backlog, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask, Permits,
-    QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
-    User,
+    Backlog, Capabilities, Counts, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask,
+    NewQueue, OldReceipts, Order, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings,
+    Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
 };
 use quelea_store::Ticket;
+use rustc_hash::FxBuildHasher;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -40,86 +42,80 @@ impl EmbeddedQueues {
     }
 }
 
-/// What the broker knows of a queue, for a user.
-fn look_up(core: &mut Core, user: Option<&str>, vhost: &str, name: &str) -> Option<QueueFacts> {
-    let id = core.broker.queue_id(vhost, name)?;
-    let (attributes, created_at) = core.broker.queue_attributes(id)?;
-    let permits = match user {
-        None => Permits { configure: true, write: true, read: true },
-        Some(user) => {
-            let may = core.broker.queue_permits(user, vhost, name);
-            Permits { configure: may.configure, write: may.write, read: may.read }
-        }
-    };
+/// What the broker knows of a queue.
+fn look_up(core: &mut Core, vhost: &str, queue: &QueueRef) -> Option<QueueFacts> {
+    let id = core.broker.queue_id(vhost, &queue.name)?;
+    let (kept, created_at) = core.broker.queue_attributes(id)?;
+    let attributes = attributes::from_broker(&kept.attributes);
+    let tags = attributes::from_broker(&kept.tags);
     Some(QueueFacts {
-        key: u64::from(id.0),
-        attributes: attributes::from_broker(&attributes.attributes),
-        tags: attributes::from_broker(&attributes.tags),
+        key: QueueKey::new(CLASS, u128::from(id.0)),
+        queue: queue.clone(),
+        revision: revision(&attributes, &tags),
+        settings: QueueSettings::of(&attributes),
+        attributes,
+        tags,
         created_at_ms: created_at.as_millis(),
-        modified_at_ms: attributes.modified_at.max(created_at).as_millis(),
-        permits,
+        modified_at_ms: kept.modified_at.max(created_at).as_millis(),
     })
 }
 
+/// The broker counts no changes, so it is a hash.
+fn revision(attributes: &BTreeMap<String, String>, tags: &BTreeMap<String, String>) -> u64 {
+    FxBuildHasher.hash_one((attributes, tags))
+}
+
+/// The class of all these queues.
+const CLASS: QueueClass = QueueClass::Ordered;
+
 impl Queues for EmbeddedQueues {
-    async fn access_key(&self, id: &str) -> Result<Option<AccessKey>, Fault> {
-        let epoch = self.calls.core().queues_epoch();
-        if let Some(key) = self.cache.key(epoch, id) {
-            return Ok(Some(key));
-        }
-        let (calls, wanted) = (self.calls.clone(), id.to_owned());
-        let key = self.calls.call(move |core| find_key(core, &calls, &wanted)).await?;
-        if let Some(key) = &key {
-            self.cache.add_key(epoch, id, key);
-        }
-        Ok(key)
+    fn capabilities(&self, class: QueueClass) -> Option<Capabilities> {
+        (class == CLASS).then_some(Capabilities {
+            order: Order::Strict,
+            reappearance: Reappearance::OldPlace,
+            old_receipts: OldReceipts::Ignored,
+            counts: Counts::Exact,
+            order_hint_auto: false,
+            durability: true,
+            consistency: None,
+            facts_age_ms_max: 0,
+        })
     }
 
-    async fn facts(&self, user: &User, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
+    async fn facts(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
         let epoch = self.calls.core().queues_epoch();
-        if let Some(facts) = self.cache.queue(epoch, user, queue) {
-            return Ok(Some(facts));
+        if let Some(found) = self.cache.get(epoch, queue) {
+            return Ok(found);
         }
         let Some(vhost) = self.calls.vhost(&queue.account) else { return Ok(None) };
-        let (name, user_name) = (Arc::clone(&queue.name), user.name.clone());
-        let facts =
-            self.calls.call(move |core| look_up(core, user_name.as_deref(), &vhost, &name)).await?;
-        let facts = facts.map(Arc::new);
-        if let Some(facts) = &facts {
-            self.cache.add_queue(epoch, user, queue, facts);
-        }
-        Ok(facts)
+        let wanted = queue.clone();
+        let found = self.calls.call(move |core| look_up(core, &vhost, &wanted)).await?;
+        let found = found.map(Arc::new);
+        self.cache.add(epoch, queue, found.as_ref());
+        Ok(found)
     }
 
-    async fn create(
-        &self,
-        user: &User,
-        queue: &QueueRef,
-        attributes: BTreeMap<String, String>,
-        tags: BTreeMap<String, String>,
-    ) -> Result<Created, Fault> {
+    async fn create(&self, queue: &QueueRef, new: NewQueue) -> Result<Created, Fault> {
+        if new.class != CLASS {
+            let class = new.class.name();
+            return Err(Fault::Unsupported(format!("There is no store of {class} queues here.")));
+        }
         let vhost = self.calls.vhost(&queue.account).ok_or_else(|| no_account(&queue.account))?;
-        let name = Arc::clone(&queue.name);
-        let (account, user_name) = (Arc::clone(&queue.account), user.name.clone());
+        let queue = queue.clone();
         let cooldown_ms = self.calls.cooldown_ms();
         self.calls
             .promise(move |core| {
                 let now = core.now();
-                let may_configure = user_name
-                    .as_deref()
-                    .is_none_or(|user| core.broker.queue_permits(user, &vhost, &name).configure);
-                if !may_configure {
-                    return Ok((Created::Refused, Ticket::NONE));
-                }
-                if let Some(facts) = look_up(core, user_name.as_deref(), &vhost, &name) {
+                if let Some(facts) = look_up(core, &vhost, &queue) {
                     return Ok((Created::Exists(Arc::new(facts)), Ticket::NONE));
                 }
-                let deleted_at = core.broker.queue_deleted_at(&vhost, &name);
+                let QueueRef { account, name } = &queue;
+                let deleted_at = core.broker.queue_deleted_at(&vhost, name);
                 if deleted_at.is_some_and(|at| now < at.plus_ms(cooldown_ms)) {
                     return Ok((Created::DeletedRecently, Ticket::NONE));
                 }
-                let attributes = attributes::to_broker(&attributes, &tags, &account, now)?;
-                match core.broker.create_queue(now, &vhost, &name, attributes) {
+                let attributes = attributes::to_broker(&new.attributes, &new.tags, account, now)?;
+                match core.broker.create_queue(now, &vhost, name, attributes) {
                     Ok((_, ticket)) => Ok((Created::New, ticket)),
                     Err(CreateQueueError::BeingDeleted) => {
                         Ok((Created::DeletedRecently, Ticket::NONE))
@@ -130,8 +126,8 @@ impl Queues for EmbeddedQueues {
             .await
     }
 
-    async fn delete_queue(&self, queue: QueueKey) -> Result<(), Fault> {
-        let id = queue_id(queue)?;
+    async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
+        let id = queue_id(queue.key)?;
         self.calls
             .promise(move |core| {
                 let now = core.now();
@@ -140,8 +136,8 @@ impl Queues for EmbeddedQueues {
             .await
     }
 
-    async fn purge(&self, queue: QueueKey) -> Result<(), Fault> {
-        let id = queue_id(queue)?;
+    async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
+        let id = queue_id(queue.key)?;
         let cooldown_ms = self.calls.cooldown_ms();
         self.calls
             .promise(move |core| {
@@ -157,37 +153,29 @@ impl Queues for EmbeddedQueues {
 
     async fn list(
         &self,
-        user: &User,
-        account: &str,
+        account: &Arc<str>,
         prefix: &str,
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<String>, Fault> {
         let Some(vhost) = self.calls.vhost(account) else { return Ok(Vec::new()) };
-        let (prefix, user_name) = (prefix.to_owned(), user.name.clone());
+        let prefix = prefix.to_owned();
         let page = move |core: &mut Core, after: Option<&str>| {
             let wanted = |name: &str, _: &_| !name.starts_with("amq.");
-            let mut found = core.broker.queue_names(&vhost, &prefix, after, wanted);
-            if let Some(user) = user_name.as_deref() {
-                found.names.retain(|name| {
-                    let may = core.broker.queue_permits(user, &vhost, name.as_str());
-                    may.configure || may.write || may.read
-                });
-            }
-            found
+            core.broker.queue_names(&vhost, &prefix, after, wanted)
         };
         listing::names(&self.calls, after, max, page).await
     }
 
     async fn dead_letter_sources(
         &self,
-        _user: &User,
-        queue: &QueueRef,
+        queue: &Arc<QueueFacts>,
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<String>, Fault> {
-        let Some(vhost) = self.calls.vhost(&queue.account) else { return Ok(Vec::new()) };
-        let target = Arc::clone(&queue.name);
+        let QueueRef { account, name } = &queue.queue;
+        let Some(vhost) = self.calls.vhost(account) else { return Ok(Vec::new()) };
+        let target = Arc::clone(name);
         let page = move |core: &mut Core, after: Option<&str>| {
             core.broker.queue_names(&vhost, "", after, |_, attributes| {
                 let redrive = attributes.settings.redrive.as_ref();
@@ -199,11 +187,11 @@ impl Queues for EmbeddedQueues {
 
     async fn put_attributes(
         &self,
-        seen: Arc<QueueFacts>,
+        seen: &Arc<QueueFacts>,
         attributes: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let id = queue_id(seen.key)?;
-        let calls = self.calls.clone();
+        let seen = Arc::clone(seen);
         self.calls
             .promise(move |core| {
                 let now = core.now();
@@ -211,10 +199,9 @@ impl Queues for EmbeddedQueues {
                 if attributes::from_broker(&old.attributes) != seen.attributes {
                     return Err(Fault::Conflict);
                 }
-                let (vhost, _) = core.broker.queue_name_of(id).ok_or(Fault::NoSuchQueue)?;
                 let tags = attributes::from_broker(&old.tags);
-                let account = calls.account(vhost.as_str());
-                let new = attributes::to_broker(&attributes, &tags, &account, now)?;
+                let account = &seen.queue.account;
+                let new = attributes::to_broker(&attributes, &tags, account, now)?;
                 put(core, id, new)
             })
             .await
@@ -222,10 +209,11 @@ impl Queues for EmbeddedQueues {
 
     async fn put_tags(
         &self,
-        seen: Arc<QueueFacts>,
+        seen: &Arc<QueueFacts>,
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let id = queue_id(seen.key)?;
+        let seen = Arc::clone(seen);
         self.calls
             .promise(move |core| {
                 let (mut attributes, _) =
@@ -242,8 +230,8 @@ impl Queues for EmbeddedQueues {
             .await
     }
 
-    async fn backlog(&self, queue: QueueKey) -> Result<Backlog, Fault> {
-        let id = queue_id(queue)?;
+    async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
+        let id = queue_id(queue.key)?;
         self.calls
             .call(move |core| {
                 let now = core.now();
@@ -261,46 +249,51 @@ impl Queues for EmbeddedQueues {
 
     async fn send(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<SendOutcome>, Fault> {
-        let id = queue_id(queue)?;
+        let id = queue_id(queue.key)?;
         let now_ms = wall_clock_ms();
         let messages: Vec<_> =
             messages.into_iter().map(|new| message::outgoing(new, random_uuid(), now_ms)).collect();
+        let bytes = messages.iter().map(|message| message.body.len()).sum();
         let mut messages = Some(messages);
         loop {
             let (back, given) = (oneshot::channel(), messages.take().unwrap_or_default());
             let (returns, returned) = back;
             let sent = self.calls.promise(move |core| {
-                if !core.broker.accepts_publishes() {
+                if !core.broker.accepts_publish(bytes) {
                     // Whoever sent them waits below.
                     let _ = returns.send(given);
                     return Ok((None, Ticket::NONE));
                 }
                 let now = core.now();
                 let (sent, ticket) = core.broker.send(now, id, given).map_err(gone)?;
-                let is_fifo = core.broker.queue_is_fifo(id);
-                Ok::<_, Fault>((Some((sent, is_fifo)), ticket))
+                Ok::<_, Fault>((Some(sent), ticket))
             });
-            if let Some((sent, is_fifo)) = sent.await? {
+            if let Some(sent) = sent.await? {
+                let is_fifo = queue.settings.is_fifo();
                 return Ok(sent.into_iter().map(|sent| outcome(sent, is_fifo)).collect());
             }
             messages = returned.await.ok();
-            self.calls.wait_for_room().await?;
+            self.calls.wait_for_room(bytes).await?;
         }
     }
 
-    async fn receive(&self, queue: QueueKey, receive: Receive) -> Result<Vec<Received>, Fault> {
+    async fn receive(
+        &self,
+        queue: &Arc<QueueFacts>,
+        receive: Receive,
+    ) -> Result<Vec<Received>, Fault> {
         receive::receive(&self.calls, queue, receive).await
     }
 
     async fn delete(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         deliveries: Vec<Delivery>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
-        let id = queue_id(queue)?;
+        let id = queue_id(queue.key)?;
         let receipts: Vec<_> = deliveries.iter().map(|bytes| receipt::decode(bytes)).collect();
         let valid: Vec<_> = receipts.iter().copied().flatten().collect();
         let outcomes = self.calls.settle(move |core| {
@@ -312,10 +305,10 @@ impl Queues for EmbeddedQueues {
 
     async fn change_visibility(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         changes: Vec<(Delivery, u64)>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
-        let id = queue_id(queue)?;
+        let id = queue_id(queue.key)?;
         let receipts: Vec<_> = changes.iter().map(|(bytes, _)| receipt::decode(bytes)).collect();
         let times = changes.iter().map(|(_, timeout_ms)| *timeout_ms);
         let valid: Vec<_> =
@@ -327,24 +320,25 @@ impl Queues for EmbeddedQueues {
         merge(&receipts, outcomes.await?)
     }
 
-    async fn start_move(&self, queue: QueueKey, task: NewMoveTask) -> Result<String, Fault> {
+    async fn start_move(
+        &self,
+        queue: &Arc<QueueFacts>,
+        task: NewMoveTask,
+    ) -> Result<String, Fault> {
         moves::start(&self.calls, queue, task).await
     }
 
-    async fn cancel_move(&self, queue: QueueKey, handle: &str) -> Result<u64, Fault> {
+    async fn cancel_move(&self, queue: &Arc<QueueFacts>, handle: &str) -> Result<u64, Fault> {
         moves::cancel(&self.calls, queue, handle).await
     }
 
-    async fn move_tasks(&self, queue: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
+    async fn move_tasks(
+        &self,
+        queue: &Arc<QueueFacts>,
+        max: usize,
+    ) -> Result<Vec<MoveTask>, Fault> {
         moves::list(&self.calls, queue, max).await
     }
-}
-
-fn find_key(core: &Core, calls: &BrokerCalls, id: &str) -> Option<AccessKey> {
-    let key = core.broker.access().keys().get(id)?;
-    let user =
-        User { name: Some(Arc::clone(&key.user)), account: calls.account(key.vhost.as_str()) };
-    Some(AccessKey { user, secret: Arc::clone(&key.secret), enabled: key.enabled })
 }
 
 fn put(

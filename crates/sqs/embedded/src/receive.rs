@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use quelea_broker::{ReceiveError, ReceiveId};
-use quelea_model::{QueueId, VhostName};
+use quelea_model::QueueId;
 use quelea_node::{CoreHandle, CoreStopped};
-use quelea_sqs_protocol::{Fault, QueueKey, Receive, Received};
+use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received};
 use tokio::sync::oneshot;
 
 use crate::broker_calls::{BrokerCalls, queue_id, stopped};
@@ -15,10 +15,10 @@ use crate::undelivered::{ReceiveAnswer, undelivered};
 /// Receives messages; waits for some as long as the request says.
 pub(crate) async fn receive(
     calls: &BrokerCalls,
-    queue: QueueKey,
+    queue: &QueueFacts,
     receive: Receive,
 ) -> Result<Vec<Received>, Fault> {
-    let id = queue_id(queue)?;
+    let id = queue_id(queue.key)?;
     let (sender, answer) = oneshot::channel();
     let wanted = quelea_broker::Receive {
         max: receive.max,
@@ -26,39 +26,28 @@ pub(crate) async fn receive(
         wait_ms: receive.wait_ms,
         attempt: receive.attempt_id.as_deref().map(hash),
     };
-    let begun = Arc::new(Begun::default());
+    let begun = Arc::new(OnceLock::new());
     let begins = Arc::clone(&begun);
     let posted = calls.core().post(move |core| {
-        if let Some((vhost, _)) = core.broker.queue_name_of(id) {
-            let _ = begins.queue.set((vhost.clone(), core.broker.queue_is_fifo(id)));
-        }
         if let Some(receive) = core.receive(id, wanted, sender) {
-            let _ = begins.receive.set(receive);
+            let _ = begins.set(receive);
         }
     });
     posted.await.map_err(stopped)?;
     let mut pending = PendingReceive { core: calls.core(), queue: id, begun: Some(begun), answer };
     let messages = (&mut pending.answer).await.map_err(|_| stopped(CoreStopped))?;
-    let begun = pending.begun.take();
+    pending.begun = None;
     let messages = messages.map_err(receive_fault)?.ok_or(Fault::NoSuchQueue)?;
-    let queue = begun.as_ref().and_then(|begun| begun.queue.get());
-    let (vhost, is_fifo) = queue.ok_or(Fault::NoSuchQueue)?;
-    let account = calls.account(vhost.as_str());
-    Ok(messages.iter().map(|one| message::incoming(one, &account, *is_fifo)).collect())
-}
-
-/// What the core says of a receive that it has begun.
-#[derive(Debug, Default)]
-struct Begun {
-    receive: OnceLock<ReceiveId>,
-    queue: OnceLock<(VhostName, bool)>,
+    let (account, is_fifo) = (&queue.queue.account, queue.settings.is_fifo());
+    Ok(messages.iter().map(|one| message::incoming(one, account, is_fifo)).collect())
 }
 
 /// A receive that is cancelled when its request has ended.
 struct PendingReceive<'a> {
     core: &'a CoreHandle,
     queue: QueueId,
-    begun: Option<Arc<Begun>>,
+    /// What the core says of it; `None` once it has answered.
+    begun: Option<Arc<OnceLock<ReceiveId>>>,
     answer: oneshot::Receiver<ReceiveAnswer>,
 }
 
@@ -73,7 +62,7 @@ impl Drop for PendingReceive<'_> {
                     let now = core.now();
                     core.broker.undo_receives(now, &undelivered);
                 }
-                if let Some(receive) = begun.receive.get() {
+                if let Some(receive) = begun.get() {
                     core.cancel_receive(queue, *receive);
                 }
             });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::policy::Policy;
 use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
 use crate::refusal;
-use crate::{Error, ErrorKind};
+use crate::{Capabilities, Error, ErrorKind, QueueClass};
 
 /// Attributes as they are stored: by name, only those that were set.
 pub(crate) type Attributes = BTreeMap<String, String>;
@@ -18,6 +18,8 @@ pub(crate) const MESSAGE_BYTES_MAX: u64 = 1_048_576;
 enum Values {
     /// A whole number within these limits.
     Number(u64, u64),
+    /// A whole number within these limits, or `auto`.
+    NumberOrAuto(u64, u64),
     /// `true` or `false`.
     Flag,
     /// One of these.
@@ -65,12 +67,29 @@ const SETTABLE: &[Attribute] = &[
     fifo("DeduplicationScope", Values::OneOf(&["queue", "messageGroup"]), "queue"),
     fifo("FifoThroughputLimit", Values::OneOf(&["perQueue", "perMessageGroupId"]), "perQueue"),
     // BDQS's own: among how many of the oldest a receive chooses, and when a message counts as sent.
-    attribute("OrderHint", Values::Number(1, 1000), None),
-    attribute("Durability", Values::OneOf(&["os", "fsync"]), None),
+    attribute(ORDER_HINT, Values::NumberOrAuto(1, 1000), None),
+    attribute(DURABILITY, Values::OneOf(&["os", "fsync"]), None),
+    // Which store holds it, and how many replicas take part.
+    attribute(CLASS, Values::OneOf(&["ordered", "replicated"]), None),
+    attribute(CONSISTENCY, Values::OneOf(&["ONE", "LOCAL_QUORUM"]), None),
 ];
 
+/// The class of a queue. It is in the queue's key, and not stored among the attributes.
+pub(crate) const CLASS: &str = "Class";
+
+/// How many replicas take part in reads and writes.
+pub(crate) const CONSISTENCY: &str = "Consistency";
+
+/// When a message counts as sent.
+pub(crate) const DURABILITY: &str = "Durability";
+
+const ORDER_HINT: &str = "OrderHint";
+
+/// The order hint that adjusts itself.
+const AUTO: &str = "auto";
+
 /// Defaults of BDQS's own attributes; SQS does not have them, so they are only returned when asked for by name.
-const OWN_DEFAULTS: &[(&str, &str)] = &[("OrderHint", "1"), ("Durability", "fsync")];
+const OWN_DEFAULTS: &[(&str, &str)] = &[(ORDER_HINT, "1"), (DURABILITY, "fsync")];
 
 /// How long a data key is used when only the master key was named.
 const KMS_REUSE_DEFAULT: &str = "300";
@@ -135,6 +154,47 @@ pub(crate) fn all_effective(attributes: &Attributes) -> Attributes {
         effective(attributes, name).map(|value| (name.to_owned(), value.to_owned()))
     });
     pairs.collect()
+}
+
+/// The class that is asked for.
+///
+/// # Errors
+/// InvalidAttributeValue.
+pub(crate) fn class_of(given: &Attributes) -> Result<Option<QueueClass>, Error> {
+    let Some(name) = given.get(CLASS) else { return Ok(None) };
+    let class = QueueClass::from_name(name);
+    class.map(Some).ok_or_else(|| refusal::invalid_attribute(CLASS, ""))
+}
+
+/// Checks that queues of a class have those attributes, and that they do not say another class.
+///
+/// # Errors
+/// InvalidAttributeValue.
+pub(crate) fn check_of_class(
+    given: &Attributes,
+    class: QueueClass,
+    capabilities: &Capabilities,
+) -> Result<(), Error> {
+    if class_of(given)?.is_some_and(|given| given != class) {
+        let reason = "A queue stays in the class in which it was made.";
+        return Err(refusal::invalid_attribute(CLASS, reason));
+    }
+    let lacks = |name: &str| {
+        let reason = format!("Queues of the class {} do not have it.", class.name());
+        Err(refusal::invalid_attribute(name, &reason))
+    };
+    if given.contains_key(DURABILITY) && !capabilities.durability {
+        return lacks(DURABILITY);
+    }
+    if given.contains_key(CONSISTENCY) && capabilities.consistency.is_none() {
+        return lacks(CONSISTENCY);
+    }
+    let is_auto = given.get(ORDER_HINT).is_some_and(|hint| hint == AUTO);
+    if is_auto && !capabilities.order_hint_auto {
+        let reason = format!("Queues of the class {} have a fixed one.", class.name());
+        return Err(refusal::invalid_attribute(ORDER_HINT, &reason));
+    }
+    Ok(())
 }
 
 /// The attributes of a queue to be made, checked and in the form in which they are stored.
@@ -232,6 +292,9 @@ fn overlay(mut attributes: Attributes, given: &Attributes) -> Result<Attributes,
             continue;
         }
         let value = stored_form(attribute, value)?;
+        if attribute.name == CLASS {
+            continue;
+        }
         attributes.insert(attribute.name.to_owned(), value);
     }
     // One kind of encryption ends the other.
@@ -266,7 +329,8 @@ fn stored_form(attribute: &Attribute, value: &str) -> Result<String, Error> {
     let Attribute { name, values, .. } = *attribute;
     let refused = || refusal::invalid_attribute(name, "");
     match values {
-        Values::Number(min, max) => {
+        Values::NumberOrAuto(..) if value == AUTO => Ok(value.to_owned()),
+        Values::Number(min, max) | Values::NumberOrAuto(min, max) => {
             let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
             let number: Option<u64> = digits.then(|| value.parse().ok()).flatten();
             let number = number.filter(|number| (min..=max).contains(number));

@@ -6,15 +6,23 @@
 
 pub mod action;
 mod attributes;
+mod capabilities;
+mod class_router;
 pub mod encoding;
 mod error;
+mod fault;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod identity;
+mod identity_directory;
 mod md5;
 mod message_rules;
 mod names;
 mod policy;
+mod queue_facts;
+mod queue_key;
+mod queue_settings;
 mod queues;
 mod redrive;
 mod refusal;
@@ -24,23 +32,34 @@ mod signing;
 mod sigv4;
 
 pub use action::{Action, Reply, Request};
+pub use capabilities::{Capabilities, Consistency, Counts, OldReceipts, Order, Reappearance};
+pub use class_router::{ClassRouter, NameLock};
 pub use error::{Blame, Error, ErrorKind};
+pub use fault::Fault;
+pub use identity::{AccessKey, Identity, Permits, User};
+pub use identity_directory::{
+    AccessKeyRecord, IdentityDirectory, PermissionRecord, TakenOver, UserRecord,
+};
 pub use md5::{md5_of_attributes, md5_of_body};
 pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};
 pub use policy::{
     CONDITIONS_MAX, POLICY_BYTES_MAX, PRINCIPALS_MAX, Policy, PolicyCaller, PolicyError,
     PolicyQuestion, STATEMENTS_MAX, Verdict,
 };
+pub use queue_facts::{NewQueue, QueueFacts};
+pub use queue_key::{QueueClass, QueueKey, QueueRef};
+pub use queue_settings::{
+    DeduplicationScope, FifoSettings, OrderHint, QueueDurability, QueuePolicy, QueueSettings,
+};
 pub use queues::{
-    AccessKey, Backlog, Created, Delivery, Fault, MessageAttribute, MoveTask, MoveTaskState,
-    NewMessage, NewMoveTask, Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome,
-    Receive, Received, SendOutcome, Sent, User,
+    Backlog, Created, Delivery, MessageAttribute, MoveTask, MoveTaskState, NewMessage, NewMoveTask,
+    Queues, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
 };
 pub use redrive::{RedriveAllowPolicy, RedrivePolicy};
 pub use service::{Caller, Service, ServiceSettings};
 pub use shape::{Description, Kind, Member, Names};
 pub use signing::{SignedHeaders, Signer};
 pub use sigv4::{
-    AmzTime, Claim, Computed, EXPIRES_S_MAX, HttpRequest, Payload, SERVICE, SKEW_S_MAX,
-    SignatureError, Verifier,
+    AmzTime, BodyDigest, BodyHasher, Claim, Computed, EXPIRES_S_MAX, HttpRequest, Payload, SERVICE,
+    SKEW_S_MAX, SignatureError, Verifier,
 };

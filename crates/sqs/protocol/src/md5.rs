@@ -39,7 +39,8 @@ fn with_length(sum: &mut Md5, bytes: &[u8]) {
 }
 
 fn hexadecimal(sum: Md5) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
-    sum.finalize().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    // Each message has its sum written out; `hex::encode` goes digit by digit.
+    let mut text = vec![0; 32];
+    hex::encode_to_slice(sum.finalize(), &mut text).expect("twice as many digits as bytes");
+    String::from_utf8(text).expect("digits are ASCII")
 }

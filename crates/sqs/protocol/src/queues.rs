@@ -1,127 +1,23 @@
-//! What a store of queues does for the service. The embedded log implements it, and Cassandra will:
-//! so nothing here supposes that queues are on this machine, and a front-end that uses it keeps no
-//! state of its own (BDQS §III-C).
+//! What a store of queues does for the service. The embedded log implements it, and Cassandra: so nothing
+//! here supposes that queues are on this machine, or that one process serves them, and a front-end that uses
+//! it keeps no state of its own (BDQS §III-C).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// The store's own name of a queue that exists: a queue that is deleted and made anew gets another.
-pub type QueueKey = u64;
-
-/// A queue as clients name it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QueueRef {
-    /// The account, which is a virtual host: 12 digits, or a virtual host's own name.
-    pub account: Arc<str>,
-    /// The queue's name.
-    pub name: Arc<str>,
-}
-
-/// Who calls.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct User {
-    /// The broker's user that the access key belongs to; `None`: anybody on this machine, who may do
-    /// everything, in any account.
-    pub name: Option<Arc<str>>,
-    /// The account whose key it is.
-    pub account: Arc<str>,
-}
-
-/// An access key, enabled or not.
-#[derive(Clone, PartialEq, Eq)]
-pub struct AccessKey {
-    /// Whose it is.
-    pub user: User,
-    /// What signatures are made with.
-    pub secret: Arc<str>,
-    /// A disabled key signs nothing.
-    pub enabled: bool,
-}
-
-impl std::fmt::Debug for AccessKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { user, enabled, .. } = self;
-        f.debug_struct("AccessKey")
-            .field("user", user)
-            .field("enabled", enabled)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a user's permissions in the queue's virtual host allow with that queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Permits {
-    /// Create, delete, set attributes, tag.
-    pub configure: bool,
-    /// Send.
-    pub write: bool,
-    /// Receive, delete messages, change their visibility, purge, look at attributes.
-    pub read: bool,
-}
-
-/// A queue, as far as requests need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueFacts {
-    /// The store's name of it.
-    pub key: QueueKey,
-    /// Its attributes as they were set, by their names in the API. Those that were never set, and
-    /// those that are counted (`ApproximateNumberOfMessages`, …), are not among them.
-    pub attributes: BTreeMap<String, String>,
-    /// Its tags.
-    pub tags: BTreeMap<String, String>,
-    /// When it was made, in ms since 1970.
-    pub created_at_ms: u64,
-    /// When its attributes were last set, in ms since 1970.
-    pub modified_at_ms: u64,
-    /// What the user who asked may do with it.
-    pub permits: Permits,
-}
+use crate::{Capabilities, Fault, NewQueue, QueueClass, QueueFacts, QueueRef};
 
 /// What became of the wish to make a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Created {
     /// It was made.
     New,
-    /// There is one of that name.
+    /// There is one of that name, perhaps of another class.
     Exists(Arc<QueueFacts>),
     /// One of that name was deleted less than a minute ago.
     DeletedRecently,
-    /// The user may not.
-    Refused,
-}
-
-/// Why the store did not do what it was asked for. Errors of the request itself are outcomes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The queue went away since its facts were asked for.
-    #[error("the queue does not exist")]
-    NoSuchQueue,
-    /// Too many messages are in flight (120,000).
-    #[error("too many messages are in flight, the limit is {limit}")]
-    OverLimit {
-        /// The limit.
-        limit: usize,
-    },
-    /// The queue was purged less than a minute ago.
-    #[error("a purge is under way or less than 60 seconds old")]
-    PurgeInProgress,
-    /// What was named (a move task, say) is not there, or is not in a state to be acted on.
-    #[error("{0}")]
-    NotFound(String),
-    /// It makes no sense for this queue.
-    #[error("{0}")]
-    Unsupported(String),
-    /// A limit of the broker, or arguments that it does not take.
-    #[error("{0}")]
-    Invalid(String),
-    /// What was to be replaced is not what was seen any more.
-    #[error("the queue is being changed by others")]
-    Conflict,
-    /// It cannot be done now: the disk is full, memory is short, the broker stops. Try again.
-    #[error("{0}")]
-    Unavailable(String),
 }
 
 /// A message attribute with its data type, such as `Number.int`.
@@ -284,49 +180,70 @@ pub struct MoveTask {
     pub moved: u64,
     /// Messages that there were to move at the start.
     pub to_move: u64,
-    /// Why it failed.
+    /// Why it failed; if its destination is gone, the code of [`ErrorKind::QueueDoesNotExist`](crate::ErrorKind), which
+    /// clients compare.
     pub failure_reason: Option<String>,
     /// When it began, in ms since 1970.
     pub started_at_ms: u64,
 }
 
-/// A store of queues. Cheap to clone. What a call has promised is durable as the queue's durability
-/// means it when the call returns.
+/// A store of queues. Cheap to clone. What a call has promised is durable as the queue's settings mean it
+/// when the call returns.
 ///
 /// A call whose future is dropped may have happened. A dropped receive loses nothing: what it took
 /// is visible again at once, or after the visibility timeout.
+///
+/// **Facts and their age.** Calls about one queue are given the facts that the service has just looked up,
+/// and act by them: delay, retention, visibility timeout, order hint and redrive are those of the facts,
+/// though another front-end may have set others since (within
+/// [`Capabilities::facts_age_ms_max`]; what was done through a clone of this store is seen at once). A
+/// store never looks a queue up by its name where it is given its key. When the queue behind the key is
+/// gone, and the store knows it, the call is [`Fault::NoSuchQueue`]; within that age it may still succeed,
+/// and what was sent then went with the queue. It never touches a queue of the same name that was made
+/// since. When the key is there and the revision is another, the call is done all the same; only
+/// [`Queues::put_attributes`] and [`Queues::put_tags`] compare what they replace. A key of another class
+/// is [`Fault::NoSuchQueue`].
 pub trait Queues: Clone + Send + Sync + 'static {
-    /// Looks up an access key.
-    fn access_key(&self, id: &str)
-    -> impl Future<Output = Result<Option<AccessKey>, Fault>> + Send;
+    /// What the store of queues of that class is like; `None`: there is none here.
+    fn capabilities(&self, class: QueueClass) -> Option<Capabilities>;
 
-    /// Looks up a queue for a user. Mostly answered from memory.
+    /// Looks up a queue. Mostly answered from memory.
     fn facts(
         &self,
-        user: &User,
         queue: &QueueRef,
     ) -> impl Future<Output = Result<Option<Arc<QueueFacts>>, Fault>> + Send;
 
-    /// Makes a queue, unless there is one of that name. `attributes` are complete and valid.
+    /// The same, as it is now: what any front-end has done before this call is seen. For calls about the queue itself, whose
+    /// clients expect to see what they have just set, through whichever front-end.
+    fn facts_now(
+        &self,
+        queue: &QueueRef,
+    ) -> impl Future<Output = Result<Option<Arc<QueueFacts>>, Fault>> + Send {
+        self.facts(queue)
+    }
+
+    /// Makes a queue, unless there is one of that name, of whatever class. Of two that are made at once one
+    /// is new, and the other call returns its facts.
     fn create(
         &self,
-        user: &User,
         queue: &QueueRef,
-        attributes: BTreeMap<String, String>,
-        tags: BTreeMap<String, String>,
+        new: NewQueue,
     ) -> impl Future<Output = Result<Created, Fault>> + Send;
 
     /// Deletes a queue with its messages.
-    fn delete_queue(&self, queue: QueueKey) -> impl Future<Output = Result<(), Fault>> + Send;
+    fn delete_queue(
+        &self,
+        queue: &Arc<QueueFacts>,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Deletes all messages of a queue, those in flight and delayed included.
-    fn purge(&self, queue: QueueKey) -> impl Future<Output = Result<(), Fault>> + Send;
+    /// Deletes all messages of a queue that were sent before, those in flight and delayed included.
+    fn purge(&self, queue: &Arc<QueueFacts>) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Names of an account's queues that the user may see, sorted; those after `after`, at most `max`.
+    /// Names of an account's queues that begin with `prefix`, sorted by their bytes; those after `after`,
+    /// at most `max`. Fewer than `max` only if there are no more.
     fn list(
         &self,
-        user: &User,
-        account: &str,
+        account: &Arc<str>,
         prefix: &str,
         after: Option<&str>,
         max: usize,
@@ -335,8 +252,7 @@ pub trait Queues: Clone + Send + Sync + 'static {
     /// Queues of the account whose redrive policy names this queue, as [`Queues::list`].
     fn dead_letter_sources(
         &self,
-        user: &User,
-        queue: &QueueRef,
+        queue: &Arc<QueueFacts>,
         after: Option<&str>,
         max: usize,
     ) -> impl Future<Output = Result<Vec<String>, Fault>> + Send;
@@ -345,38 +261,41 @@ pub trait Queues: Clone + Send + Sync + 'static {
     /// is [`Fault::Conflict`], and nothing happens. The new ones are complete and valid.
     fn put_attributes(
         &self,
-        seen: Arc<QueueFacts>,
+        seen: &Arc<QueueFacts>,
         attributes: BTreeMap<String, String>,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Replaces the tags of the queue that was seen, as [`Queues::put_attributes`].
     fn put_tags(
         &self,
-        seen: Arc<QueueFacts>,
+        seen: &Arc<QueueFacts>,
         tags: BTreeMap<String, String>,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Counts what waits.
-    fn backlog(&self, queue: QueueKey) -> impl Future<Output = Result<Backlog, Fault>> + Send;
+    fn backlog(
+        &self,
+        queue: &Arc<QueueFacts>,
+    ) -> impl Future<Output = Result<Backlog, Fault>> + Send;
 
     /// Sends up to ten messages, in order; an outcome for each.
     fn send(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         messages: Vec<NewMessage>,
     ) -> impl Future<Output = Result<Vec<SendOutcome>, Fault>> + Send;
 
     /// Receives messages; waits for the first if asked to. Drop the future to stop waiting.
     fn receive(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         receive: Receive,
     ) -> impl Future<Output = Result<Vec<Received>, Fault>> + Send;
 
     /// Deletes messages; an outcome for each.
     fn delete(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         deliveries: Vec<Delivery>,
     ) -> impl Future<Output = Result<Vec<ReceiptOutcome>, Fault>> + Send;
 
@@ -384,29 +303,34 @@ pub trait Queues: Clone + Send + Sync + 'static {
     /// outcome for each.
     fn change_visibility(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         changes: Vec<(Delivery, u64)>,
     ) -> impl Future<Output = Result<Vec<ReceiptOutcome>, Fault>> + Send;
 
     /// Starts to move the messages of a dead-letter queue; returns the task's handle.
+    ///
+    /// What is known of a task is in the store, not in the process that started it. Whoever serves the
+    /// queues may take a task's next step, so a front-end that ends only delays it, and of two that step
+    /// it at once the worst that comes is a duplicate. At most one task of a queue runs: a second is
+    /// [`Fault::Unsupported`]. Each message is at its destination before it leaves its source.
     fn start_move(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         task: NewMoveTask,
     ) -> impl Future<Output = Result<String, Fault>> + Send;
 
-    /// Stops a task of that queue by its handle; returns the messages moved so far. The handle of
-    /// another queue's task is [`Fault::NotFound`].
+    /// Stops a task of that queue by its handle, at any front-end; returns the messages moved so far. The
+    /// handle of another queue's task, and of one that has ended, is [`Fault::NotFound`].
     fn cancel_move(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         handle: &str,
     ) -> impl Future<Output = Result<u64, Fault>> + Send;
 
     /// The last tasks of a queue, newest first, at most `max`.
     fn move_tasks(
         &self,
-        queue: QueueKey,
+        queue: &Arc<QueueFacts>,
         max: usize,
     ) -> impl Future<Output = Result<Vec<MoveTask>, Fault>> + Send;
 }

@@ -21,13 +21,18 @@ use std::sync::Arc;
 
 use crate::names::{arn_of_queue, path_of_queue, queue_of_url};
 use crate::refusal;
-use crate::{Action, Error, ErrorKind, QueueFacts, QueueRef, Queues, Reply, Request, User};
+use crate::{
+    Action, Error, ErrorKind, Identity, QueueClass, QueueFacts, QueueRef, Queues, Reply, Request,
+    User,
+};
 
-/// What the service says of itself in ARNs.
+/// What the service goes by in ARNs and for new queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSettings {
-    /// The region, such as `us-east-1`.
+    /// The region in ARNs, such as `us-east-1`.
     pub region: Arc<str>,
+    /// The class of queues that are made without the attribute `Class`.
+    pub default_class: QueueClass,
 }
 
 /// Who calls, and by what way.
@@ -49,22 +54,23 @@ pub struct Caller {
 
 /// The service on a store of queues. It holds no state, so there may be any number over one store.
 #[derive(Clone, Debug)]
-pub struct Service<Q> {
+pub struct Service<Q, I> {
     queues: Q,
+    identity: I,
     settings: ServiceSettings,
 }
 
-impl<Q: Queues> Service<Q> {
-    /// A service on these queues.
+impl<Q: Queues, I: Identity> Service<Q, I> {
+    /// A service on these queues, for those whom `identity` knows.
     #[must_use]
-    pub const fn new(queues: Q, settings: ServiceSettings) -> Self {
-        Self { queues, settings }
+    pub const fn new(queues: Q, identity: I, settings: ServiceSettings) -> Self {
+        Self { queues, identity, settings }
     }
 
-    /// The store of queues, to look up access keys.
+    /// Who may call, to look up access keys.
     #[must_use]
-    pub const fn queues(&self) -> &Q {
-        &self.queues
+    pub const fn identity(&self) -> &I {
+        &self.identity
     }
 
     /// Does what is asked for. A dropped future may have done it, see [`Queues`].
@@ -128,22 +134,30 @@ impl<Q: Queues> Service<Q> {
         caller: &Caller,
         queue_url: Option<&str>,
         action: Action,
-    ) -> Result<Target, Error> {
+    ) -> Result<Arc<QueueFacts>, Error> {
         let url = queue_url.filter(|url| !url.is_empty());
         let url = url.ok_or_else(|| refusal::missing("QueueUrl"))?;
         let queue = queue_of_url(url, &caller.user.account).ok_or_else(|| {
             let message = format!("The address {url} is not valid for this endpoint.");
             refusal::error(ErrorKind::InvalidAddress, message)
         })?;
-        let target = self.find(caller, queue).await?.ok_or_else(refusal::no_such_queue)?;
-        self.authorize(caller, action, &target)?;
+        let found = match is_about_messages(action) {
+            true => self.find(&queue).await?,
+            false => self.find_now(&queue).await?,
+        };
+        let target = found.ok_or_else(refusal::no_such_queue)?;
+        self.authorize(caller, action, &target).await?;
         Ok(target)
     }
 
+    /// The same, as it is now.
+    async fn find_now(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Error> {
+        self.queues.facts_now(queue).await.map_err(refusal::fault)
+    }
+
     /// A queue, whatever the caller may do with it.
-    async fn find(&self, caller: &Caller, queue: QueueRef) -> Result<Option<Target>, Error> {
-        let facts = self.queues.facts(&caller.user, &queue).await.map_err(refusal::fault)?;
-        Ok(facts.map(|facts| Target { queue, facts }))
+    async fn find(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Error> {
+        self.queues.facts(queue).await.map_err(refusal::fault)
     }
 
     fn arn(&self, queue: &QueueRef) -> String {
@@ -151,11 +165,19 @@ impl<Q: Queues> Service<Q> {
     }
 }
 
-/// A queue that exists.
-#[derive(Clone, Debug)]
-struct Target {
-    queue: QueueRef,
-    facts: Arc<QueueFacts>,
+/// Whether an action goes by what is remembered of its queue: those that come by the thousand. All others see what was
+/// done before them through any front-end.
+const fn is_about_messages(action: Action) -> bool {
+    matches!(
+        action,
+        Action::SendMessage
+            | Action::SendMessageBatch
+            | Action::ReceiveMessage
+            | Action::DeleteMessage
+            | Action::DeleteMessageBatch
+            | Action::ChangeMessageVisibility
+            | Action::ChangeMessageVisibilityBatch
+    )
 }
 
 impl Caller {

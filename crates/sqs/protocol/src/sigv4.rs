@@ -8,6 +8,7 @@
 //! Source: "Signature Version 4 signing process" in AWS's IAM user guide.
 
 mod amz_time;
+mod body_digest;
 mod canonical;
 mod chunks;
 mod claim;
@@ -18,6 +19,7 @@ mod signing_keys;
 mod verifier;
 
 pub use amz_time::AmzTime;
+pub use body_digest::{BodyDigest, BodyHasher};
 pub use claim::Claim;
 pub use error::{Computed, SignatureError};
 pub use verifier::{Payload, Verifier};

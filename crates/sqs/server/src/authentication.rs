@@ -7,8 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quelea_net::{HostNames, WebHeaders};
 use quelea_sqs_protocol::{
-    Claim, Error, ErrorKind, HttpRequest, Queues, SignatureError, User, Verifier,
+    BodyDigest, BodyHasher, Claim, Error, ErrorKind, HttpRequest, Identity, SignatureError, User,
+    Verifier,
 };
+
+use crate::origins::AllowedOrigins;
 
 /// Which requests have to be signed with a key that is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +28,27 @@ pub(crate) struct Authentication {
     verify: Verify,
     /// Names by which no web page can ask.
     hosts: HostNames,
+    /// Of web pages that may ask.
+    pub(crate) origins: AllowedOrigins,
     /// The account of those who need no key.
     account: Arc<str>,
     verifier: RefCell<Verifier>,
 }
 
 impl Authentication {
-    pub(crate) fn new(verify: Verify, hosts: HostNames, account: Arc<str>) -> Self {
-        Self { verify, hosts, account, verifier: RefCell::default() }
+    pub(crate) fn new(
+        verify: Verify,
+        hosts: HostNames,
+        origins: AllowedOrigins,
+        account: Arc<str>,
+    ) -> Self {
+        Self { verify, hosts, origins, account, verifier: RefCell::default() }
     }
 
     /// Who sends a request, and the content of its body, which may be signed in chunks.
     pub(crate) async fn check(
         &self,
-        queues: &impl Queues,
+        identity: &impl Identity,
         request: &HttpRequest<'_>,
         body: Bytes,
         peer: IpAddr,
@@ -48,6 +58,11 @@ impl Authentication {
         let web = web_headers(request);
         if request.method == "GET" && web.is_browser() {
             return Err(no_browser());
+        }
+        if let Some(header) = web.foreign()
+            && !web.origin.is_some_and(|origin| self.origins.has(origin))
+        {
+            return Err(foreign_page(header));
         }
         let distrust = forwarding_header(request)
             .map(Distrust::Header)
@@ -63,7 +78,7 @@ impl Authentication {
             Err(_) if lenient => return Ok((anybody(), body)),
             Err(error) => return Err(refused(&error)),
         };
-        let key = queues.access_key(claim.access_key_id()).await;
+        let key = identity.access_key(claim.access_key_id()).await;
         let key =
             key.map_err(|fault| Error::new(ErrorKind::ServiceUnavailable, fault.to_string()))?;
         let key = match key {
@@ -71,10 +86,24 @@ impl Authentication {
             Some(key) if key.enabled => key,
             _ => return Err(refused(&SignatureError::UnknownKey)),
         };
-        let verified = self.verifier.borrow_mut().verify(request, &claim, &key.secret, now_ms);
+        let digest = digest_in_pieces(request).await;
+        let mut verifier = self.verifier.borrow_mut();
+        let verified = verifier.verify_digest(request, &claim, &key.secret, digest, now_ms);
+        drop(verifier);
         let payload = verified.map_err(|error| signature_error(&error))?;
         let body = payload.open(body).map_err(|error| signature_error(&error))?;
         Ok((key.user, body))
+    }
+}
+
+/// Others have their turn between the pieces of a large body.
+async fn digest_in_pieces(request: &HttpRequest<'_>) -> BodyDigest {
+    let mut hasher = BodyHasher::new(request);
+    loop {
+        if let Some(digest) = hasher.advance() {
+            return digest;
+        }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -83,10 +112,10 @@ impl Authentication {
 /// do so.
 fn forwarding_header<'a>(request: &HttpRequest<'a>) -> Option<&'a str> {
     let forwards = |name: &str, value: &[u8]| {
-        let name = name.to_ascii_lowercase();
+        let is = |header: &&str| name.eq_ignore_ascii_case(header);
         // The user has entered it, or the page came from here: there are none.
-        let harmless = [&b"none"[..], b"same-origin"].contains(&value);
-        FORWARDING_HEADERS.contains(&&*name) || (name == "sec-fetch-site" && !harmless)
+        let is_harmless = || [&b"none"[..], b"same-origin"].contains(&value);
+        FORWARDING_HEADERS.iter().any(is) || (is(&"sec-fetch-site") && !is_harmless())
     };
     request.headers.iter().find(|(name, value)| forwards(name, value)).map(|(name, _)| *name)
 }
@@ -127,6 +156,14 @@ fn no_browser() -> Error {
     Error::new(ErrorKind::AccessDenied, "A GET that a browser sends carries out nothing.")
 }
 
+/// A key that a page got hold of is its user's, not its origin's: whether its origin may ask is the operator's to say.
+fn foreign_page(header: &str) -> Error {
+    let message = format!(
+        "By its header {header} the request is a web page's, whose origin is not in sqs.origins."
+    );
+    Error::new(ErrorKind::AccessDenied, message)
+}
+
 fn web_headers<'a>(request: &HttpRequest<'a>) -> WebHeaders<'a> {
     let text = |name: &str| {
         let value = request.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
@@ -155,4 +192,26 @@ fn signature_error(error: &SignatureError) -> Error {
     let code = error.code();
     let kind = ErrorKind::ALL.iter().copied().find(|kind| kind.code() == code);
     Error::new(kind.unwrap_or(ErrorKind::AccessDenied), error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::limits::BODY_BYTES_MAX;
+
+    #[test]
+    fn others_have_their_turn_while_a_large_body_is_hashed() {
+        let body = vec![7; BODY_BYTES_MAX];
+        let request =
+            HttpRequest { method: "POST", path: "/", query: "", headers: &[], body: &body };
+        let mut digest = pin!(digest_in_pieces(&request));
+        let mut turns = 0;
+        while digest.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            turns += 1;
+        }
+        assert!(turns >= 60, "{turns} turns");
+    }
 }

@@ -10,7 +10,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use quelea_sqs_protocol::Queues;
+use quelea_sqs_protocol::{Identity, Queues};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -20,8 +20,8 @@ use crate::request::{Endpoints, respond};
 use crate::worker::Worker;
 
 /// Serves a connection to its end, or until the server stops.
-pub(crate) async fn serve<Q: Queues>(
-    worker: Rc<Worker<Q>>,
+pub(crate) async fn serve<Q: Queues, I: Identity>(
+    worker: Rc<Worker<Q, I>>,
     progress: Rc<Progress>,
     stream: TcpStream,
     endpoints: Endpoints,

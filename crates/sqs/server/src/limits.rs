@@ -27,9 +27,6 @@ pub(crate) const KEPT_HEADER_BYTES_MAX: usize = 1024;
 /// What is set aside for a body of unknown length.
 pub(crate) const BODY_BYTES_START: usize = 4 * 1024;
 
-/// Wait after accept failed for want of file descriptors or memory, which last for a while.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 /// How often connections are looked at for what takes too long. A sweep costs some 10 ns for each.
 pub(crate) const SWEEP_MAX: Duration = Duration::from_secs(1);
 

@@ -10,10 +10,11 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use quelea_sqs_protocol::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
-use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Queues, Reply};
+use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Identity, Queues, Reply};
 
 use crate::body::{self, BodyError};
 use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
+use crate::origins;
 use crate::phases::{Phase, Progress};
 use crate::worker::Worker;
 
@@ -28,8 +29,8 @@ pub(crate) struct Endpoints {
 }
 
 /// Serves a request.
-pub(crate) async fn respond<Q: Queues>(
-    worker: &Worker<Q>,
+pub(crate) async fn respond<Q: Queues, I: Identity>(
+    worker: &Worker<Q, I>,
     progress: &Progress,
     endpoints: Endpoints,
     request: Request<Incoming>,
@@ -38,6 +39,24 @@ pub(crate) async fn respond<Q: Queues>(
     if parts.method == Method::GET && parts.uri.path() == HEALTH_PATH {
         return Response::new(Full::new(Bytes::from_static(b"ok\n")));
     }
+    let page = worker.authentication.origins.of(&parts.headers);
+    let mut response = match &page {
+        Some(_) if parts.method == Method::OPTIONS => origins::preflight(&parts.headers),
+        _ => serve(worker, progress, endpoints, parts, incoming).await,
+    };
+    if let Some(origin) = page {
+        origins::let_read(&mut response, origin);
+    }
+    response
+}
+
+async fn serve<Q: Queues, I: Identity>(
+    worker: &Worker<Q, I>,
+    progress: &Progress,
+    endpoints: Endpoints,
+    parts: Parts,
+    incoming: Incoming,
+) -> HttpResponse {
     let request_id = worker.request_ids.borrow_mut().next();
     progress.enter(Phase::Reading);
     let mut share = worker.bodies.share();
@@ -75,14 +94,15 @@ pub(crate) async fn respond<Q: Queues>(
 const HEALTH_PATH: &str = "/health";
 
 /// Authenticates, decodes, and has it done; says what is asked for as soon as it is known.
-async fn exchange<Q: Queues>(
-    worker: &Worker<Q>,
+async fn exchange<Q: Queues, I: Identity>(
+    worker: &Worker<Q, I>,
     endpoints: Endpoints,
     parts: Parts,
     body: Bytes,
     asked: &mut Option<Action>,
 ) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
-    let protocol = encoding::protocol(&encoded(&parts, &body));
+    let encoded = encoded(&parts, &body);
+    let protocol = encoding::protocol(&encoded);
     let now_ms = now_ms();
     let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let headers: Vec<_> = headers.collect();
@@ -91,19 +111,19 @@ async fn exchange<Q: Queues>(
         path: parts.uri.path(),
         query: parts.uri.query().unwrap_or_default(),
         headers: &headers,
-        body: &body.clone(),
+        body: &body,
     };
-    let queues = worker.service.queues();
+    let identity = worker.service.identity();
     let peer = endpoints.peer.ip().to_canonical();
-    let who = worker.authentication.check(queues, &signed, body, peer, now_ms).await;
-    let (user, body) = who.map_err(|error| {
+    let who = worker.authentication.check(identity, &signed, body.clone(), peer, now_ms).await;
+    let (user, content) = who.map_err(|error| {
         // Keys that cannot be looked up are not the client's fault.
         if error.kind.fault() == Blame::Sender {
             worker.signature_refused(peer, &error);
         }
         (protocol, error)
     })?;
-    let decoded = encoding::decode(&encoded(&parts, &body));
+    let decoded = encoding::decode(&encoding::EncodedRequest { body: &content, ..encoded });
     let Decoded { request, protocol } = decoded.map_err(|it| (it.protocol, it.error))?;
     let host = kept(&parts.headers, header::HOST);
     let caller = Caller {
@@ -116,7 +136,7 @@ async fn exchange<Q: Queues>(
     };
     // The request owns what it needs: a receive that waits holds neither its body nor its head.
     drop(headers);
-    drop((body, parts));
+    drop((body, content, parts));
     let action = request.action();
     *asked = Some(action);
     match worker.service.handle(&caller, request).await {
@@ -150,7 +170,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 /// A header's text for as long as the request is served, cut where nothing sensible is that long.
 fn kept(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     // The text of a header is ASCII, so that it may be cut anywhere.
-    text(headers, name).map(|text| text.chars().take(KEPT_HEADER_BYTES_MAX).collect())
+    text(headers, name).map(|text| text[..text.len().min(KEPT_HEADER_BYTES_MAX)].to_owned())
 }
 
 fn now_ms() -> u64 {

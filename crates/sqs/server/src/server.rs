@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quelea_net::HostNames;
-use quelea_sqs_protocol::{Queues, Service, ServiceSettings};
+use quelea_net::{Acceptor, HostNames};
+use quelea_sqs_protocol::{Identity, QueueClass, Queues, Service, ServiceSettings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -20,7 +20,8 @@ use crate::authentication::{Authentication, Verify};
 use crate::body_budget::BodyBudget;
 use crate::connection;
 use crate::counters::SqsCounters;
-use crate::limits::{ACCEPT_PAUSE, STOP_MAX};
+use crate::limits::STOP_MAX;
+use crate::origins::AllowedOrigins;
 use crate::phases::Connections;
 use crate::request::Endpoints;
 use crate::request_id::RequestIds;
@@ -36,10 +37,14 @@ pub struct SqsSettings {
     pub account: Arc<str>,
     /// The region in ARNs.
     pub region: Arc<str>,
+    /// The class of queues that are made without the attribute `Class`.
+    pub default_class: QueueClass,
     /// Which requests have to be signed with a known key.
     pub verify: Verify,
     /// Names, beside those that no web page can have, by which requests from this machine may ask without a key.
     pub hosts: HostNames,
+    /// The origins whose web pages may ask, signing with a known key.
+    pub origins: AllowedOrigins,
     /// Most connections; further ones are closed at once.
     pub connections_max: usize,
     /// Most bytes of the bodies of all requests that are being read or served; what comes beyond
@@ -69,13 +74,14 @@ pub struct SqsServer {
 }
 
 impl SqsServer {
-    /// Serves `queues` on these listeners, which must not block.
+    /// Serves `queues`, to those whom `identity` knows, on these listeners, which must not block.
     ///
     /// # Errors
     /// [`SqsStartError`] if the system gives no thread or does not take a listener.
-    pub fn start<Q: Queues>(
+    pub fn start<Q: Queues, I: Identity>(
         listeners: Vec<StdListener>,
         queues: &Q,
+        identity: &I,
         settings: &SqsSettings,
     ) -> Result<Self, SqsStartError> {
         let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
@@ -85,10 +91,11 @@ impl SqsServer {
         for number in 0..settings.threads.max(1) {
             let listeners: Vec<_> =
                 listeners.iter().map(StdListener::try_clone).collect::<Result<_, _>>()?;
-            let (queues, settings) = (queues.clone(), settings.clone());
+            let (queues, identity, settings) = (queues.clone(), identity.clone(), settings.clone());
             let (stopping, bodies) = (stopping.clone(), bodies.clone());
             let run = move || {
-                if let Err(error) = run(listeners, queues, &settings, bodies, stopping) {
+                if let Err(error) = run(listeners, (queues, identity), &settings, bodies, stopping)
+                {
                     tracing::error!(%error, "an SQS thread could not start");
                 }
             };
@@ -103,18 +110,21 @@ impl SqsServer {
     ///
     /// # Errors
     /// [`SqsStartError`] if a listener has no address.
-    pub fn on_other_thread<Q: Queues>(
+    pub fn on_other_thread<Q: Queues, I: Identity>(
         listeners: Vec<StdListener>,
         queues: &Q,
+        identity: &I,
         settings: &SqsSettings,
-    ) -> Result<(Self, impl AsyncFnOnce() + Send + use<Q>), SqsStartError> {
+    ) -> Result<(Self, impl AsyncFnOnce() + Send + use<Q, I>), SqsStartError> {
         let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
         let (stop, stopping) = watch::channel(false);
         let (ended, task) = channel();
-        let (queues, settings) = (queues.clone(), settings.clone());
+        let (queues, identity, settings) = (queues.clone(), identity.clone(), settings.clone());
         let run = async move || {
             let bodies = BodyBudget::new(settings.bodies_bytes_max);
-            if let Err(error) = serve(listeners, queues, &settings, bodies, stopping).await {
+            if let Err(error) =
+                serve(listeners, (queues, identity), &settings, bodies, stopping).await
+            {
                 tracing::error!(%error, "SQS could not start");
             }
             drop(ended);
@@ -146,33 +156,36 @@ impl SqsServer {
 }
 
 /// A thread, from start to end.
-fn run<Q: Queues>(
+fn run<Q: Queues, I: Identity>(
     listeners: Vec<StdListener>,
-    queues: Q,
+    store: (Q, I),
     settings: &SqsSettings,
     bodies: BodyBudget,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // What still runs at the end is dropped with the set.
-    let serve = serve(listeners, queues, settings, bodies, stopping);
+    let serve = serve(listeners, store, settings, bodies, stopping);
     runtime.block_on(LocalSet::new().run_until(serve))
 }
 
 /// Serves until the server stops, on a thread that takes local tasks.
-async fn serve<Q: Queues>(
+async fn serve<Q: Queues, I: Identity>(
     listeners: Vec<StdListener>,
-    queues: Q,
+    store: (Q, I),
     settings: &SqsSettings,
     bodies: BodyBudget,
     mut stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let service = ServiceSettings { region: settings.region.clone() };
+    let (queues, identity) = store;
+    let (region, default_class) = (settings.region.clone(), settings.default_class);
+    let service = ServiceSettings { region, default_class };
     let worker = Rc::new(Worker {
-        service: Service::new(queues, service),
+        service: Service::new(queues, identity, service),
         authentication: Authentication::new(
             settings.verify,
             settings.hosts.clone(),
+            settings.origins.clone(),
             settings.account.clone(),
         ),
         request_ids: RefCell::new(RequestIds::new()),
@@ -203,7 +216,7 @@ async fn serve<Q: Queues>(
 }
 
 /// Waits until no connection is left, for a while.
-async fn drain<Q>(worker: &Worker<Q>) {
+async fn drain<Q, I>(worker: &Worker<Q, I>) {
     const POLL_INTERVAL: Duration = Duration::from_millis(10);
     let deadline = tokio::time::Instant::now() + STOP_MAX;
     while worker.connections.len() > 0 && tokio::time::Instant::now() < deadline {
@@ -212,31 +225,20 @@ async fn drain<Q>(worker: &Worker<Q>) {
 }
 
 /// Accepts connections and starts a task for each, for ever.
-async fn accept<Q: Queues>(
-    worker: Rc<Worker<Q>>,
+async fn accept<Q: Queues, I: Identity>(
+    worker: Rc<Worker<Q, I>>,
     listener: TcpListener,
     stopping: watch::Receiver<bool>,
 ) {
-    let mut failing = false;
+    let mut acceptor = Acceptor::new(listener, "SQS connections");
     loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                failing = false;
-                admit(&worker, stream, peer, &stopping);
-            }
-            Err(error) => {
-                // One line for the whole time, which may be long.
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "cannot accept SQS connections; trying on");
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        let (stream, peer) = acceptor.accept(|| ()).await;
+        admit(&worker, stream, peer, &stopping);
     }
 }
 
-fn admit<Q: Queues>(
-    worker: &Rc<Worker<Q>>,
+fn admit<Q: Queues, I: Identity>(
+    worker: &Rc<Worker<Q, I>>,
     stream: TcpStream,
     peer: SocketAddr,
     stopping: &watch::Receiver<bool>,

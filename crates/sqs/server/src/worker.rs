@@ -14,8 +14,8 @@ use crate::phases::{Connections, Progress};
 use crate::request_id::RequestIds;
 
 /// What the connections of a thread share.
-pub(crate) struct Worker<Q> {
-    pub(crate) service: Service<Q>,
+pub(crate) struct Worker<Q, I> {
+    pub(crate) service: Service<Q, I>,
     pub(crate) authentication: Authentication,
     pub(crate) request_ids: RefCell<RequestIds>,
     pub(crate) connections: Connections,
@@ -29,7 +29,7 @@ pub(crate) struct Worker<Q> {
     pub(crate) failures_logged: Cell<u64>,
 }
 
-impl<Q> Worker<Q> {
+impl<Q, I> Worker<Q, I> {
     /// A request was refused for its signature, or for want of one.
     pub(crate) fn signature_refused(&self, peer: IpAddr, error: &Error) {
         self.counters.count_refused_signature();
@@ -44,13 +44,13 @@ impl<Q> Worker<Q> {
 
 /// A connection's place among those that there may be; it is given back when it is dropped, however
 /// the connection ends.
-pub(crate) struct Place<Q> {
-    worker: Rc<Worker<Q>>,
+pub(crate) struct Place<Q, I> {
+    worker: Rc<Worker<Q, I>>,
     pub(crate) number: usize,
 }
 
-impl<Q> Place<Q> {
-    pub(crate) fn take(worker: &Rc<Worker<Q>>) -> Option<(Self, Rc<Progress>)> {
+impl<Q, I> Place<Q, I> {
+    pub(crate) fn take(worker: &Rc<Worker<Q, I>>) -> Option<(Self, Rc<Progress>)> {
         if !worker.counters.open_connection(worker.connections_max) {
             return None;
         }
@@ -59,7 +59,7 @@ impl<Q> Place<Q> {
     }
 }
 
-impl<Q> Drop for Place<Q> {
+impl<Q, I> Drop for Place<Q, I> {
     fn drop(&mut self) {
         self.worker.connections.remove(self.number);
         self.worker.counters.close_connection();

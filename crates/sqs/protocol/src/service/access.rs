@@ -1,47 +1,66 @@
 //! Who may do what: the caller's permissions in the queue's virtual host, and the queue's policy.
 
-use super::{Caller, Service, Target};
+use super::{Caller, Service};
 use crate::policy::{Policy, PolicyCaller, PolicyQuestion, Verdict};
 use crate::refusal;
-use crate::{Action, Error, ErrorKind, Permits, QueueRef, Queues};
+use crate::{
+    Action, Error, ErrorKind, Identity, Permits, QueueFacts, QueuePolicy, QueueRef, Queues,
+};
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     /// Checks that the caller may do that with that queue.
     ///
     /// # Errors
-    /// AccessDenied.
-    pub(super) fn authorize(
+    /// AccessDenied; those of the look-up.
+    pub(super) async fn authorize(
         &self,
         caller: &Caller,
         action: Action,
-        target: &Target,
+        target: &QueueFacts,
     ) -> Result<(), Error> {
         // Whoever needs no key may do everything.
         if caller.user.name.is_none() {
             return Ok(());
         }
-        let Target { queue, facts } = target;
-        let verdict = match facts.attributes.get("Policy") {
-            None => Verdict::Silent,
-            Some(text) => match Policy::parse(text) {
-                Ok(policy) => self.ask(&policy, caller, action, queue),
-                // Whoever may change the queue can mend it; nobody else gets past what may be a deny.
-                Err(_) if is_owners(action) => Verdict::Silent,
-                Err(_) => return Err(self.denied(caller, action, queue, UNREADABLY)),
-            },
+        let queue = &target.queue;
+        let verdict = match &target.settings.policy {
+            QueuePolicy::None => Verdict::Silent,
+            QueuePolicy::Read(policy) => self.ask(policy, caller, action, queue),
+            // Whoever may change the queue can mend it; nobody else gets past what may be a deny.
+            QueuePolicy::Unreadable if is_owners(action) => Verdict::Silent,
+            QueuePolicy::Unreadable => {
+                return Err(self.denied(caller, action, queue, UNREADABLY));
+            }
         };
         match verdict {
             Verdict::Deny => Err(self.denied(caller, action, queue, EXPLICITLY)),
             Verdict::Allow if !is_owners(action) => Ok(()),
-            Verdict::Allow | Verdict::Silent => match permits(&facts.permits, action) {
-                true => Ok(()),
-                false => Err(self.denied(caller, action, queue, FOR_WANT_OF_PERMISSION)),
-            },
+            Verdict::Allow | Verdict::Silent => self.check_permits(caller, action, queue).await,
         }
     }
 
-    /// What a queue's policy says. It is read for every request, since front-ends keep no state; a
-    /// policy costs a few microseconds, and most queues have none.
+    /// Checks the caller's permissions alone: whatever the queue's policy says, and whether or not there
+    /// is such a queue.
+    ///
+    /// # Errors
+    /// As [`Self::authorize`].
+    pub(super) async fn check_permits(
+        &self,
+        caller: &Caller,
+        action: Action,
+        queue: &QueueRef,
+    ) -> Result<(), Error> {
+        if caller.user.name.is_none() {
+            return Ok(());
+        }
+        let found = self.identity.permits(&caller.user, queue).await.map_err(refusal::fault)?;
+        match permits(found, action) {
+            true => Ok(()),
+            false => Err(self.denied(caller, action, queue, FOR_WANT_OF_PERMISSION)),
+        }
+    }
+
+    /// What a queue's policy says.
     fn ask(&self, policy: &Policy, caller: &Caller, action: Action, queue: &QueueRef) -> Verdict {
         let user = &caller.user;
         policy.ask(&PolicyQuestion {
@@ -57,13 +76,7 @@ impl<Q: Queues> Service<Q> {
         })
     }
 
-    pub(super) fn denied(
-        &self,
-        caller: &Caller,
-        action: Action,
-        queue: &QueueRef,
-        why: &str,
-    ) -> Error {
+    fn denied(&self, caller: &Caller, action: Action, queue: &QueueRef, why: &str) -> Error {
         let account = &caller.user.account;
         let name = caller.user.name.as_deref().unwrap_or("anybody");
         let action = permission(action).name().to_lowercase();
@@ -83,7 +96,7 @@ const EXPLICITLY: &str = "because a resource-based policy denies";
 const UNREADABLY: &str = "because the queue's policy cannot be read, so it denies";
 
 /// Nothing allows it.
-pub(super) const FOR_WANT_OF_PERMISSION: &str = "because no identity-based policy allows";
+const FOR_WANT_OF_PERMISSION: &str = "because no identity-based policy allows";
 
 /// Whether a policy cannot allow it to others: only permissions in the virtual host can.
 const fn is_owners(action: Action) -> bool {
@@ -114,10 +127,10 @@ const fn permission(action: Action) -> Action {
 }
 
 /// What an operation needs of the permissions in the virtual host.
-const fn permits(permits: &Permits, action: Action) -> bool {
+const fn permits(permits: Permits, action: Action) -> bool {
     match permission(action) {
         Action::SendMessage => permits.write,
-        Action::GetQueueUrl => permits.configure || permits.write || permits.read,
+        Action::GetQueueUrl => permits.any(),
         Action::CreateQueue
         | Action::DeleteQueue
         | Action::SetQueueAttributes

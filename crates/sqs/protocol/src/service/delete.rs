@@ -6,9 +6,9 @@ use crate::action::{
     DeleteMessageRequest,
 };
 use crate::refusal;
-use crate::{Action, Error, Queues, Reply};
+use crate::{Action, Error, Identity, Queues, Reply};
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn delete_message(
         &self,
         caller: &Caller,
@@ -17,7 +17,7 @@ impl<Q: Queues> Service<Q> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::DeleteMessage).await?;
         let delivery = receipt::decode(request.receipt_handle.as_deref())?;
-        let deleting = self.queues.delete(target.facts.key, vec![delivery.clone()]);
+        let deleting = self.queues.delete(&target, vec![delivery.clone()]);
         for outcome in deleting.await.map_err(refusal::fault)? {
             receipt::result(outcome, &delivery)?;
         }
@@ -48,7 +48,7 @@ impl<Q: Queues> Service<Q> {
         if deliveries.is_empty() {
             return Ok(Reply::DeleteMessageBatch(result));
         }
-        let outcomes = self.queues.delete(target.facts.key, deliveries).await;
+        let outcomes = self.queues.delete(&target, deliveries).await;
         for ((id, delivery), outcome) in valid.into_iter().zip(outcomes.map_err(refusal::fault)?) {
             match receipt::result(outcome, &delivery) {
                 Ok(()) => result.successful.push(DeleteMessageBatchResultEntry { id }),

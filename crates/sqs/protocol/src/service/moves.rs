@@ -6,17 +6,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Service, Target};
+use super::{Caller, Service};
 use crate::action::{
     CancelMessageMoveTaskRequest, CancelMessageMoveTaskResult, ListMessageMoveTasksRequest,
     ListMessageMoveTasksResult, ListMessageMoveTasksResultEntry, StartMessageMoveTaskRequest,
     StartMessageMoveTaskResult,
 };
-use crate::attributes::is_fifo;
 use crate::names::queue_of_arn;
 use crate::refusal;
 use crate::{
-    Action, Error, ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueRef, Queues, Reply,
+    Action, Error, ErrorKind, Fault, Identity, MoveTask, MoveTaskState, NewMoveTask, QueueFacts,
+    QueueRef, Queues, Reply,
 };
 
 /// The highest rate that a task may ask for.
@@ -37,16 +37,16 @@ const SOURCES_AT_ONCE: usize = 1_000;
 /// Tasks of one list.
 const TASKS_MAX: i64 = 10;
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn start_message_move_task(
         &self,
         caller: &Caller,
         request: StartMessageMoveTaskRequest,
     ) -> Result<Reply, Error> {
         let source_arn = request.source_arn.as_deref();
-        let source = self.queue_by_arn(caller, source_arn, "SourceArn").await?;
+        let source = self.queue_by_arn(source_arn, "SourceArn").await?;
         for action in NEEDED_OF_A_SOURCE {
-            self.authorize(caller, action, &source)?;
+            self.authorize(caller, action, &source).await?;
         }
         let per_second = per_second(request.max_number_of_messages_per_second)?;
         let destination_arn = request.destination_arn.as_deref().filter(|arn| !arn.is_empty());
@@ -54,14 +54,13 @@ impl<Q: Queues> Service<Q> {
         let destination = match destination_arn {
             None => None,
             Some(arn) => {
-                let destination = self.queue_by_arn(caller, Some(arn), "DestinationArn").await?;
-                self.authorize(caller, Action::SendMessage, &destination)?;
+                let destination = self.queue_by_arn(Some(arn), "DestinationArn").await?;
+                self.authorize(caller, Action::SendMessage, &destination).await?;
                 check_destination(&source, &destination)?;
-                Some(destination.queue)
+                Some(destination.queue.clone())
             }
         };
-        let key = source.facts.key;
-        let last = self.queues.move_tasks(key, 1).await.map_err(refusal::fault)?;
+        let last = self.queues.move_tasks(&source, 1).await.map_err(refusal::fault)?;
         let active = |task: &MoveTask| {
             matches!(task.state, MoveTaskState::Running | MoveTaskState::Cancelling)
         };
@@ -72,7 +71,7 @@ impl<Q: Queues> Service<Q> {
             ));
         }
         let task = NewMoveTask { destination, messages_per_second_max: per_second };
-        let handle = self.queues.start_move(key, task).await.map_err(refusal::fault)?;
+        let handle = self.queues.start_move(&source, task).await.map_err(refusal::fault)?;
         let task_handle = Some(task_handle(&handle, &self.arn(&source.queue)));
         Ok(Reply::StartMessageMoveTask(StartMessageMoveTaskResult { task_handle }))
     }
@@ -82,15 +81,14 @@ impl<Q: Queues> Service<Q> {
     async fn check_sources(
         &self,
         caller: &Caller,
-        dead_letters: &Target,
+        dead_letters: &Arc<QueueFacts>,
         back: bool,
     ) -> Result<(), Error> {
         let asks_each = back && caller.user.name.is_some();
         let max = if asks_each { SOURCES_AT_ONCE } else { 1 };
         let mut after: Option<String> = None;
         loop {
-            let (user, queue) = (&caller.user, &dead_letters.queue);
-            let names = self.queues.dead_letter_sources(user, queue, after.as_deref(), max).await;
+            let names = self.queues.dead_letter_sources(dead_letters, after.as_deref(), max).await;
             let names = names.map_err(refusal::fault)?;
             if names.is_empty() && after.is_none() {
                 return Err(refusal::invalid(
@@ -98,11 +96,11 @@ impl<Q: Queues> Service<Q> {
                 ));
             }
             for name in names.iter().filter(|_| asks_each) {
-                let account = Arc::clone(&queue.account);
+                let account = Arc::clone(&dead_letters.queue.account);
                 let source = QueueRef { account, name: name.as_str().into() };
                 // One that went away meanwhile gets nothing.
-                if let Some(source) = self.find(caller, source).await? {
-                    self.authorize(caller, Action::SendMessage, &source)?;
+                if let Some(source) = self.find(&source).await? {
+                    self.authorize(caller, Action::SendMessage, &source).await?;
                 }
             }
             if !asks_each || names.len() < max {
@@ -121,9 +119,9 @@ impl<Q: Queues> Service<Q> {
         let given = given.ok_or_else(|| refusal::missing("TaskHandle"))?;
         let (handle, source_arn) = read_task_handle(&given)
             .ok_or_else(|| refusal::invalid("Value for parameter TaskHandle is invalid."))?;
-        let source = self.queue_by_arn(caller, Some(&source_arn), "SourceArn").await?;
-        self.authorize(caller, Action::CancelMessageMoveTask, &source)?;
-        let moved = match self.queues.cancel_move(source.facts.key, &handle).await {
+        let source = self.queue_by_arn(Some(&source_arn), "SourceArn").await?;
+        self.authorize(caller, Action::CancelMessageMoveTask, &source).await?;
+        let moved = match self.queues.cancel_move(&source, &handle).await {
             Ok(moved) => moved,
             Err(Fault::NotFound(_)) => {
                 let kind = ErrorKind::ResourceNotFoundException;
@@ -142,14 +140,14 @@ impl<Q: Queues> Service<Q> {
         request: ListMessageMoveTasksRequest,
     ) -> Result<Reply, Error> {
         let source_arn = request.source_arn.as_deref();
-        let source = self.queue_by_arn(caller, source_arn, "SourceArn").await?;
-        self.authorize(caller, Action::ListMessageMoveTasks, &source)?;
+        let source = self.queue_by_arn(source_arn, "SourceArn").await?;
+        self.authorize(caller, Action::ListMessageMoveTasks, &source).await?;
         let max = request.max_results.unwrap_or(1);
         if !(1..=TASKS_MAX).contains(&max) {
             let reason = "Must be between 1 and 10, if provided.";
             return Err(refusal::invalid_value(max, "MaxResults", reason));
         }
-        let tasks = self.queues.move_tasks(source.facts.key, max as usize).await;
+        let tasks = self.queues.move_tasks(&source, max as usize).await;
         let tasks = tasks.map_err(refusal::fault)?;
         let results = tasks.into_iter().map(|task| self.entry(task)).collect();
         Ok(Reply::ListMessageMoveTasks(ListMessageMoveTasksResult { results }))
@@ -174,10 +172,9 @@ impl<Q: Queues> Service<Q> {
 
     async fn queue_by_arn(
         &self,
-        caller: &Caller,
         arn: Option<&str>,
         parameter: &str,
-    ) -> Result<Target, Error> {
+    ) -> Result<Arc<QueueFacts>, Error> {
         let arn = arn.filter(|arn| !arn.is_empty()).ok_or_else(|| refusal::missing(parameter))?;
         let queue = queue_of_arn(arn).ok_or_else(|| {
             refusal::invalid(format!(
@@ -185,7 +182,7 @@ impl<Q: Queues> Service<Q> {
                  arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
             ))
         })?;
-        self.find(caller, queue).await?.ok_or_else(|| {
+        self.find_now(&queue).await?.ok_or_else(|| {
             let message = format!(
                 "The resource that you specified for the {parameter} parameter doesn't exist."
             );
@@ -205,15 +202,20 @@ fn per_second(given: Option<i64>) -> Result<Option<u32>, Error> {
     }
 }
 
-fn check_destination(source: &Target, destination: &Target) -> Result<(), Error> {
+fn check_destination(source: &QueueFacts, destination: &QueueFacts) -> Result<(), Error> {
     if source.queue == destination.queue {
         return Err(refusal::invalid(
             "Source queue arn and destination queue arn cannot be the same.",
         ));
     }
-    if is_fifo(&source.facts.attributes) != is_fifo(&destination.facts.attributes) {
+    if source.settings.is_fifo() != destination.settings.is_fifo() {
         return Err(refusal::invalid(
             "Source queue and destination queue must be of the same type.",
+        ));
+    }
+    if source.key.class() != destination.key.class() {
+        return Err(refusal::invalid(
+            "Source queue and destination queue must be of the same Class.",
         ));
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::attributes::Attributes;
 use crate::names::is_word;
 use crate::policy::Policy;
 use crate::refusal;
-use crate::{Action, Error, ErrorKind, Queues, Reply};
+use crate::{Action, Error, ErrorKind, Identity, Queues, Reply};
 
 /// Actions of one statement.
 const ACTIONS_MAX: usize = 7;
@@ -32,7 +32,7 @@ const PERMITTABLE: &[Action] = &[
     Action::PurgeQueue,
 ];
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn add_permission(
         &self,
         caller: &Caller,

@@ -1,6 +1,6 @@
 //! CreateQueue, DeleteQueue, GetQueueUrl, ListQueues, PurgeQueue and ListDeadLetterSourceQueues.
 
-use super::access::FOR_WANT_OF_PERMISSION;
+use super::attributes::Source;
 use super::paging::Page;
 use super::{Caller, Service, tags};
 use crate::action::{
@@ -8,12 +8,14 @@ use crate::action::{
     GetQueueUrlResult, ListDeadLetterSourceQueuesRequest, ListDeadLetterSourceQueuesResult,
     ListQueuesRequest, ListQueuesResult, PurgeQueueRequest,
 };
-use crate::attributes::{first_difference, for_new_queue, is_fifo};
+use crate::attributes::{CLASS, class_of, first_difference, for_new_queue, is_fifo};
 use crate::names::{FIFO_SUFFIX, is_fifo_queue_name, is_standard_queue_name};
 use crate::refusal;
-use crate::{Action, Created, Error, ErrorKind, Fault, QueueRef, Queues, Reply};
+use crate::{
+    Action, Created, Error, ErrorKind, Fault, Identity, NewQueue, QueueRef, Queues, Reply,
+};
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn create_queue(
         &self,
         caller: &Caller,
@@ -22,21 +24,29 @@ impl<Q: Queues> Service<Q> {
         let name = request.queue_name.ok_or_else(no_name)?;
         let says_fifo = request.attributes.get("FifoQueue");
         check_name(&name, says_fifo.is_some_and(|value| value.eq_ignore_ascii_case("true")))?;
+        let says_class = class_of(&request.attributes)?;
+        let class = says_class.unwrap_or(self.settings.default_class);
         let attributes = for_new_queue(&request.attributes)?;
+        self.check_of_class(class, &request.attributes)?;
         tags::check(&request.tags, &name)?;
         let queue = QueueRef { account: caller.user.account.clone(), name: name.into() };
-        let kind = is_fifo(&attributes);
+        self.check_permits(caller, Action::CreateQueue, &queue).await?;
         if let Some(policy) = request.attributes.get("RedrivePolicy")
             && !policy.is_empty()
         {
-            self.check_dead_letter_queue(caller, &queue, kind, policy).await?;
+            let source = Source { queue: &queue, class, is_fifo: is_fifo(&attributes) };
+            self.check_dead_letter_queue(caller, &source, policy).await?;
         }
-        let wished = attributes.clone();
-        let created = self.queues.create(&caller.user, &queue, attributes, request.tags).await;
-        match created.map_err(refusal::fault)? {
+        let new = NewQueue { class, attributes: attributes.clone(), tags: request.tags };
+        match self.queues.create(&queue, new).await.map_err(refusal::fault)? {
             Created::New => {}
             Created::Exists(facts) => {
-                if let Some(name) = first_difference(&facts.attributes, &wished) {
+                let other = says_class.filter(|class| *class != facts.key.class());
+                let difference = match other {
+                    Some(_) => Some(CLASS),
+                    None => first_difference(&facts.attributes, &attributes),
+                };
+                if let Some(name) = difference {
                     let message = format!(
                         "A queue already exists with the same name and a different value for \
                          attribute {name}"
@@ -51,10 +61,6 @@ impl<Q: Queues> Service<Q> {
                      with the same name.",
                 ));
             }
-            Created::Refused => {
-                let (action, why) = (Action::CreateQueue, FOR_WANT_OF_PERMISSION);
-                return Err(self.denied(caller, action, &queue, why));
-            }
         }
         let queue_url = Some(caller.url_of(&queue));
         Ok(Reply::CreateQueue(CreateQueueResult { queue_url }))
@@ -67,7 +73,7 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::DeleteQueue).await?;
-        self.queues.delete_queue(target.facts.key).await.map_err(refusal::fault)?;
+        self.queues.delete_queue(&target).await.map_err(refusal::fault)?;
         Ok(Reply::Empty)
     }
 
@@ -80,8 +86,8 @@ impl<Q: Queues> Service<Q> {
         let owner = request.queue_owner_aws_account_id.filter(|owner| !owner.is_empty());
         let account = owner.map_or_else(|| caller.user.account.clone(), Into::into);
         let queue = QueueRef { account, name: name.into() };
-        let target = self.find(caller, queue).await?.ok_or_else(refusal::no_such_queue)?;
-        self.authorize(caller, Action::GetQueueUrl, &target)?;
+        let target = self.find_now(&queue).await?.ok_or_else(refusal::no_such_queue)?;
+        self.authorize(caller, Action::GetQueueUrl, &target).await?;
         let queue_url = Some(caller.url_of(&target.queue));
         Ok(Reply::GetQueueUrl(GetQueueUrlResult { queue_url }))
     }
@@ -93,12 +99,36 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let page = Page::read(request.max_results, request.next_token.as_deref())?;
         let prefix = request.queue_name_prefix.unwrap_or_default();
-        let (user, after) = (&caller.user, page.after.as_deref());
-        let listing = self.queues.list(user, &user.account, &prefix, after, page.wanted());
-        let mut names = listing.await.map_err(refusal::fault)?;
+        let mut names = self.visible_names(caller, &prefix, &page).await?;
         let next_token = page.cut(&mut names);
         let queue_urls = names.iter().map(|name| caller.url_of_own(name)).collect();
         Ok(Reply::ListQueues(ListQueuesResult { queue_urls, next_token }))
+    }
+
+    /// Names of queues of the caller's account that the caller may see: a page, and one more.
+    async fn visible_names(
+        &self,
+        caller: &Caller,
+        prefix: &str,
+        page: &Page,
+    ) -> Result<Vec<String>, Error> {
+        let (user, wanted) = (&caller.user, page.wanted());
+        let mut after = page.after.clone();
+        let mut visible = Vec::new();
+        loop {
+            let names = self.queues.list(&user.account, prefix, after.as_deref(), wanted).await;
+            let names = names.map_err(refusal::fault)?;
+            if user.name.is_none() {
+                return Ok(names);
+            }
+            let is_last = names.len() < wanted;
+            after = names.last().cloned();
+            let shown = self.identity.visible(user, &user.account, names).await;
+            visible.extend(shown.map_err(refusal::fault)?);
+            if is_last || visible.len() >= wanted {
+                return Ok(visible);
+            }
+        }
     }
 
     pub(super) async fn purge_queue(
@@ -108,7 +138,7 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::PurgeQueue).await?;
-        match self.queues.purge(target.facts.key).await {
+        match self.queues.purge(&target).await {
             Ok(()) => Ok(Reply::Empty),
             Err(Fault::PurgeInProgress) => {
                 let message = format!(
@@ -129,8 +159,8 @@ impl<Q: Queues> Service<Q> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::ListDeadLetterSourceQueues).await?;
         let page = Page::read(request.max_results, request.next_token.as_deref())?;
-        let (user, after) = (&caller.user, page.after.as_deref());
-        let listing = self.queues.dead_letter_sources(user, &target.queue, after, page.wanted());
+        let after = page.after.as_deref();
+        let listing = self.queues.dead_letter_sources(&target, after, page.wanted());
         let mut names = listing.await.map_err(refusal::fault)?;
         let next_token = page.cut(&mut names);
         let account = &target.queue.account;

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::visibility::VISIBILITY_TIMEOUT_S_MAX;
 use super::{Caller, Service, receipt};
 use crate::action::{Message, MessageAttributeValue, ReceiveMessageRequest, ReceiveMessageResult};
-use crate::attributes::{self, is_fifo, number};
+use crate::attributes;
 use crate::md5::{md5_of_attributes, md5_of_body};
 use crate::message_rules::{ATTRIBUTE_NAME_BYTES_MAX, TRACE_HEADER, check_id, is_xml_character};
 use crate::refusal;
-use crate::{Action, Error, MessageAttribute, Queues, Receive, Received, Reply};
+use crate::{
+    Action, Error, Identity, MessageAttribute, QueueSettings, Queues, Receive, Received, Reply,
+};
 
 /// Messages of one receive.
 const MESSAGES_MAX: i64 = 10;
@@ -21,7 +23,7 @@ const ATTRIBUTE_NAMES_MAX: usize = 100;
 /// The longest wait, in seconds.
 const WAIT_S_MAX: i64 = 20;
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn receive_message(
         &self,
         caller: &Caller,
@@ -29,13 +31,12 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::ReceiveMessage).await?;
-        let receive = check(&request, &target.facts.attributes)?;
+        let receive = check(&request, &target.settings)?;
         let system = SystemFilter::read(&request)?;
         let filter = AttributeFilter::read(&request.message_attribute_names)?;
-        let key = target.facts.key;
         // What is not needed any more is not held while the receive waits.
-        drop((target, request));
-        let received = self.queues.receive(key, receive).await.map_err(refusal::fault)?;
+        drop(request);
+        let received = self.queues.receive(&target, receive).await.map_err(refusal::fault)?;
         let message = |received| self.message(received, &system, &filter);
         let messages = received.into_iter().map(message).collect();
         Ok(Reply::ReceiveMessage(ReceiveMessageResult { messages }))
@@ -94,41 +95,33 @@ impl<Q: Queues> Service<Q> {
 }
 
 /// Checks the numbers, and takes the queue's where there are none.
-fn check(
-    request: &ReceiveMessageRequest,
-    attributes: &BTreeMap<String, String>,
-) -> Result<Receive, Error> {
+fn check(request: &ReceiveMessageRequest, settings: &QueueSettings) -> Result<Receive, Error> {
     let max = request.max_number_of_messages.unwrap_or(1);
     if !(1..=MESSAGES_MAX).contains(&max) {
         let reason = "Must be between 1 and 10, if provided.";
         return Err(refusal::invalid_value(max, "MaxNumberOfMessages", reason));
     }
-    let seconds = |given: Option<i64>, name: &str, attribute: &str, max: i64| match given {
-        None => Ok(number(attributes, attribute)),
-        Some(given) if (0..=max).contains(&given) => Ok(given as u64),
+    let ms = |given: Option<i64>, name: &str, queues_ms: u64, max: i64| match given {
+        None => Ok(queues_ms),
+        Some(given) if (0..=max).contains(&given) => Ok(given as u64 * 1000),
         Some(given) => {
             let reason = format!("Must be >= 0 and <= {max}, if provided.");
             Err(refusal::invalid_value(given, name, &reason))
         }
     };
     let wait = request.wait_time_seconds;
-    let wait_s = seconds(wait, "WaitTimeSeconds", "ReceiveMessageWaitTimeSeconds", WAIT_S_MAX)?;
-    let timeout = request.visibility_timeout;
-    let timeout_s =
-        seconds(timeout, "VisibilityTimeout", "VisibilityTimeout", VISIBILITY_TIMEOUT_S_MAX)?;
+    let wait_ms = ms(wait, "WaitTimeSeconds", settings.wait_ms, WAIT_S_MAX)?;
+    let (timeout, queues_ms) = (request.visibility_timeout, settings.visibility_timeout_ms);
+    let visibility_timeout_ms =
+        ms(timeout, "VisibilityTimeout", queues_ms, VISIBILITY_TIMEOUT_S_MAX)?;
     let attempt_id = request.receive_request_attempt_id.clone().filter(|id| !id.is_empty());
     if let Some(id) = &attempt_id {
         check_id(id, "ReceiveRequestAttemptId")?;
-        if !is_fifo(attributes) {
+        if !settings.is_fifo() {
             return Err(refusal::not_of_this_queue_type(id, "ReceiveRequestAttemptId"));
         }
     }
-    Ok(Receive {
-        max: max as usize,
-        visibility_timeout_ms: timeout_s * 1000,
-        wait_ms: wait_s * 1000,
-        attempt_id,
-    })
+    Ok(Receive { max: max as usize, visibility_timeout_ms, wait_ms, attempt_id })
 }
 
 /// A body as text. What came by another protocol may hold bytes that are none; each gives U+FFFD,

@@ -5,23 +5,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use super::{Caller, Service, Target, batch};
+use super::{Caller, Service, batch};
 use crate::action::{
     MessageAttributeValue, SendMessageBatchRequest, SendMessageBatchRequestEntry,
     SendMessageBatchResult, SendMessageBatchResultEntry, SendMessageRequest, SendMessageResult,
 };
-use crate::attributes::{MESSAGE_BYTES_MAX, effective, is_fifo, number};
+use crate::attributes::MESSAGE_BYTES_MAX;
 use crate::md5::{md5_of_attributes, md5_of_body};
 use crate::message_rules::{
     TRACE_HEADER, check_attributes, check_body, check_id, check_system_attributes, message_bytes,
 };
 use crate::refusal;
-use crate::{Action, Error, ErrorKind, Fault, MessageAttribute, NewMessage, Queues, Reply};
+use crate::{
+    Action, Error, ErrorKind, Fault, Identity, MessageAttribute, NewMessage, QueueSettings, Queues,
+    Reply,
+};
 
 /// The longest delay, in seconds.
 const DELAY_S_MAX: i64 = 900;
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn send_message(
         &self,
         caller: &Caller,
@@ -29,9 +32,9 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::SendMessage).await?;
-        let rules = Rules::of(&target);
+        let rules = Rules::of(&target.settings);
         let Checked { message, sums } = rules.check(caller, request.into())?;
-        let sending = self.queues.send(target.facts.key, vec![message]);
+        let sending = self.queues.send(&target, vec![message]);
         let outcome = sending.await.map_err(refusal::fault)?.pop();
         let sent = outcome.ok_or_else(no_outcome)?.map_err(refusal::fault)?;
         Ok(Reply::SendMessage(SendMessageResult {
@@ -52,7 +55,7 @@ impl<Q: Queues> Service<Q> {
         let target = self.target(caller, url, Action::SendMessageBatch).await?;
         let ids = request.entries.iter().map(|entry| entry.id.as_deref());
         let ids = batch::check_ids(ids, "SendMessageBatchRequestEntry")?;
-        let rules = Rules::of(&target);
+        let rules = Rules::of(&target.settings);
         check_batch_bytes(&request.entries)?;
         rules.check_batch(&request.entries)?;
         let mut result = SendMessageBatchResult::default();
@@ -70,7 +73,7 @@ impl<Q: Queues> Service<Q> {
         if messages.is_empty() {
             return Ok(Reply::SendMessageBatch(result));
         }
-        let outcomes = self.queues.send(target.facts.key, messages).await;
+        let outcomes = self.queues.send(&target, messages).await;
         let mut outcomes = outcomes.map_err(refusal::fault)?.into_iter();
         for (id, sums) in valid {
             let lost = || Err(Fault::Unavailable("the store gave no outcome".to_owned()));
@@ -130,12 +133,11 @@ struct Rules {
 }
 
 impl Rules {
-    fn of(target: &Target) -> Self {
-        let attributes = &target.facts.attributes;
+    fn of(settings: &QueueSettings) -> Self {
         Self {
-            is_fifo: is_fifo(attributes),
-            by_content: effective(attributes, "ContentBasedDeduplication") == Some("true"),
-            bytes_max: number(attributes, "MaximumMessageSize"),
+            is_fifo: settings.is_fifo(),
+            by_content: settings.fifo.is_some_and(|fifo| fifo.by_content),
+            bytes_max: settings.message_bytes_max,
         }
     }
 
@@ -260,7 +262,7 @@ fn md5_of_trace_header(header: &str) -> Option<String> {
 
 /// The SHA-256 of a body, in hexadecimal.
 fn content_id(body: &str) -> String {
-    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(body))
 }
 
 fn sender_id(caller: &Caller) -> Arc<str> {

@@ -9,7 +9,7 @@ use crate::action::{
     ListQueueTagsRequest, ListQueueTagsResult, TagQueueRequest, UntagQueueRequest,
 };
 use crate::refusal;
-use crate::{Action, Error, Queues, Reply};
+use crate::{Action, Error, Identity, Queues, Reply};
 
 /// Tags of a queue.
 const TAGS_MAX: usize = 50;
@@ -20,7 +20,7 @@ const KEY_LENGTH_MAX: usize = 128;
 /// Letters of a tag's value.
 const VALUE_LENGTH_MAX: usize = 256;
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn tag_queue(
         &self,
         caller: &Caller,
@@ -65,7 +65,7 @@ impl<Q: Queues> Service<Q> {
     ) -> Result<Reply, Error> {
         let url = request.queue_url.as_deref();
         let target = self.target(caller, url, Action::ListQueueTags).await?;
-        Ok(Reply::ListQueueTags(ListQueueTagsResult { tags: target.facts.tags.clone() }))
+        Ok(Reply::ListQueueTags(ListQueueTagsResult { tags: target.tags.clone() }))
     }
 }
 

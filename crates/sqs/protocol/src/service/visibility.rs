@@ -6,12 +6,12 @@ use crate::action::{
     ChangeMessageVisibilityBatchResultEntry, ChangeMessageVisibilityRequest,
 };
 use crate::refusal;
-use crate::{Action, Delivery, Error, Queues, Reply};
+use crate::{Action, Delivery, Error, Identity, Queues, Reply};
 
 /// The longest visibility timeout: 12 hours.
 pub(super) const VISIBILITY_TIMEOUT_S_MAX: i64 = 43_200;
 
-impl<Q: Queues> Service<Q> {
+impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn change_message_visibility(
         &self,
         caller: &Caller,
@@ -21,7 +21,7 @@ impl<Q: Queues> Service<Q> {
         let target = self.target(caller, url, Action::ChangeMessageVisibility).await?;
         let change = change(request.receipt_handle.as_deref(), request.visibility_timeout)?;
         let delivery = change.0.clone();
-        let changing = self.queues.change_visibility(target.facts.key, vec![change]);
+        let changing = self.queues.change_visibility(&target, vec![change]);
         for outcome in changing.await.map_err(refusal::fault)? {
             receipt::result(outcome, &delivery)?;
         }
@@ -52,7 +52,7 @@ impl<Q: Queues> Service<Q> {
         if changes.is_empty() {
             return Ok(Reply::ChangeMessageVisibilityBatch(result));
         }
-        let outcomes = self.queues.change_visibility(target.facts.key, changes).await;
+        let outcomes = self.queues.change_visibility(&target, changes).await;
         for ((id, delivery), outcome) in valid.into_iter().zip(outcomes.map_err(refusal::fault)?) {
             match receipt::result(outcome, &delivery) {
                 Ok(()) => {

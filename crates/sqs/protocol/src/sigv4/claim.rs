@@ -74,7 +74,9 @@ impl Claim {
             return Err(SignatureError::UnsupportedAlgorithm { algorithm });
         }
         let (mut credential, mut signed_headers, mut signature) = (None, None, None);
-        for part in rest.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        // Without any it says what is missing; an empty one among others is none.
+        let parts = (!rest.trim().is_empty()).then(|| rest.split(',').map(str::trim));
+        for part in parts.into_iter().flatten() {
             let not_key_value = || SignatureError::NotKeyValue { part: part.to_owned() };
             let (name, value) = part.split_once('=').ok_or_else(not_key_value)?;
             let field = match name {

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::body_digest::STREAMING;
 use super::chunks::ChunkVerifier;
 use super::digest::Digest32;
 use super::signing_keys::SigningKey;
 use super::{
-    AmzTime, CanonicalRequest, Claim, Computed, HttpRequest, SERVICE, SKEW_S_MAX, SignatureError,
-    SigningKeys, canonical,
+    AmzTime, BodyDigest, CanonicalRequest, Claim, Computed, HttpRequest, SERVICE, SKEW_S_MAX,
+    SignatureError, SigningKeys, canonical,
 };
-
-/// The body is signed chunk by chunk.
-const STREAMING: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
 
 /// Verifies signatures, and keeps the keys that it derived for them.
 #[derive(Debug)]
@@ -47,9 +45,25 @@ impl Verifier {
         secret: &Arc<str>,
         now_ms: u64,
     ) -> Result<Payload, SignatureError> {
+        let digest = BodyDigest::of(request);
+        self.verify_digest(request, claim, secret, digest, now_ms)
+    }
+
+    /// The same with the digest of the body, which may have been computed in pieces.
+    ///
+    /// # Errors
+    /// If that is not proved.
+    pub fn verify_digest(
+        &mut self,
+        request: &HttpRequest<'_>,
+        claim: &Claim,
+        secret: &Arc<str>,
+        digest: BodyDigest,
+        now_ms: u64,
+    ) -> Result<Payload, SignatureError> {
         claim.credential.check(claim.time, self.service)?;
         check_time(claim, AmzTime::from_millis(now_ms))?;
-        let payload = PayloadHash::of(request)?;
+        let payload = PayloadHash::of(request, digest)?;
         // The header form leaves out nothing: its own signature is not in the query.
         let query = canonical::canonical_query(request.query, claim.own_parameter())?;
         let canonical =
@@ -136,15 +150,14 @@ enum PayloadHash {
 impl PayloadHash {
     /// Where the header says something, it has to be true. `UNSIGNED-PAYLOAD` is for S3 only: this
     /// service takes no body that nobody vouches for.
-    fn of(request: &HttpRequest<'_>) -> Result<Self, SignatureError> {
-        let hash = |body| Digest32::of(body);
+    fn of(request: &HttpRequest<'_>, digest: BodyDigest) -> Result<Self, SignatureError> {
         let Some(given) = request.values("x-amz-content-sha256").next() else {
-            return Ok(Self::Whole(hash(request.body).hex()));
+            return Ok(Self::Whole(digest.0.hex()));
         };
         let given = String::from_utf8_lossy(given);
         match (given.trim(), Digest32::parse(given.trim())) {
             (STREAMING, _) => Ok(Self::Streaming),
-            (_, Some(given)) if given == hash(request.body) => Ok(Self::Whole(given.hex())),
+            (_, Some(given)) if given == digest.0 => Ok(Self::Whole(given.hex())),
             (_, Some(_)) => Err(SignatureError::ContentHash),
             (value, None) => Err(SignatureError::UnsupportedPayload { value: value.to_owned() }),
         }

@@ -9,7 +9,7 @@ use quelea_sqs_protocol::action::{
     CreateQueueRequest, Message, ReceiveMessageRequest, SendMessageRequest,
 };
 use quelea_sqs_protocol::{
-    Caller, Error, ErrorKind, Reply, Request, Service, ServiceSettings, User,
+    Caller, Error, ErrorKind, QueueClass, Reply, Request, Service, ServiceSettings, User,
 };
 
 use crate::memory::Memory;
@@ -20,15 +20,16 @@ pub(crate) const ACCOUNT: &str = "000000000000";
 /// A service with its queues.
 pub(crate) struct ServiceTest {
     pub(crate) queues: Memory,
-    service: Service<Memory>,
+    service: Service<Memory, Memory>,
     pub(crate) caller: Caller,
 }
 
 impl ServiceTest {
     pub(crate) fn new() -> Self {
         let queues = Memory::default();
-        let settings = ServiceSettings { region: "us-east-1".into() };
-        let service = Service::new(queues.clone(), settings);
+        let settings =
+            ServiceSettings { region: "us-east-1".into(), default_class: QueueClass::Ordered };
+        let service = Service::new(queues.clone(), queues.clone(), settings);
         let user = User { name: None, account: Arc::from(ACCOUNT) };
         let caller = Caller {
             user,
@@ -41,6 +42,12 @@ impl ServiceTest {
         Self { queues, service, caller }
     }
 
+    /// Makes queues in that class from now on, unless they say another.
+    pub(crate) fn default_class(&mut self, default_class: QueueClass) {
+        let settings = ServiceSettings { region: "us-east-1".into(), default_class };
+        self.service = Service::new(self.queues.clone(), self.queues.clone(), settings);
+    }
+
     /// A test with one queue of that name and attributes.
     pub(crate) fn with_queue(name: &str, attributes: &[(&str, &str)]) -> Self {
         let test = Self::new();
@@ -49,11 +56,7 @@ impl ServiceTest {
     }
 
     pub(crate) fn call(&self, request: impl Into<Request>) -> Result<Reply, Error> {
-        let mut future = pin!(self.service.handle(&self.caller, request.into()));
-        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => result,
-            Poll::Pending => panic!("nothing waits here"),
-        }
+        ready(self.service.handle(&self.caller, request.into()))
     }
 
     /// The error that a request gives.
@@ -87,6 +90,14 @@ impl ServiceTest {
             Ok(Reply::ReceiveMessage(result)) => result.messages,
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// What comes of a future that waits for nothing.
+pub(crate) fn ready<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("nothing waits here"),
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod attributes;
+mod class;
+mod class_router;
 mod harness;
 mod memory;
 mod moves;

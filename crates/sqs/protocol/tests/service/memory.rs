@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use quelea_sqs_protocol::{
-    AccessKey, Backlog, Created, Delivery, Fault, MoveTask, MoveTaskState, NewMessage, NewMoveTask,
-    Permits, QueueFacts, QueueKey, QueueRef, Queues, ReceiptOutcome, Receive, Received,
-    RedrivePolicy, SendOutcome, Sent, User,
+    AccessKey, Backlog, Capabilities, Consistency, Counts, Created, Delivery, Fault, Identity,
+    MoveTask, MoveTaskState, NewMessage, NewMoveTask, NewQueue, OldReceipts, Order, Permits,
+    QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings, Queues, Reappearance,
+    ReceiptOutcome, Receive, Received, SendOutcome, Sent, User,
 };
 
 /// A store of queues; clones are the same store.
@@ -24,7 +25,9 @@ pub(crate) struct Memory {
 struct State {
     queues: BTreeMap<QueueRef, Queue>,
     deleted: Vec<QueueRef>,
-    keys: u64,
+    keys: u128,
+    without: Option<QueueClass>,
+    when_created: Option<Box<dyn FnOnce() + Send>>,
     permits: Option<Permits>,
     access_keys: BTreeMap<String, AccessKey>,
     waiting: usize,
@@ -38,7 +41,7 @@ struct State {
 type Interference = Box<dyn FnMut(&mut QueueFacts) + Send>;
 
 struct Queue {
-    facts: QueueFacts,
+    facts: Arc<QueueFacts>,
     visible: VecDeque<Received>,
     in_flight: Vec<Received>,
     purged: bool,
@@ -53,6 +56,18 @@ impl Memory {
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn permit(&self, permits: Permits) {
         self.lock().permits = Some(permits);
+    }
+
+    /// Has no store of queues of that class from now on.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn lose(&self, class: QueueClass) {
+        self.lock().without = Some(class);
+    }
+
+    /// Does something once, as soon as the next queue is made: as another front-end might.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn when_created(&self, then: impl FnOnce() + Send + 'static) {
+        self.lock().when_created = Some(Box::new(then));
     }
 
     /// Makes an access key.
@@ -102,23 +117,23 @@ impl State {
         found.ok_or(Fault::NoSuchQueue)
     }
 
-    fn facts_to_change(&mut self, key: QueueKey) -> Result<&mut QueueFacts, Fault> {
+    /// Changes the queue that was seen, unless it is not as it was seen.
+    fn change(
+        &mut self,
+        seen: &QueueFacts,
+        change: impl FnOnce(&mut QueueFacts),
+    ) -> Result<(), Fault> {
         let mut interfere = self.interfere.take();
+        let queue = self.queue(seen.key)?;
         if let Some(interfere) = &mut interfere {
-            interfere(&mut self.queue(key)?.facts);
+            apply(&mut queue.facts, interfere);
+        }
+        let conflicts = queue.facts.revision != seen.revision;
+        if !conflicts {
+            apply(&mut queue.facts, change);
         }
         self.interfere = interfere;
-        Ok(&mut self.queue(key)?.facts)
-    }
-
-    fn facts(&self, user: &User, queue: &QueueRef) -> Option<Arc<QueueFacts>> {
-        let mut facts = self.queues.get(queue)?.facts.clone();
-        let all = Permits { configure: true, write: true, read: true };
-        facts.permits = match user.account == queue.account {
-            true => self.permits.unwrap_or(all),
-            false => Permits::default(),
-        };
-        Some(Arc::new(facts))
+        if conflicts { Err(Fault::Conflict) } else { Ok(()) }
     }
 
     fn take(&mut self, key: QueueKey, max: usize) -> Result<Vec<Received>, Fault> {
@@ -129,11 +144,20 @@ impl State {
             received.receive_count += 1;
             let count = received.receive_count as u8;
             received.delivery =
-                [&key.to_be_bytes(), received.message_id.as_bytes(), &[count]].concat();
+                [&id_bytes(key)[..], received.message_id.as_bytes(), &[count]].concat();
         }
         queue.in_flight.extend(taken.iter().cloned());
         Ok(taken)
     }
+}
+
+/// Changes facts: what was looked up before stays as it was.
+fn apply(facts: &mut Arc<QueueFacts>, change: impl FnOnce(&mut QueueFacts)) {
+    let facts = Arc::make_mut(facts);
+    let before = (facts.attributes.clone(), facts.tags.clone());
+    change(facts);
+    facts.settings = QueueSettings::of(&facts.attributes);
+    facts.revision += u64::from(before != (facts.attributes.clone(), facts.tags.clone()));
 }
 
 fn received(message: NewMessage, message_id: String) -> Received {
@@ -152,6 +176,10 @@ fn received(message: NewMessage, message_id: String) -> Received {
         deduplication_id: message.deduplication_id,
         dead_letter_source: None,
     }
+}
+
+fn id_bytes(key: QueueKey) -> [u8; 16] {
+    key.id_in(key.class()).expect("a key is of its class").to_be_bytes()
 }
 
 /// A receive that waits; it counts as waiting until it is dropped.
@@ -189,58 +217,89 @@ impl Drop for Waiting {
     }
 }
 
-impl Queues for Memory {
+impl Identity for Memory {
     async fn access_key(&self, id: &str) -> Result<Option<AccessKey>, Fault> {
         Ok(self.lock().access_keys.get(id).cloned())
     }
 
-    async fn facts(&self, user: &User, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
-        Ok(self.lock().facts(user, queue))
+    async fn permits(&self, user: &User, queue: &QueueRef) -> Result<Permits, Fault> {
+        Ok(match user.account == queue.account {
+            true => self.lock().permits.unwrap_or(Permits::ALL),
+            false => Permits::default(),
+        })
     }
 
-    async fn create(
+    async fn visible(
         &self,
         user: &User,
-        queue: &QueueRef,
-        attributes: BTreeMap<String, String>,
-        tags: BTreeMap<String, String>,
-    ) -> Result<Created, Fault> {
+        account: &Arc<str>,
+        names: Vec<String>,
+    ) -> Result<Vec<String>, Fault> {
+        let hidden = |name: &&String| name.starts_with("hidden");
+        let names = names.into_iter().filter(|name| !hidden(&name));
+        Ok(names.filter(|_| user.account == *account).collect())
+    }
+}
+
+impl Queues for Memory {
+    fn capabilities(&self, class: QueueClass) -> Option<Capabilities> {
+        let is_replicated = class == QueueClass::Replicated;
+        (self.lock().without != Some(class)).then_some(Capabilities {
+            order: Order::Strict,
+            reappearance: Reappearance::OldPlace,
+            old_receipts: OldReceipts::Ignored,
+            counts: Counts::Exact,
+            order_hint_auto: is_replicated,
+            durability: !is_replicated,
+            consistency: is_replicated.then_some(Consistency::LocalQuorum),
+            facts_age_ms_max: 0,
+        })
+    }
+
+    async fn facts(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
+        Ok(self.lock().queues.get(queue).map(|queue| Arc::clone(&queue.facts)))
+    }
+
+    async fn create(&self, queue: &QueueRef, new: NewQueue) -> Result<Created, Fault> {
         let mut state = self.lock();
-        if let Some(facts) = state.facts(user, queue) {
-            return Ok(Created::Exists(facts));
-        }
-        if state.permits.is_some_and(|permits| !permits.configure) {
-            return Ok(Created::Refused);
+        if let Some(found) = state.queues.get(queue) {
+            return Ok(Created::Exists(Arc::clone(&found.facts)));
         }
         if state.deleted.contains(queue) {
             return Ok(Created::DeletedRecently);
         }
         state.keys += 1;
-        let facts = QueueFacts {
-            key: state.keys,
-            attributes,
-            tags,
+        let facts = Arc::new(QueueFacts {
+            key: QueueKey::new(new.class, state.keys),
+            queue: queue.clone(),
+            revision: 1,
+            settings: QueueSettings::of(&new.attributes),
+            attributes: new.attributes,
+            tags: new.tags,
             created_at_ms: 1_700_000_000_123,
             modified_at_ms: 1_700_000_001_999,
-            permits: Permits::default(),
-        };
+        });
         let (visible, in_flight) = (VecDeque::new(), Vec::new());
         state.queues.insert(queue.clone(), Queue { facts, visible, in_flight, purged: false });
+        let then = state.when_created.take();
+        drop(state);
+        if let Some(then) = then {
+            then();
+        }
         Ok(Created::New)
     }
 
-    async fn delete_queue(&self, key: QueueKey) -> Result<(), Fault> {
+    async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let mut state = self.lock();
-        let found = state.queues.iter().find(|(_, queue)| queue.facts.key == key);
-        let name = found.map(|(name, _)| name.clone()).ok_or(Fault::NoSuchQueue)?;
-        state.queues.remove(&name);
-        state.deleted.push(name);
+        state.queue(queue.key)?;
+        state.queues.remove(&queue.queue);
+        state.deleted.push(queue.queue.clone());
         Ok(())
     }
 
-    async fn purge(&self, key: QueueKey) -> Result<(), Fault> {
+    async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let mut state = self.lock();
-        let queue = state.queue(key)?;
+        let queue = state.queue(queue.key)?;
         if std::mem::replace(&mut queue.purged, true) {
             return Err(Fault::PurgeInProgress);
         }
@@ -251,14 +310,13 @@ impl Queues for Memory {
 
     async fn list(
         &self,
-        _user: &User,
-        account: &str,
+        account: &Arc<str>,
         prefix: &str,
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<String>, Fault> {
         let state = self.lock();
-        let own = state.queues.keys().filter(|queue| &*queue.account == account);
+        let own = state.queues.keys().filter(|queue| queue.account == *account);
         let names = own.map(|queue| queue.name.to_string());
         let wanted = |name: &String| {
             name.starts_with(prefix) && after.is_none_or(|after| name.as_str() > after)
@@ -268,17 +326,14 @@ impl Queues for Memory {
 
     async fn dead_letter_sources(
         &self,
-        _user: &User,
-        queue: &QueueRef,
+        queue: &Arc<QueueFacts>,
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<String>, Fault> {
         let state = self.lock();
         let names_it = |facts: &QueueFacts| {
-            let policy = facts.attributes.get("RedrivePolicy");
-            policy.is_some_and(|text| {
-                RedrivePolicy::parse(text).is_ok_and(|policy| policy.dead_letter_queue == *queue)
-            })
+            let redrive = facts.settings.redrive.as_ref();
+            redrive.is_some_and(|redrive| redrive.dead_letter_queue == queue.queue)
         };
         let sources = state.queues.iter().filter(|(_, source)| names_it(&source.facts));
         let names = sources.map(|(name, _)| name.name.to_string());
@@ -288,35 +343,23 @@ impl Queues for Memory {
 
     async fn put_attributes(
         &self,
-        seen: Arc<QueueFacts>,
+        seen: &Arc<QueueFacts>,
         attributes: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        let mut state = self.lock();
-        let facts = state.facts_to_change(seen.key)?;
-        match facts.attributes == seen.attributes {
-            true => facts.attributes = attributes,
-            false => return Err(Fault::Conflict),
-        }
-        Ok(())
+        self.lock().change(seen, |facts| facts.attributes = attributes)
     }
 
     async fn put_tags(
         &self,
-        seen: Arc<QueueFacts>,
+        seen: &Arc<QueueFacts>,
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        let mut state = self.lock();
-        let facts = state.facts_to_change(seen.key)?;
-        match facts.tags == seen.tags {
-            true => facts.tags = tags,
-            false => return Err(Fault::Conflict),
-        }
-        Ok(())
+        self.lock().change(seen, |facts| facts.tags = tags)
     }
 
-    async fn backlog(&self, key: QueueKey) -> Result<Backlog, Fault> {
+    async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
         let mut state = self.lock();
-        let queue = state.queue(key)?;
+        let queue = state.queue(queue.key)?;
         Ok(Backlog {
             visible: queue.visible.len() as u64,
             in_flight: queue.in_flight.len() as u64,
@@ -327,11 +370,11 @@ impl Queues for Memory {
 
     async fn send(
         &self,
-        key: QueueKey,
+        queue: &Arc<QueueFacts>,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<SendOutcome>, Fault> {
         let mut state = self.lock();
-        let queue = state.queue(key)?;
+        let queue = state.queue(queue.key)?;
         let mut outcomes = Vec::new();
         for message in messages {
             let message_id = format!("id-{}", queue.visible.len() + queue.in_flight.len());
@@ -346,22 +389,23 @@ impl Queues for Memory {
 
     fn receive(
         &self,
-        key: QueueKey,
+        queue: &Arc<QueueFacts>,
         receive: Receive,
     ) -> impl Future<Output = Result<Vec<Received>, Fault>> + Send {
         self.lock().last_receive = Some(receive.clone());
-        Waiting { memory: self.clone(), key, receive, counted: false }
+        Waiting { memory: self.clone(), key: queue.key, receive, counted: false }
     }
 
     async fn delete(
         &self,
-        key: QueueKey,
+        queue: &Arc<QueueFacts>,
         deliveries: Vec<Delivery>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
         let mut state = self.lock();
-        let queue = state.queue(key)?;
+        let key = id_bytes(queue.key);
+        let queue = state.queue(queue.key)?;
         let outcome = |delivery: Delivery| {
-            if !delivery.starts_with(&key.to_be_bytes()) {
+            if !delivery.starts_with(&key) {
                 return ReceiptOutcome::Invalid;
             }
             if delivery.ends_with(b"expired") {
@@ -375,13 +419,14 @@ impl Queues for Memory {
 
     async fn change_visibility(
         &self,
-        key: QueueKey,
+        queue: &Arc<QueueFacts>,
         changes: Vec<(Delivery, u64)>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
         let mut state = self.lock();
-        let queue = state.queue(key)?;
+        let key = id_bytes(queue.key);
+        let queue = state.queue(queue.key)?;
         let outcome = |(delivery, timeout_ms): (Delivery, u64)| {
-            if !delivery.starts_with(&key.to_be_bytes()) {
+            if !delivery.starts_with(&key) {
                 return ReceiptOutcome::Invalid;
             }
             let found = queue.in_flight.iter().position(|one| one.delivery == delivery);
@@ -394,26 +439,33 @@ impl Queues for Memory {
         Ok(changes.into_iter().map(outcome).collect())
     }
 
-    async fn start_move(&self, key: QueueKey, task: NewMoveTask) -> Result<String, Fault> {
+    async fn start_move(
+        &self,
+        queue: &Arc<QueueFacts>,
+        task: NewMoveTask,
+    ) -> Result<String, Fault> {
         let mut state = self.lock();
-        let source = state.queues.iter().find(|(_, queue)| queue.facts.key == key);
-        let source = source.map(|(name, _)| name.clone()).ok_or(Fault::NoSuchQueue)?;
-        state.last_task = Some((source, task));
+        state.queue(queue.key)?;
+        state.last_task = Some((queue.queue.clone(), task));
         Ok("task-1".to_owned())
     }
 
-    async fn cancel_move(&self, key: QueueKey, handle: &str) -> Result<u64, Fault> {
+    async fn cancel_move(&self, queue: &Arc<QueueFacts>, handle: &str) -> Result<u64, Fault> {
         let mut state = self.lock();
         let source = state.last_task.as_ref().and_then(|(source, _)| state.queues.get(source));
-        let is_it = source.is_some_and(|source| source.facts.key == key) && handle == "task-1";
-        match is_it {
+        let is_it = source.is_some_and(|source| source.facts.key == queue.key);
+        match is_it && handle == "task-1" {
             true => state.last_task = None,
             false => return Err(Fault::NotFound(format!("no task {handle}"))),
         }
         Ok(5)
     }
 
-    async fn move_tasks(&self, _key: QueueKey, max: usize) -> Result<Vec<MoveTask>, Fault> {
+    async fn move_tasks(
+        &self,
+        _queue: &Arc<QueueFacts>,
+        max: usize,
+    ) -> Result<Vec<MoveTask>, Fault> {
         let task = self.lock().last_task.clone().map(|(source, task)| MoveTask {
             handle: Some("task-1".to_owned()),
             state: MoveTaskState::Running,

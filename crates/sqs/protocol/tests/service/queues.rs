@@ -181,3 +181,26 @@ fn users_do_what_their_permissions_say() {
         CreateQueueRequest { queue_name: some("new"), attributes: map(&[]), tags: map(&[]) };
     assert_eq!(test.refused(create).0, ErrorKind::AccessDenied);
 }
+
+#[test]
+fn a_page_is_filled_with_queues_that_the_user_may_see() {
+    let mut test = ServiceTest::new();
+    let hidden = (0..9).map(|number| format!("hidden{number}"));
+    for name in ["a", "b", "x", "y"].map(str::to_owned).into_iter().chain(hidden) {
+        test.create(&name, &[]).unwrap();
+    }
+    test.caller.user.name = Some("ada".into());
+    let mut pages = Vec::new();
+    let mut next_token = None;
+    loop {
+        let request = ListQueuesRequest { max_results: Some(2), next_token, ..Default::default() };
+        let Ok(Reply::ListQueues(page)) = test.call(request) else { panic!("no list") };
+        pages.push(page.queue_urls.iter().map(|url| url[url.len() - 1..].to_owned()).collect());
+        next_token = page.next_token;
+        if next_token.is_none() {
+            break;
+        }
+    }
+    let pages: Vec<Vec<String>> = pages;
+    assert_eq!(pages, [["a", "b"], ["x", "y"]]);
+}

@@ -173,7 +173,7 @@ fn handles_of_nothing_and_of_other_queues_are_refused() {
 fn an_expired_handle_is_refused_with_the_handle() {
     let test = ServiceTest::with_queue("q", &[]);
     // Base64 of the double's delivery that says that it is expired.
-    let handle = "AAAAAAAAAAFleHBpcmVk";
+    let handle = "AAAAAAAAAAAAAAAAAAAAAWV4cGlyZWQ";
     let (kind, text) = test.refused(delete("q", handle));
     assert_eq!(kind, ErrorKind::InvalidParameterValue);
     let reason = "The receipt handle has expired.";

@@ -40,6 +40,10 @@ fn signed(id: &str, secret: &str) -> String {
     )
 }
 
+fn with(request: String, header: &str) -> String {
+    request.replacen("Content-Length", &format!("{header}\r\nContent-Length"), 1)
+}
+
 #[test]
 fn where_all_is_verified_only_good_signatures_pass() {
     let server = server(Verify::Always);
@@ -79,22 +83,17 @@ fn on_loopback_only_wrong_credentials_of_a_known_key_are_refused() {
 }
 
 #[test]
-fn what_a_proxy_or_a_web_page_sends_needs_a_known_key() {
+fn what_a_proxy_or_an_allowed_page_sends_needs_a_known_key() {
     let server = server(Verify::Remote);
     let mut client = server.connect();
-    let with = |request: String, header: &str| {
-        request.replacen("Content-Length", &format!("{header}\r\nContent-Length"), 1)
-    };
     for header in [
         "Forwarded: for=192.0.2.1",
         "X-Forwarded-For: 192.0.2.1",
         "X-Forwarded-Host: queues.example",
         "X-Real-IP: 192.0.2.1",
         "Via: 1.1 proxy",
-        "Origin: https://evil.example",
-        "Origin: null",
-        "Sec-Fetch-Site: cross-site",
-        "Sec-Fetch-Site: same-site",
+        "Origin: https://app.example",
+        "Origin: https://App.Example\r\nSec-Fetch-Site: cross-site",
     ] {
         for request in [post("ListQueues", "{}"), signed("AKIANONE", "x"), signed("AKIAOLD", "x")] {
             let answer = client.ask(with(request, header));
@@ -106,10 +105,68 @@ fn what_a_proxy_or_a_web_page_sends_needs_a_known_key() {
         let wrong = client.ask(with(signed("AKIAGOOD", "wrong"), header));
         assert!(wrong.head.contains("signaturedoesnotmatch"), "{header}: {}", wrong.head);
     }
+    let own = client.ask(with(signed("AKIAGOOD", "secret"), "Origin: http://h"));
+    assert_eq!(own.status, 200, "a page that came from here");
     for header in ["Sec-Fetch-Site: none", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: cors"] {
         let answer = client.ask(with(post("ListQueues", "{}"), header));
         assert_eq!(answer.status, 200, "{header}");
     }
+}
+
+#[test]
+fn a_page_of_an_origin_that_is_not_allowed_changes_nothing_with_a_key_either() {
+    for verify in [Verify::Remote, Verify::Always] {
+        let server = server(verify);
+        let mut client = server.connect();
+        for header in [
+            "Origin: https://evil.example",
+            "Origin: https://app.example.evil.example",
+            "Origin: http://app.example",
+            "Origin: null",
+            "Origin: \u{fc}",
+            "Sec-Fetch-Site: cross-site",
+            "Sec-Fetch-Site: same-site",
+        ] {
+            let answer = client.ask(with(signed("AKIAGOOD", "secret"), header));
+            assert_eq!(answer.status, 403, "{header}");
+            assert!(answer.body.contains("sqs.origins"), "{header}: {}", answer.body);
+            assert!(!answer.head.contains("access-control"), "{header}: {}", answer.head);
+        }
+        assert_eq!(server.counters.requests(Some(Action::ListQueues), Outcome::Done), 0);
+    }
+}
+
+#[test]
+fn a_browser_lets_an_allowed_page_ask_and_read() {
+    let server = server(Verify::Always);
+    let mut client = server.connect();
+    let asks = "Access-Control-Request-Method: POST\r\n\
+                Access-Control-Request-Headers: authorization,x-amz-target\r\n";
+    let preflight =
+        |origin: &str| format!("OPTIONS / HTTP/1.1\r\nHost: h\r\nOrigin: {origin}\r\n{asks}\r\n");
+    let allowed = client.ask(preflight("https://app.example"));
+    assert_eq!((allowed.status, allowed.body.as_str()), (204, ""));
+    for header in [
+        "access-control-allow-origin: https://app.example",
+        "access-control-allow-methods: post",
+        "access-control-allow-headers: authorization,x-amz-target",
+        "vary: origin",
+    ] {
+        assert!(allowed.head.contains(header), "{header}: {}", allowed.head);
+    }
+    let other = client.ask(preflight("https://evil.example"));
+    assert_eq!(other.status, 403);
+    assert!(!other.head.contains("access-control"), "{}", other.head);
+    // It may also read why it was refused.
+    let origin = "Origin: https://app.example";
+    for (secret, status) in [("secret", 200), ("wrong", 403)] {
+        let answer = client.ask(with(signed("AKIAGOOD", secret), origin));
+        assert_eq!(answer.status, status);
+        let header = "access-control-allow-origin: https://app.example";
+        assert!(answer.head.contains(header), "{}", answer.head);
+    }
+    let program = client.ask(signed("AKIAGOOD", "secret"));
+    assert!(!program.head.contains("access-control"), "{}", program.head);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_net::HostNames;
-use quelea_sqs_server::{SqsCounters, SqsServer, SqsSettings, Verify};
+use quelea_sqs_protocol::QueueClass;
+use quelea_sqs_server::{AllowedOrigins, SqsCounters, SqsServer, SqsSettings, Verify};
 
 use crate::memory::Memory;
 
@@ -27,8 +28,10 @@ pub(crate) fn settings() -> SqsSettings {
         threads: 1,
         account: "000000000000".into(),
         region: "us-east-1".into(),
+        default_class: QueueClass::Ordered,
         verify: Verify::Remote,
         hosts: HostNames::new(&["queues.test".to_owned()]),
+        origins: AllowedOrigins::new(&["https://app.example".to_owned()]),
         connections_max: 100,
         bodies_bytes_max: 64 * 1024 * 1024,
         idle_max: PATIENCE,
@@ -46,7 +49,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let queues = Memory::default();
-        let server = SqsServer::start(vec![listener], &queues, settings).unwrap();
+        let server = SqsServer::start(vec![listener], &queues, &queues, settings).unwrap();
         let address = server.addresses()[0];
         let counters = Arc::clone(&settings.counters);
         Self { server: Some(server), queues, counters, address }
