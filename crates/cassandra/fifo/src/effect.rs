@@ -1,0 +1,106 @@
+//! What an owner has its front-end do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quelea_sqs_protocol::{Fault, ReceiptOutcome, Received, SendOutcome};
+
+use crate::call::CallId;
+use crate::message::{Arrival, RowKey, SegmentKey};
+
+/// Rows that are written at once, to one partition.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The partition.
+    pub segment: SegmentKey,
+    /// When the partition is begun by this batch, in ms since 1970: then it has to be listed, and that acknowledged, first.
+    pub begins_at_ms: Option<u64>,
+    /// The messages, each with its number.
+    pub messages: Vec<(u64, Arrival)>,
+}
+
+impl Batch {
+    /// The last number.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.messages.last().map_or(0, |(number, _)| *number)
+    }
+}
+
+/// What the owner's row says when a lease is asked for again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// The last number that counts of each earlier epoch.
+    pub sealed: BTreeMap<u64, u64>,
+    /// The last number that counts of all earlier epochs.
+    pub sealed_to: u64,
+    /// [`OwnerRow::oldest`](crate::OwnerRow::oldest).
+    pub oldest: SegmentKey,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Read the deduplication ids of these partitions, up to those numbers; then [`Owner::deduplications_read`].
+    ///
+    /// [`Owner::deduplications_read`]: crate::Owner::deduplications_read
+    ReadDeduplications(Vec<(SegmentKey, u64)>),
+    /// Read messages of these partitions without their bodies, each beyond a number and up to another; then
+    /// [`Owner::loaded`](crate::Owner::loaded).
+    Load(Vec<(SegmentKey, u64, u64)>),
+    /// Write a batch; then [`Owner::written`](crate::Owner::written). One is under way at a time.
+    Write(Arc<Batch>),
+    /// Read messages; then [`Owner::contents_read`](crate::Owner::contents_read).
+    ReadContents {
+        /// Which reading.
+        id: u64,
+        /// The messages.
+        rows: Vec<RowKey>,
+    },
+    /// Delete messages; then [`Owner::deleted`](crate::Owner::deleted).
+    Delete {
+        /// Which deletion.
+        id: u64,
+        /// The messages.
+        rows: Vec<RowKey>,
+    },
+    /// Send a message to the dead-letter queue; then [`Owner::moved`](crate::Owner::moved).
+    Move {
+        /// The message.
+        row: RowKey,
+        /// Its id.
+        message: uuid::Uuid,
+        /// How often it was received here.
+        receives: u32,
+    },
+    /// Remove partitions of which nothing is left, each with its last number. Nothing depends on it.
+    Drop(Vec<(SegmentKey, u64)>),
+    /// Ask for the lease again; then [`Owner::renewed`](crate::Owner::renewed), or what failed of it.
+    Renew(Renewal),
+    /// Let go of the queue: the owner has ended.
+    Release(Renewal),
+    /// Answer a send.
+    Sent(CallId, Vec<SendOutcome>),
+    /// Answer a receive; if nobody waits any more, [`Owner::undo`](crate::Owner::undo).
+    Received(CallId, Vec<Received>),
+    /// Answer a deletion, or a change of visibility.
+    Settled(CallId, Vec<ReceiptOutcome>),
+    /// A call failed.
+    Failed(CallId, Fault),
+    /// This is not the queue's owner any more: the caller looks for it again.
+    NotOwner(CallId),
+}
+
+impl Effect {
+    /// Whether a caller is answered by it.
+    pub(crate) const fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::Sent(..)
+                | Self::Received(..)
+                | Self::Settled(..)
+                | Self::Failed(..)
+                | Self::NotOwner(..)
+        )
+    }
+}

@@ -1,0 +1,174 @@
+//! What the simulation does not come to: limits, and receipts of owners of which nothing counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quelea_sqs_protocol::{Delivery, ReceiptOutcome};
+use uuid::Uuid;
+
+use super::*;
+use crate::limits::{LEASE_MS, RENEW_EVERY_MS, WAITING_ROWS_MAX, WINDOW_MESSAGES_MIN};
+use crate::message::{Content, Row, SegmentKey};
+use crate::receipt::Receipt;
+use crate::segments::Stretch;
+
+const QUEUE: (Uuid, Uuid) = (Uuid::nil(), Uuid::nil());
+const SETTINGS: Settings = Settings { retention_ms: 86_400_000, receives_max: None };
+
+const fn at(ms: u64) -> Now {
+    Now { wall_ms: 1_000_000 + ms, steady_ms: ms }
+}
+
+fn owner(epoch: u64, stretches: Vec<Stretch>, settings: Settings) -> Owner {
+    let sealed_to = stretches.last().map_or(999, |stretch| stretch.last);
+    let mut sealed = BTreeMap::new();
+    for stretch in &stretches {
+        sealed.insert(stretch.key.epoch, stretch.last);
+    }
+    Owner::new(QUEUE, TakeOver { epoch, sealed, sealed_to, stretches }, settings, 0, at(0))
+}
+
+fn effects(owner: &mut Owner) -> Vec<Effect> {
+    std::iter::from_fn(|| owner.poll_effect()).collect()
+}
+
+/// Sends a message that is durable at once.
+fn send(owner: &mut Owner, call: u64, now: Now) -> Vec<Effect> {
+    let content = Arc::new(Content { group_id: "g".to_owned(), ..Content::default() });
+    let id = Uuid::from_u128(u128::from(now.wall_ms) << 80 | u128::from(call));
+    let arrival = Arrival { id, content, visible_at_ms: 0, ttl_s: 60, deduplication: None };
+    owner.send(CallId(call), SendCall { messages: vec![arrival] }, now);
+    let mut done = effects(owner);
+    if done.iter().any(|effect| matches!(effect, Effect::Write(_))) {
+        owner.written(now);
+        done.extend(effects(owner));
+    }
+    done
+}
+
+fn receive(owner: &mut Owner, call: u64, wait_ms: u64, now: Now) -> Vec<Effect> {
+    let receive = ReceiveCall { max: 1, visibility_timeout_ms: 10, wait_ms, attempt_id: None };
+    owner.receive(CallId(call), receive, now);
+    effects(owner)
+}
+
+fn delivery(epoch: u64, number: u64) -> Delivery {
+    let (queue, generation) = QUEUE;
+    Receipt { queue, generation, epoch, number, reception: 1, received_at_ms: 1_000_000 }.encode()
+}
+
+#[test]
+fn sends_that_cannot_be_confirmed_have_a_limit() {
+    let mut owner = owner(1, Vec::new(), SETTINGS);
+    // Nobody renews the lease, but Cassandra takes messages.
+    let now = at(LEASE_MS);
+    for call in 0..WAITING_ROWS_MAX as u64 {
+        let done = send(&mut owner, call, now);
+        assert!(matches!(done[..], [Effect::Write(_)]), "{done:?}");
+    }
+    let refused = send(&mut owner, WAITING_ROWS_MAX as u64, now);
+    assert!(matches!(refused[..], [Effect::Failed(..)]), "{refused:?}");
+    owner.renewed(LEASE_MS, now);
+    let confirmed = effects(&mut owner);
+    assert_eq!(confirmed.len(), WAITING_ROWS_MAX);
+    assert!(confirmed.iter().all(|effect| matches!(effect, Effect::Sent(..))));
+}
+
+#[test]
+fn receives_that_end_while_the_lease_is_not_renewed_are_not_waited_for() {
+    let mut owner = owner(1, Vec::new(), SETTINGS);
+    assert!(receive(&mut owner, 1, 1_000, at(0)).is_empty());
+    assert_eq!(owner.due_in_ms(at(0)), 1_000);
+    owner.tick(at(LEASE_MS));
+    let asked = effects(&mut owner);
+    assert!(matches!(asked[..], [Effect::Renew(_)]), "{asked:?}");
+    assert_eq!(owner.due_in_ms(at(LEASE_MS)), DROP_EVERY_MS);
+    owner.renewed(LEASE_MS, at(LEASE_MS));
+    assert!(matches!(&effects(&mut owner)[..], [Effect::Received(_, none)] if none.is_empty()));
+}
+
+#[test]
+fn an_idle_owner_lets_go_unless_receptions_have_to_be_counted() {
+    for (receives_max, lets_go) in [(None, true), (Some(3), false)] {
+        let mut owner = owner(1, Vec::new(), Settings { receives_max, ..SETTINGS });
+        send(&mut owner, 1, at(0));
+        let received = receive(&mut owner, 2, 0, at(1));
+        assert!(matches!(&received[..], [Effect::Received(_, one)] if one.len() == 1));
+        owner.tick(at(RENEW_EVERY_MS));
+        effects(&mut owner);
+        owner.tick(at(1 + IDLE_MS));
+        assert_eq!(owner.has_ended(), lets_go, "{receives_max:?}");
+    }
+    // Where nothing was received there is nothing to count.
+    let mut owner = owner(1, Vec::new(), Settings { receives_max: Some(3), ..SETTINGS });
+    send(&mut owner, 1, at(0));
+    owner.tick(at(IDLE_MS));
+    assert!(owner.has_ended());
+}
+
+#[test]
+fn a_receipt_of_an_epoch_before_the_messages_own_is_refused() {
+    let mut owner = owner(5, Vec::new(), SETTINGS);
+    send(&mut owner, 1, at(0));
+    let number = owner.acked_to;
+    // An owner of epoch 3 that did not know of its end gave this number to another message.
+    owner.delete(CallId(2), &[delivery(3, number)], at(1));
+    let refused = effects(&mut owner);
+    assert!(
+        matches!(&refused[..], [Effect::Settled(_, one)] if *one == [ReceiptOutcome::Expired]),
+        "{refused:?}"
+    );
+    owner.change_visibility(CallId(3), &[(delivery(3, number), 5_000)], at(1));
+    let refused = effects(&mut owner);
+    assert!(
+        matches!(&refused[..], [Effect::Settled(_, one)] if *one == [ReceiptOutcome::NoSuchMessage]),
+        "{refused:?}"
+    );
+    let received = receive(&mut owner, 4, 0, at(1));
+    assert!(matches!(&received[..], [Effect::Received(_, one)] if one.len() == 1), "{received:?}");
+}
+
+#[test]
+fn such_a_receipt_deletes_nothing_that_is_not_in_memory_either() {
+    let key = SegmentKey { epoch: 2, first: 1_000 };
+    let mut owner = owner(5, vec![Stretch { key, last: 1_005, ended_at_ms: 0 }], SETTINGS);
+    owner.loaded(Vec::new(), 1_005, at(0));
+    effects(&mut owner);
+    owner.loaded_to = 999;
+    owner.delete(CallId(1), &[delivery(1, 1_003)], at(1));
+    let done = effects(&mut owner);
+    assert!(matches!(done[..], [Effect::Settled(..)]), "{done:?}");
+    owner.delete(CallId(2), &[delivery(3, 1_003)], at(1));
+    let done = effects(&mut owner);
+    assert!(matches!(done[..], [Effect::Delete { .. }]), "{done:?}");
+}
+
+#[test]
+fn an_owner_reads_on_with_few_messages_only_while_memory_is_short() {
+    const ROWS: u64 = 200;
+    let partition = |at: u64| Stretch {
+        key: SegmentKey { epoch: 1, first: 1_000 + at * ROWS },
+        last: 999 + (at + 1) * ROWS,
+        ended_at_ms: 0,
+    };
+    let mut owner = owner(2, (0..10).map(partition).collect(), SETTINGS);
+    owner.set_memory_short(true);
+    let asked = effects(&mut owner);
+    let [Effect::Load(wanted)] = &asked[..] else { panic!("{asked:?}") };
+    let row = |number| Row {
+        number,
+        id: Uuid::from_u128(1_000_000 << 80),
+        group_id: number.to_string(),
+        bytes: 200,
+        visible_at_ms: 0,
+    };
+    let read = wanted.iter().map(|(key, after, to)| (*key, (after + 1..=*to).map(row).collect()));
+    let (read, to) = (read.collect(), wanted.last().unwrap().2);
+    owner.loaded(read, to, at(0));
+    assert!(owner.window.len() >= WINDOW_MESSAGES_MIN && owner.is_serving());
+    assert!(effects(&mut owner).is_empty());
+    owner.set_memory_short(false);
+    owner.tick(at(1));
+    let asked = effects(&mut owner);
+    assert!(matches!(asked[..], [Effect::Load(_)]), "{asked:?}");
+}

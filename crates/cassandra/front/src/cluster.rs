@@ -1,0 +1,166 @@
+//! A Cassandra that is connected, and the threads that speak with it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use quelea_cassandra_store::{
+    CassandraIdentity, CassandraQueues, CassandraSettings, ConnectError, PeerSocket as _,
+};
+use quelea_sqs_protocol::{Fault, IdentityDirectory as _, UserRecord};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::counters::ClusterCounters;
+use crate::error::FrontError;
+use crate::peer_socket::{CmqSocket, PeerSettings};
+
+/// Threads that speak with Cassandra. They only pass on what the server's threads have made.
+const THREADS: usize = 2;
+
+/// How long to wait until Cassandra knows that this front-end owns no FIFO queue any more, and the others that it ends.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// A connected Cassandra. It is stopped by [`Cluster::stop`], after the servers that use it.
+#[derive(Debug)]
+pub struct Cluster {
+    runtime: Runtime,
+    store: Store,
+}
+
+/// What is there.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) queues: CassandraQueues,
+    pub(crate) identity: CassandraIdentity,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Connects, and makes the tables that are missing.
+    ///
+    /// # Errors
+    /// [`FrontError`], which says what is wrong with the settings, the nodes or the rights.
+    pub async fn connect(
+        settings: CassandraSettings,
+        peers: PeerSettings,
+    ) -> Result<Self, FrontError> {
+        let runtime = threads().map_err(FrontError::Threads)?;
+        let connected = runtime.spawn(async move {
+            let queues = CassandraQueues::connect(&settings).await?;
+            join(&queues, &peers, &settings.nodes).await?;
+            Ok::<_, FrontError>(queues)
+        });
+        let connected = connected.await.map_err(|_| ConnectError::Unreachable {
+            user: "this front-end".to_owned(),
+            nodes: "cassandra.nodes".to_owned(),
+            reason: "connecting was broken off".to_owned(),
+        });
+        match connected.map_err(FrontError::from).and_then(|connected| connected) {
+            Ok(queues) => {
+                let identity = CassandraIdentity::new(&queues);
+                Ok(Self { runtime, store: Store { queues, identity } })
+            }
+            Err(error) => {
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
+    }
+
+    /// The queues.
+    #[must_use]
+    pub const fn queues(&self) -> &CassandraQueues {
+        &self.store.queues
+    }
+
+    /// Who may call.
+    #[must_use]
+    pub const fn identity(&self) -> &CassandraIdentity {
+        &self.store.identity
+    }
+
+    /// Makes the default account, and its administrator if there is no user at all yet. `hash` makes the hash of the password,
+    /// which takes a while.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn bootstrap(
+        &self,
+        account: &str,
+        user: &str,
+        hash: impl AsyncFnOnce() -> Result<String, Fault>,
+    ) -> Result<(), Fault> {
+        let identity = self.identity();
+        identity.keep_account(account);
+        // Another front-end that does so at once makes the same user; one that exists stays as it is.
+        if identity.is_new().await? {
+            let password_hash = hash().await?.into();
+            let tags = vec!["administrator".to_owned()];
+            let user = UserRecord { name: Arc::from(user), password_hash, tags };
+            return identity.bootstrap(account, user).await;
+        }
+        identity.put_account(account).await.map(drop)
+    }
+
+    /// What it counts, for `/metrics`.
+    #[must_use]
+    pub fn collector(&self) -> Arc<dyn Collector> {
+        Arc::new(ClusterCounters(self.store.queues.clone()))
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.runtime.handle().clone()
+    }
+
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Lets go of it, after the other front-ends were told. What is under way is broken off: what was confirmed is in
+    /// Cassandra.
+    pub async fn stop(self) {
+        let Self { runtime, store } = self;
+        let queues = store.queues.clone();
+        let left = runtime.spawn(async move {
+            queues.release().await;
+            let _ = queues.leave().await;
+        });
+        // If it does not come to this, they notice it by themselves.
+        let _ = tokio::time::timeout(LEAVING, left).await;
+        drop(store);
+        runtime.shutdown_background();
+    }
+}
+
+/// Has a front-end speak with the others.
+async fn join(
+    queues: &CassandraQueues,
+    peers: &PeerSettings,
+    nodes: &[String],
+) -> Result<(), FrontError> {
+    if peers.listen.is_empty() {
+        return Ok(());
+    }
+    let key = queues.cluster_key().await;
+    let key = key.map_err(|fault| ConnectError::ClusterKey(fault.to_string()))?;
+    let socket = CmqSocket::bind(peers, nodes, key);
+    let socket =
+        socket.map_err(|error| FrontError::Peers { address: peers.listen.clone(), error })?;
+    tracing::info!(address = %socket.address(), "other front-ends are heard");
+    queues.join(Arc::new(socket)).await;
+    Ok(())
+}
+
+fn threads() -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("cassandra")
+        .enable_all()
+        .build()
+}

@@ -1,0 +1,88 @@
+//! What a front-end counts of Cassandra and of the other front-ends.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use quelea_cassandra_store::{CassandraQueues, PeerStats, RequestCounts};
+
+/// The counts of a front-end, for `/metrics`.
+pub(crate) struct ClusterCounters(pub(crate) CassandraQueues);
+
+impl fmt::Debug for ClusterCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterCounters").finish_non_exhaustive()
+    }
+}
+
+impl Collector for ClusterCounters {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let RequestCounts { messages, upkeep, peers, sweep } = self.0.requests();
+        let mut requests = encoder.encode_descriptor(
+            "cassandra_requests",
+            "Requests to Cassandra, by what they were for",
+            None,
+            ConstCounter::new(0_u64).metric_type(),
+        )?;
+        for (purpose, count) in
+            [("messages", messages), ("upkeep", upkeep), ("peers", peers), ("sweep", sweep)]
+        {
+            let labels = [("for", purpose)];
+            ConstCounter::new(count).encode(requests.encode_family(&labels)?)?;
+        }
+        let stats = self.0.peer_stats();
+        for (name, help, count) in counters(&stats) {
+            let metric = ConstCounter::new(count);
+            let described = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+            metric.encode(described)?;
+        }
+        let restored = ConstCounter::new(self.0.restored());
+        let help = "Messages that the sweep has found, to which nothing led";
+        let described = encoder.encode_descriptor(
+            "replicated_messages_restored",
+            help,
+            None,
+            restored.metric_type(),
+        )?;
+        restored.encode(described)?;
+        let alive = ConstGauge::new(stats.front_ends);
+        let help = "Front-ends that are alive, as this one knows it";
+        let described = encoder.encode_descriptor("front_ends", help, None, alive.metric_type())?;
+        alive.encode(described)
+    }
+}
+
+fn counters(stats: &PeerStats) -> [(&'static str, &'static str, u64); 8] {
+    [
+        ("peer_datagrams_sent", "Datagrams to other front-ends", stats.datagrams_sent),
+        ("peer_datagrams_received", "Datagrams from other front-ends", stats.datagrams_heard),
+        (
+            "peer_datagrams_unreadable",
+            "Datagrams from other front-ends that this version cannot read",
+            stats.datagrams_unreadable,
+        ),
+        (
+            "peer_nudges_sent",
+            "Nudges about new messages to front-ends that poll",
+            stats.nudges_sent,
+        ),
+        ("peer_nudges_received", "Nudges about queues that are polled here", stats.nudges_heard),
+        (
+            "replicated_entries_claimed",
+            "Entries of replicated queues that this front-end has chosen",
+            stats.entries_claimed,
+        ),
+        (
+            "replicated_entries_yielded",
+            "Entries that were left to a front-end that had chosen them at the same time",
+            stats.entries_yielded,
+        ),
+        (
+            "replicated_duplicates_seen",
+            "Messages that were delivered here and at another front-end, as far as noticed",
+            stats.duplicates_seen,
+        ),
+    ]
+}

@@ -1,0 +1,30 @@
+//! Why a front-end over Cassandra does not start.
+
+use quelea_cassandra_store::ConnectError;
+use quelea_node::CoreStopped;
+use quelea_sqs_server::SqsStartError;
+
+/// Why replicated queues are not served.
+#[derive(Debug, thiserror::Error)]
+pub enum FrontError {
+    /// Cassandra.
+    #[error("cannot use Cassandra: {0}")]
+    Connect(#[from] ConnectError),
+    /// The system gives no threads.
+    #[error("cannot start the threads that speak with Cassandra: {0}")]
+    Threads(std::io::Error),
+    /// The address at which it is to hear the other front-ends.
+    #[error("bdqs.listen: {address}: {error}")]
+    Peers {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        error: std::io::Error,
+    },
+    /// The server itself.
+    #[error(transparent)]
+    Start(#[from] SqsStartError),
+    /// The node whose thread it was to run on.
+    #[error("cannot start SQS: {0}")]
+    Core(#[from] CoreStopped),
+}

@@ -1,0 +1,23 @@
+//! The SQS server over replicated queues: alone, as one of several front-ends, or over the queues of a broker too, each call
+//! going to the store of its queue's class. It must never hold what a later request needs, and it is compiled for speed,
+//! like `sqs/embedded`, since the server is generic over its store. Start with `cluster.rs`, which is connected once.
+
+mod account_names;
+mod beside;
+mod cluster;
+mod counters;
+mod error;
+mod mirror;
+mod name_locks;
+mod name_questions;
+mod peer_socket;
+mod serve;
+mod takeover;
+
+pub use beside::{Beside, Bootstrap, HeldNames};
+pub use cluster::Cluster;
+pub use error::FrontError;
+pub use mirror::MirroredIdentity;
+pub use peer_socket::PeerSettings;
+pub use quelea_cassandra_store::{CassandraIdentity, CassandraSettings, ConnectError};
+pub use serve::{serve_alone, serve_beside};

@@ -1,0 +1,151 @@
+//! Who of the front-ends is alive, as one of them knows it: by the rows that each renews in Cassandra, and by when a change
+//! of them arrived here. Nobody's clock counts but this one's steady one.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::limits::DEAD_AFTER_MS;
+
+/// A front-end's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrontEnd {
+    pub(crate) id: Uuid,
+    /// Where it hears the others; `None`: it does not.
+    pub(crate) address: Option<SocketAddr>,
+    /// Another one with each renewal.
+    pub(crate) beat: i64,
+}
+
+/// Those that are known, this one not among them.
+#[derive(Debug)]
+pub(crate) struct Alive {
+    me: Uuid,
+    seen: BTreeMap<Uuid, Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    address: Option<SocketAddr>,
+    beat: i64,
+    changed_at: Instant,
+}
+
+impl Alive {
+    pub(crate) fn new(me: Uuid) -> Self {
+        Self { me, seen: BTreeMap::new() }
+    }
+
+    /// These rows were there at `now`. Returns whether somebody has come or another address was given.
+    ///
+    /// A row that stays but is not renewed is one of somebody who died, whatever ends of life its cells have.
+    pub(crate) fn observe(&mut self, rows: Vec<FrontEnd>, now: Instant) -> bool {
+        let mut is_new = false;
+        let mut seen = BTreeMap::new();
+        for FrontEnd { id, address, beat } in rows.into_iter().filter(|row| row.id != self.me) {
+            let before = self.seen.remove(&id);
+            is_new |= before.as_ref().is_none_or(|before| before.address != address);
+            let changed_at = match before {
+                Some(before) if before.beat == beat => before.changed_at,
+                _ => now,
+            };
+            seen.insert(id, Seen { address, beat, changed_at });
+        }
+        self.seen = seen;
+        is_new
+    }
+
+    /// All that are alive, this one included, sorted.
+    pub(crate) fn members(&self, now: Instant) -> Vec<Uuid> {
+        let mut members: Vec<Uuid> = self.others(now).map(|(id, _)| id).collect();
+        members.push(self.me);
+        members.sort_unstable();
+        members
+    }
+
+    /// The others that are alive and can be told something.
+    pub(crate) fn addresses(&self, now: Instant) -> Vec<(Uuid, SocketAddr)> {
+        self.others(now).filter_map(|(id, seen)| Some((id, seen.address?))).collect()
+    }
+
+    /// Where one of the others is told something, also if it may be dead: that costs a datagram.
+    pub(crate) fn address(&self, id: Uuid) -> Option<SocketAddr> {
+        self.seen.get(&id)?.address
+    }
+
+    /// Whether it is known, dead or alive.
+    pub(crate) fn knows(&self, id: Uuid) -> bool {
+        id == self.me || self.seen.contains_key(&id)
+    }
+
+    fn others(&self, now: Instant) -> impl Iterator<Item = (Uuid, &Seen)> {
+        self.seen.iter().filter(move |(_, seen)| seen.is_alive(now)).map(|(id, seen)| (*id, seen))
+    }
+}
+
+impl Seen {
+    fn is_alive(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.changed_at) < Duration::from_millis(DEAD_AFTER_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: Uuid = Uuid::from_u128(1);
+    const OTHER: Uuid = Uuid::from_u128(2);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn row(id: Uuid, beat: i64) -> FrontEnd {
+        FrontEnd { id, address: Some("127.0.0.1:9".parse().unwrap()), beat }
+    }
+
+    #[test]
+    fn whoever_renews_its_row_is_alive_whatever_its_clock_says() {
+        let (start, mut alive) = (Instant::now(), Alive::new(ME));
+        // A clock that runs backwards, or stands at the end of time.
+        for (step, beat) in [7, i64::MAX, -3, 0, 5].into_iter().enumerate() {
+            let now = start + 8 * SECOND * step as u32;
+            assert_eq!(alive.observe(vec![row(ME, 1), row(OTHER, beat)], now), step == 0);
+            assert_eq!(alive.members(now), [ME, OTHER]);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_not_renewed_is_one_of_the_dead() {
+        let (start, mut alive) = (Instant::now(), Alive::new(ME));
+        let dead_at = start + Duration::from_millis(DEAD_AFTER_MS);
+        alive.observe(vec![row(OTHER, 7)], start);
+        alive.observe(vec![row(OTHER, 7)], dead_at - SECOND);
+        assert_eq!(alive.members(dead_at - SECOND), [ME, OTHER]);
+        assert_eq!(alive.members(dead_at), [ME]);
+        // As long as the row stays, it is not taken for a new one.
+        assert!(!alive.observe(vec![row(OTHER, 7)], dead_at + SECOND));
+        assert_eq!(alive.members(dead_at + SECOND), [ME]);
+        alive.observe(vec![row(OTHER, 8)], dead_at + 2 * SECOND);
+        assert_eq!(alive.members(dead_at + 2 * SECOND), [ME, OTHER]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_is_believed_for_a_while_only() {
+        let (start, mut alive) = (Instant::now(), Alive::new(ME));
+        alive.observe(vec![row(OTHER, 7)], start);
+        let later = start + Duration::from_millis(DEAD_AFTER_MS);
+        assert_eq!(alive.addresses(later), []);
+        assert!(alive.address(OTHER).is_some(), "it is told all the same");
+        assert_eq!(alive.members(later), [ME], "alone it goes on");
+    }
+
+    #[test]
+    fn a_row_that_is_gone_is_forgotten() {
+        let (start, mut alive) = (Instant::now(), Alive::new(ME));
+        alive.observe(vec![row(OTHER, 7)], start);
+        assert!(alive.knows(OTHER));
+        alive.observe(vec![], start);
+        assert!(!alive.knows(OTHER));
+        assert_eq!(alive.members(start), [ME]);
+    }
+}

@@ -1,0 +1,199 @@
+//! Which partition of the index an entry belongs to. Partitions are buckets of visible-at time, of a few widths: wide ones
+//! for quiet queues, whose head is then in one partition for minutes; narrow ones for busy queues, since a partition
+//! with thousands of deleted rows is slow to read.
+//!
+//! Buckets of different widths may overlap in time. A reader merges them.
+
+use std::cmp::Ordering;
+
+use crate::limits::BUCKET_ROWS_MAX;
+
+/// The widths in seconds, by their level, which is stored.
+const WIDTHS_S: [i64; 4] = [1, 8, 64, 512];
+
+/// The widest bucket, in microseconds.
+pub(crate) const WIDTH_US_MAX: i64 = WIDTHS_S[WIDTHS_S.len() - 1] * 1_000_000;
+
+/// A bucket. They are sorted by their start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Bucket {
+    /// Its first second since 1970, a multiple of its width.
+    pub(crate) start_s: i64,
+    /// The number of its width.
+    pub(crate) level: i8,
+}
+
+impl Bucket {
+    /// The bucket of that level that holds a time.
+    pub(crate) fn holding(visible_at_us: i64, level: i8) -> Self {
+        let width = WIDTHS_S[usize::from(level.unsigned_abs()).min(WIDTHS_S.len() - 1)];
+        let second = visible_at_us.div_euclid(1_000_000);
+        Self { start_s: second.div_euclid(width) * width, level }
+    }
+
+    /// A bucket as it is stored; `None` if no such level is known here.
+    pub(crate) fn stored(start_s: i64, level: i8) -> Option<Self> {
+        (0..WIDTHS_S.len() as i8).contains(&level).then_some(Self { start_s, level })
+    }
+
+    /// When it begins.
+    pub(crate) fn start_us(self) -> i64 {
+        self.start_s.saturating_mul(1_000_000)
+    }
+
+    /// When the next one of its width begins.
+    pub(crate) fn end_us(self) -> i64 {
+        let width = WIDTHS_S[usize::from(self.level.unsigned_abs()).min(WIDTHS_S.len() - 1)];
+        self.start_us().saturating_add(width * 1_000_000)
+    }
+}
+
+/// How many rows this front-end has put into a few buckets, and so which level is next.
+///
+/// A queue stays at the level that its rate asks for: the widest whose buckets it would fill to half at most. A burst
+/// that fills a bucket sooner goes on in narrower ones.
+#[derive(Debug, Default)]
+pub(crate) struct Filling {
+    /// Buckets with the rows in them, the newest last.
+    counted: Vec<(Bucket, u32)>,
+    rate: Rate,
+}
+
+/// Buckets that are counted at once: in-flight, delayed and ready entries lie in different ones.
+const COUNTED_MAX: usize = 32;
+
+impl Filling {
+    /// The bucket for a row that is inserted now. One that weighs more than 1 counts as so many.
+    pub(crate) fn place(&mut self, visible_at_us: i64, now_us: i64, weight: u32) -> Bucket {
+        let wanted = self.rate.level(now_us, weight);
+        let mut chosen = Bucket::holding(visible_at_us, 0);
+        for level in (0..=wanted).rev() {
+            let bucket = Bucket::holding(visible_at_us, level);
+            if level == 0 || self.rows(bucket) < BUCKET_ROWS_MAX {
+                chosen = bucket;
+                break;
+            }
+        }
+        self.count(chosen, weight);
+        chosen
+    }
+
+    fn rows(&self, bucket: Bucket) -> u32 {
+        self.counted.iter().find(|(counted, _)| *counted == bucket).map_or(0, |(_, rows)| *rows)
+    }
+
+    fn count(&mut self, bucket: Bucket, weight: u32) {
+        match self.counted.iter().position(|(counted, _)| *counted == bucket) {
+            Some(at) => self.counted[at].1 = self.counted[at].1.saturating_add(weight),
+            None => {
+                if self.counted.len() == COUNTED_MAX {
+                    self.counted.remove(0);
+                }
+                self.counted.push((bucket, weight));
+            }
+        }
+    }
+}
+
+/// Entries a second, over the last whole stretch of ten seconds.
+#[derive(Debug, Default)]
+struct Rate {
+    began_us: i64,
+    rows: u32,
+    level: Option<i8>,
+}
+
+const STRETCH_US: i64 = 10_000_000;
+
+impl Rate {
+    /// Counts a row; returns the level that the rate asks for.
+    fn level(&mut self, now_us: i64, weight: u32) -> i8 {
+        let widest = WIDTHS_S.len() as i8 - 1;
+        self.rows = self.rows.saturating_add(weight);
+        let passed_us = now_us - self.began_us;
+        if !(0..STRETCH_US).contains(&passed_us) {
+            // After a pause the stretch is longer than its rows say, and the rate as low as it looks.
+            let seconds = (passed_us / 1_000_000).max(1);
+            let now = Self::level_of(i64::from(self.rows) / seconds);
+            self.level = Some(match self.level {
+                // Up only when the narrower bucket would stay nearly empty, so that a rate at a border stays put.
+                Some(before) if now.cmp(&before) == Ordering::Greater => {
+                    Self::level_of(2 * i64::from(self.rows) / seconds).max(before)
+                }
+                _ => now,
+            });
+            (self.began_us, self.rows) = (now_us, 0);
+        }
+        self.level.unwrap_or(widest)
+    }
+
+    fn level_of(rows_per_s: i64) -> i8 {
+        let fits = |width: i64| rows_per_s * width <= i64::from(BUCKET_ROWS_MAX) / 2;
+        (0..WIDTHS_S.len()).rev().find(|level| fits(WIDTHS_S[*level])).unwrap_or(0) as i8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_time(at in 0i64..1 << 52, level in 0i8..4) {
+            let bucket = Bucket::holding(at, level);
+            prop_assert!(bucket.start_us() <= at && at < bucket.end_us());
+            prop_assert_eq!(Bucket::holding(bucket.start_us(), level), bucket);
+            prop_assert_eq!(Bucket::holding(bucket.end_us() - 1, level), bucket);
+            prop_assert_eq!(Bucket::stored(bucket.start_s, level), Some(bucket));
+        }
+
+        #[test]
+        fn no_wide_bucket_gets_more_rows_than_it_should(rows_per_s in 1i64..2_500, seconds in 1i64..16) {
+            let mut filling = Filling::default();
+            let mut rows = std::collections::HashMap::new();
+            for row in 0..rows_per_s * seconds {
+                let now = 1_000_000 * SECOND + row * SECOND / rows_per_s;
+                *rows.entry(filling.place(now, now, 1)).or_insert(0) += 1;
+            }
+            for (bucket, count) in rows {
+                let most = if bucket.level == 0 { rows_per_s + 1 } else { i64::from(BUCKET_ROWS_MAX) };
+                prop_assert!(count <= most, "{bucket:?} has {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_from_a_later_version_is_no_bucket() {
+        assert_eq!(Bucket::stored(0, 4), None);
+        assert_eq!(Bucket::stored(0, -1), None);
+    }
+
+    #[test]
+    fn a_quiet_queue_stays_in_one_wide_bucket() {
+        let mut filling = Filling::default();
+        let start = 512 * 1_000 * SECOND;
+        let buckets: Vec<Bucket> =
+            (0..500).map(|s| filling.place(start + s * SECOND, start + s * SECOND, 1)).collect();
+        assert!(buckets.iter().all(|bucket| *bucket == Bucket::holding(start, 3)));
+    }
+
+    #[test]
+    fn a_busy_queue_settles_at_one_narrow_width() {
+        let mut filling = Filling::default();
+        let start = 512 * 1_000 * SECOND;
+        let at = |row: i64| start + row * SECOND / 1_000;
+        for row in 0..30_000 {
+            filling.place(at(row), at(row), 1);
+        }
+        let levels: Vec<i8> =
+            (30_000..60_000).map(|row| filling.place(at(row), at(row), 1).level).collect();
+        assert!(
+            levels.iter().all(|level| *level == 0),
+            "1,000 rows a second go into buckets of a second"
+        );
+    }
+}

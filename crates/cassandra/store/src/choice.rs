@@ -1,0 +1,60 @@
+//! Which of the visible entries a front-end takes: BDQS §III-B.2. One at random of the K oldest makes it unlikely that two
+//! front-ends take the same; K = 1 keeps order.
+
+/// The places of `wanted` entries among `visible` ones, the oldest of which is the first; ascending.
+///
+/// `random` is asked for a number below another. More are wanted than K: then the pool is as many, and all are taken.
+pub(crate) fn choose(
+    visible: usize,
+    wanted: usize,
+    k: usize,
+    mut random: impl FnMut(usize) -> usize,
+) -> Vec<usize> {
+    let pool = visible.min(k.max(wanted));
+    let wanted = wanted.min(pool);
+    if wanted == pool {
+        return (0..pool).collect();
+    }
+    // The first steps of a shuffle.
+    let mut places: Vec<usize> = (0..pool).collect();
+    for at in 0..wanted {
+        places.swap(at, at + random(pool - at));
+    }
+    places.truncate(wanted);
+    places.sort_unstable();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_chosen_is_among_the_k_oldest(visible in 0usize..60, wanted in 0usize..20, k in 1usize..50, seed: u64) {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let chosen = choose(visible, wanted, k, |below| rng.usize(..below));
+            prop_assert_eq!(chosen.len(), wanted.min(visible));
+            prop_assert!(chosen.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(chosen.iter().all(|place| *place < k.max(wanted).min(visible)));
+        }
+    }
+
+    #[test]
+    fn with_k_of_one_the_oldest_are_taken() {
+        assert_eq!(choose(10, 1, 1, |_| unreachable!("nothing is drawn")), [0]);
+        assert_eq!(choose(10, 3, 1, |_| unreachable!("nothing is drawn")), [0, 1, 2]);
+    }
+
+    #[test]
+    fn every_one_of_the_k_oldest_has_the_same_chance() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut counts = [0; 8];
+        for _ in 0..8_000 {
+            counts[choose(100, 1, 8, |below| rng.usize(..below))[0]] += 1;
+        }
+        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
+    }
+}

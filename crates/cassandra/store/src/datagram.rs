@@ -1,0 +1,221 @@
+//! What front-ends tell each other, in bytes. Nothing depends on its arrival, and whatever cannot be read is dropped.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 1 | version, 1 |
+//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release |
+//! | 2 | 16 | the front-end that says it |
+//! | 18 | | what it says |
+//!
+//! *Interest*: generations of queues that are polled there, 16 bytes each; none: a greeting. *Nudge*: generation (16), then the
+//! bucket with the new entry: start (8), level (1). *Claim* and *release*: generation (16), then entries: message (16) and
+//! timestamp (8), of which the highest bit says that the message was delivered. Numbers are little-endian.
+
+use uuid::Uuid;
+
+use crate::bucket::Bucket;
+
+const VERSION: u8 = 1;
+const INTEREST: u8 = 1;
+const NUDGE: u8 = 2;
+const CLAIM: u8 = 3;
+const RELEASE: u8 = 4;
+
+/// Things of one datagram: so it fits into a packet of any network.
+pub(crate) const THINGS_MAX: usize = 40;
+
+const DELIVERED: u64 = 1 << 63;
+
+/// An entry of a queue's index, as front-ends name it to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EntryName {
+    pub(crate) message: Uuid,
+    pub(crate) written_at_us: i64,
+}
+
+/// A claim of one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) entry: EntryName,
+    pub(crate) is_delivered: bool,
+}
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// These queues are polled here.
+    Interest(Vec<Uuid>),
+    /// Something was stored there that can be received at once.
+    Nudge { generation: Uuid, bucket: Bucket },
+    /// These entries are being taken, or were.
+    Claim { generation: Uuid, claims: Vec<Claim> },
+    /// These are not taken after all.
+    Release { generation: Uuid, entries: Vec<EntryName> },
+}
+
+/// What is said, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    pub(crate) from: Uuid,
+    pub(crate) said: Said,
+}
+
+impl Datagram {
+    /// Its bytes. What is more than [`THINGS_MAX`] is left out.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let kind = match &self.said {
+            Said::Interest(_) => INTEREST,
+            Said::Nudge { .. } => NUDGE,
+            Said::Claim { .. } => CLAIM,
+            Said::Release { .. } => RELEASE,
+        };
+        let mut bytes = vec![VERSION, kind];
+        bytes.extend_from_slice(self.from.as_bytes());
+        match &self.said {
+            Said::Interest(generations) => {
+                for generation in generations.iter().take(THINGS_MAX) {
+                    bytes.extend_from_slice(generation.as_bytes());
+                }
+            }
+            Said::Nudge { generation, bucket } => {
+                bytes.extend_from_slice(generation.as_bytes());
+                bytes.extend_from_slice(&bucket.start_s.to_le_bytes());
+                bytes.extend_from_slice(&bucket.level.to_le_bytes());
+            }
+            Said::Claim { generation, claims } => {
+                bytes.extend_from_slice(generation.as_bytes());
+                for claim in claims.iter().take(THINGS_MAX) {
+                    put_entry(&mut bytes, &claim.entry, claim.is_delivered);
+                }
+            }
+            Said::Release { generation, entries } => {
+                bytes.extend_from_slice(generation.as_bytes());
+                for entry in entries.iter().take(THINGS_MAX) {
+                    put_entry(&mut bytes, entry, false);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// The datagram of these bytes, if they are one.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let ([VERSION, kind], rest) = bytes.split_first_chunk::<2>()? else { return None };
+        let (from, rest) = take_id(rest)?;
+        let said = match *kind {
+            INTEREST => Said::Interest(things(rest, take_id)?),
+            NUDGE => {
+                let (generation, rest) = take_id(rest)?;
+                let (start_s, rest) = rest.split_first_chunk::<8>()?;
+                let [level] = rest.try_into().ok()?;
+                let (start_s, level) = (i64::from_le_bytes(*start_s), i8::from_le_bytes([level]));
+                Said::Nudge { generation, bucket: Bucket::stored(start_s, level)? }
+            }
+            CLAIM => {
+                let (generation, rest) = take_id(rest)?;
+                Said::Claim { generation, claims: things(rest, take_claim)? }
+            }
+            RELEASE => {
+                let (generation, rest) = take_id(rest)?;
+                let claims = things(rest, take_claim)?;
+                let entries = claims.into_iter().map(|claim| claim.entry).collect();
+                Said::Release { generation, entries }
+            }
+            _ => return None,
+        };
+        Some(Self { from, said })
+    }
+}
+
+fn put_entry(bytes: &mut Vec<u8>, entry: &EntryName, is_delivered: bool) {
+    bytes.extend_from_slice(entry.message.as_bytes());
+    let flag = if is_delivered { DELIVERED } else { 0 };
+    let time = entry.written_at_us.max(0).unsigned_abs() & !DELIVERED;
+    bytes.extend_from_slice(&(time | flag).to_le_bytes());
+}
+
+fn take_id(bytes: &[u8]) -> Option<(Uuid, &[u8])> {
+    let (id, rest) = bytes.split_first_chunk::<16>()?;
+    Some((Uuid::from_bytes(*id), rest))
+}
+
+fn take_claim(bytes: &[u8]) -> Option<(Claim, &[u8])> {
+    let (message, rest) = take_id(bytes)?;
+    let (time, rest) = rest.split_first_chunk::<8>()?;
+    let time = u64::from_le_bytes(*time);
+    let entry = EntryName { message, written_at_us: (time & !DELIVERED) as i64 };
+    Some((Claim { entry, is_delivered: time & DELIVERED != 0 }, rest))
+}
+
+/// Things to the end of the bytes; `None`: there are too many, or the last is not whole.
+fn things<T>(
+    mut bytes: &[u8],
+    take: impl for<'a> Fn(&'a [u8]) -> Option<(T, &'a [u8])>,
+) -> Option<Vec<T>> {
+    let mut things = Vec::new();
+    while !bytes.is_empty() {
+        let (thing, rest) = take(bytes)?;
+        if things.len() == THINGS_MAX {
+            return None;
+        }
+        things.push(thing);
+        bytes = rest;
+    }
+    Some(things)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entry(number: u128) -> EntryName {
+        EntryName { message: Uuid::from_u128(number), written_at_us: 1 << 50 | number as i64 }
+    }
+
+    fn datagrams() -> Vec<Datagram> {
+        let generation = Uuid::from_u128(7);
+        let claims = (0..THINGS_MAX as u128)
+            .map(|number| Claim { entry: entry(number), is_delivered: number % 2 == 0 });
+        let said = [
+            Said::Interest(vec![]),
+            Said::Interest((0..THINGS_MAX as u128).map(Uuid::from_u128).collect()),
+            Said::Nudge { generation, bucket: Bucket::holding(1 << 50, 2) },
+            Said::Claim { generation, claims: claims.collect() },
+            Said::Release { generation, entries: vec![entry(1), entry(2)] },
+        ];
+        said.into_iter().map(|said| Datagram { from: Uuid::from_u128(9), said }).collect()
+    }
+
+    #[test]
+    fn a_datagram_survives_and_part_of_one_is_no_panic() {
+        for datagram in datagrams() {
+            let bytes = datagram.encode();
+            assert!(bytes.len() <= 1_000, "{} bytes", bytes.len());
+            assert_eq!(Datagram::decode(&bytes), Some(datagram.clone()));
+            for cut in 0..bytes.len() {
+                assert_ne!(Datagram::decode(&bytes[..cut]), Some(datagram.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_or_of_another_version_is_dropped() {
+        let mut bytes = datagrams()[1].encode();
+        bytes.extend_from_slice(&[0; 16]);
+        assert_eq!(Datagram::decode(&bytes), None);
+        let mut bytes = datagrams()[0].encode();
+        bytes[0] = 2;
+        assert_eq!(Datagram::decode(&bytes), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_datagram_or_none(bytes in prop::collection::vec(any::<u8>(), 0..1_200)) {
+            if let Some(datagram) = Datagram::decode(&bytes) {
+                prop_assert_eq!(datagram.encode(), bytes);
+            }
+        }
+    }
+}

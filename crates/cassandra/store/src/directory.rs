@@ -1,0 +1,115 @@
+//! The directory of a queue's buckets, as it was read: a part of it, when it has more of them than one read asks for.
+
+use crate::bucket::{Bucket, WIDTH_US_MAX};
+
+/// Buckets that one read of the directory asks for. Those that hold one time are fewer than 600, so that a read from
+/// there always comes further.
+pub(crate) const LISTED_BUCKETS_MAX: usize = 2_000;
+
+/// Buckets that may hold entries from a time on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Directory {
+    /// Sorted.
+    buckets: Vec<Bucket>,
+    /// Every bucket with entries from here on is listed.
+    from_us: i64,
+    /// Before here; `None`: there is no other.
+    to_us: Option<i64>,
+    /// When the reading of it began.
+    read_at_us: i64,
+}
+
+impl Directory {
+    /// The second from which on the directory has to be read, to know the buckets of a time.
+    pub(crate) fn first_s(from_us: i64) -> i64 {
+        (from_us.saturating_sub(WIDTH_US_MAX) / 1_000_000).max(0)
+    }
+
+    /// What was read from [`Directory::first_s`] on.
+    pub(crate) fn new(mut buckets: Vec<Bucket>, from_us: i64, read_at_us: i64) -> Self {
+        buckets.sort_unstable();
+        let is_cut = buckets.len() >= LISTED_BUCKETS_MAX;
+        let to_us = buckets.last().filter(|_| is_cut).map(|last| last.start_us());
+        Self { buckets, from_us, to_us, read_at_us }
+    }
+
+    /// Whether it says which buckets a look from there has to read.
+    pub(crate) fn covers(&self, from_us: i64) -> bool {
+        self.from_us <= from_us && self.to_us.is_none_or(|to_us| from_us < to_us)
+    }
+
+    /// Whether it is younger than that. A clock that went back says nothing about its age.
+    pub(crate) fn is_fresh(&self, now_us: i64, age_us_max: i64) -> bool {
+        (0..age_us_max).contains(&now_us.saturating_sub(self.read_at_us))
+    }
+
+    /// The buckets that a look from there has to read, in order.
+    pub(crate) fn buckets_from(&self, from_us: i64) -> Vec<Bucket> {
+        self.buckets.iter().copied().filter(|bucket| bucket.end_us() > from_us).collect()
+    }
+
+    /// Whether it lists a bucket of the past or the present that an earlier reading does not.
+    pub(crate) fn has_begun_beside(&self, earlier: &Self, now_us: i64) -> bool {
+        let is_new = |bucket: &&Bucket| earlier.buckets.binary_search(bucket).is_err();
+        self.buckets.iter().filter(|bucket| bucket.start_us() <= now_us).any(|one| is_new(&one))
+    }
+
+    /// Where its knowledge ends; `None`: nowhere.
+    pub(crate) fn to_us(&self) -> Option<i64> {
+        self.to_us
+    }
+
+    /// When the reading of it began.
+    pub(crate) fn read_at_us(&self) -> i64 {
+        self.read_at_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn narrow(count: usize) -> Vec<Bucket> {
+        (0..count as i64).map(|second| Bucket::holding(second * SECOND, 0)).collect()
+    }
+
+    #[test]
+    fn a_directory_that_was_cut_off_knows_where() {
+        let whole = Directory::new(narrow(LISTED_BUCKETS_MAX - 1), 0, 0);
+        assert_eq!(whole.to_us(), None);
+        assert!(whole.covers(i64::MAX));
+        let cut = Directory::new(narrow(LISTED_BUCKETS_MAX), 0, 0);
+        let border_us = (LISTED_BUCKETS_MAX as i64 - 1) * SECOND;
+        assert_eq!(cut.to_us(), Some(border_us));
+        assert!(cut.covers(border_us - 1) && !cut.covers(border_us));
+    }
+
+    #[test]
+    fn a_directory_from_a_later_time_does_not_cover_an_earlier_one() {
+        let directory = Directory::new(narrow(3), 2 * SECOND, 0);
+        assert!(directory.covers(2 * SECOND) && !directory.covers(SECOND));
+    }
+
+    #[test]
+    fn a_directory_is_not_fresh_after_the_clock_went_back() {
+        let directory = Directory::new(Vec::new(), 0, 100 * SECOND);
+        assert!(directory.is_fresh(100 * SECOND, SECOND));
+        assert!(!directory.is_fresh(101 * SECOND, SECOND));
+        assert!(!directory.is_fresh(99 * SECOND, SECOND));
+    }
+
+    #[test]
+    fn only_buckets_that_end_behind_the_start_are_read() {
+        let now = 1_700_000_000 * SECOND;
+        let (old, wide, narrow) = (
+            Bucket::holding(now - 600 * SECOND, 0),
+            Bucket::holding(now, 3),
+            Bucket::holding(now, 0),
+        );
+        let directory = Directory::new(vec![narrow, old, wide], 0, now);
+        assert_eq!(directory.buckets_from(now - SECOND), [wide, narrow]);
+        assert_eq!(directory.buckets_from(0), [old, wide, narrow]);
+    }
+}

@@ -1,0 +1,52 @@
+//! Messages that were received too often go to their queue's dead-letter queue, which may have another owner: first they are
+//! there, then they are gone here. A crash in between leaves them in both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quelea_cassandra_fifo::{RowKey, sent_at_ms};
+use quelea_sqs_protocol::Fault;
+use uuid::Uuid;
+
+use super::actor::read_contents;
+use super::operation::{Answer, FifoQueue, Operation, Outgoing};
+use crate::shared::Shared;
+
+/// How long to wait for the owner of the dead-letter queue.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Shared {
+    /// Sends one message to the dead-letter queue, unless it is gone.
+    pub(super) async fn send_to_dead_letters(
+        self: &Arc<Self>,
+        queue: &FifoQueue,
+        row: RowKey,
+        message: Uuid,
+        receives: u32,
+    ) -> Result<(), Fault> {
+        let gone = || Fault::NotFound("there is no dead-letter queue".to_owned());
+        let (name, _) = queue.redrive.as_ref().ok_or_else(gone)?;
+        let to = self.queues.record(&self.database, name).await?.ok_or_else(gone)?;
+        let found = read_contents(self, queue.generation, &[row]).await?;
+        // It has ended, or was deleted by an earlier owner's last request.
+        let Some(mut content) = found.into_iter().flatten().next() else { return Ok(()) };
+        content.source = Some(queue.name.clone());
+        content.earlier_receives = content.earlier_receives.saturating_add(receives);
+        let age_ms = self.database.now_ms().saturating_sub(sent_at_ms(message));
+        let left_s = to.facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
+        let outgoing = Outgoing {
+            id: Some(message),
+            content: Arc::new(content),
+            delay_ms: 0,
+            ttl_s: (left_s as i32).max(1),
+            deduplication: None,
+        };
+        let to = self.fifo_queue(&to.facts).await?;
+        // Boxed, since that queue's owner may have to move messages on.
+        let sent = Box::pin(self.fifo_call(to, Operation::Send(vec![outgoing]), PATIENCE)).await?;
+        match sent {
+            Answer::Sent(outcomes) => outcomes.into_iter().try_for_each(|one| one.map(drop)),
+            other => Err(other.unexpected()),
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! The rows of FIFO queues' messages: `fifo_segment` lists a queue's partitions, `fifo_message` has in each the messages (kind
+//! 0), the deduplication ids (kind 1), and the last number. A row's timestamp is its number, that of its deletion is one more,
+//! so that a repetition changes nothing and what comes late does not return what was deleted. All is read and written at
+//! LOCAL_QUORUM.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quelea_cassandra_fifo::limits::{DEDUPLICATION_MS, DEDUPLICATION_SLACK_MS};
+use quelea_cassandra_fifo::{
+    Arrival, Batch, Content, Noted, Row, RowKey, SegmentKey, SegmentRow, sent_at_ms,
+};
+use quelea_sqs_protocol::{Fault, MessageAttribute, QueueRef};
+use scylla::errors::PrepareError;
+use scylla::response::query_result::QueryRowsResult;
+use scylla::serialize::SerializationError;
+use scylla::serialize::row::{RowSerializationContext, SerializeRow};
+use scylla::serialize::writers::RowWriter;
+use scylla::statement::Consistency;
+use scylla::statement::batch::{Batch as Statements, BatchType};
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::MaybeUnset;
+use uuid::Uuid;
+
+use crate::database::{Database, For};
+use crate::fault::{unavailable, unreadable};
+use crate::limits::BATCH_ROWS_MAX;
+use crate::preparing::Preparing;
+
+/// For how long a partition is listed, and its last number is known, in seconds: longer than any message lives.
+const LISTED_TTL_S: i32 = 30 * 86_400;
+
+/// For how long a deduplication id is stored, in seconds.
+const NOTED_TTL_S: i32 = ((DEDUPLICATION_MS + DEDUPLICATION_SLACK_MS) / 1_000) as i32;
+
+/// Rows of a page of the list of partitions.
+const PAGE: i32 = 5_000;
+
+pub(crate) struct MessageRows {
+    list: PreparedStatement,
+    begin: PreparedStatement,
+    insert: PreparedStatement,
+    note: PreparedStatement,
+    reach: PreparedStatement,
+    tail: PreparedStatement,
+    load: PreparedStatement,
+    noted: PreparedStatement,
+    contents: PreparedStatement,
+    delete: PreparedStatement,
+    drop_messages: PreparedStatement,
+    drop_segment: PreparedStatement,
+}
+
+type Attributes = BTreeMap<String, (String, Bytes)>;
+/// Where a dead letter comes from: account, queue, and how often it was received there.
+type Origin = (String, String, i32);
+
+type InsertRow = (
+    Uuid,
+    i64,
+    i64,
+    i64,
+    Uuid,
+    i32,
+    MaybeUnset<i64>,
+    Bytes,
+    MaybeUnset<Attributes>,
+    String,
+    MaybeUnset<String>,
+    String,
+    MaybeUnset<String>,
+    MaybeUnset<Origin>,
+    i64,
+    i32,
+);
+type NoteRow = (Uuid, i64, i64, i64, Uuid, Vec<u8>, i64, i32);
+type ReachRow = (i64, i32, i64, Uuid, i64, i64);
+
+/// A row of a batch.
+enum Written {
+    Message(Box<InsertRow>),
+    Noted(NoteRow),
+    Last(ReachRow),
+}
+
+impl SerializeRow for Written {
+    fn serialize(
+        &self,
+        context: &RowSerializationContext<'_>,
+        writer: &mut RowWriter<'_>,
+    ) -> Result<(), SerializationError> {
+        match self {
+            Self::Message(row) => row.serialize(context, writer),
+            Self::Noted(row) => row.serialize(context, writer),
+            Self::Last(row) => row.serialize(context, writer),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+const INSERT: &str =
+    "INSERT INTO @fifo_message (generation, epoch, segment, kind, number, message, bytes, visible_at, body,
+        attributes, sender, trace_header, group_id, deduplication_id, origin)
+     VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?";
+
+const OF_SEGMENT: &str = "generation = ? AND epoch = ? AND segment = ?";
+
+impl MessageRows {
+    pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
+        let prepare = |cql: String| async move {
+            let mut prepared = preparing.prepare(&cql).await?;
+            prepared.set_is_idempotent(true);
+            prepared.set_consistency(Consistency::LocalQuorum);
+            Ok::<_, PrepareError>(prepared)
+        };
+        Ok(Self {
+            list: prepare(
+                "SELECT epoch, first, began_at FROM @fifo_segment
+                 WHERE generation = ? AND (epoch, first) > (?, ?) LIMIT ?"
+                    .to_owned(),
+            )
+            .await?,
+            begin: prepare(format!(
+                "INSERT INTO @fifo_segment (generation, epoch, first, began_at) VALUES (?, ?, ?, ?)
+                 USING TIMESTAMP ? AND TTL {LISTED_TTL_S}"
+            ))
+            .await?,
+            insert: prepare(INSERT.to_owned()).await?,
+            note: prepare(
+                "INSERT INTO @fifo_message (generation, epoch, segment, kind, number, message, deduplication_key)
+                 VALUES (?, ?, ?, 1, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+                    .to_owned(),
+            )
+            .await?,
+            reach: prepare(format!(
+                "UPDATE @fifo_message USING TIMESTAMP ? AND TTL ? SET last = ? WHERE {OF_SEGMENT}"
+            ))
+            .await?,
+            // All columns, so that what one replica alone has is repaired at the others.
+            tail: prepare(format!(
+                "SELECT kind, number, last, message, bytes, visible_at, body, attributes, sender, trace_header, group_id,
+                    deduplication_id, origin, deduplication_key FROM @fifo_message WHERE {OF_SEGMENT}"
+            ))
+            .await?,
+            load: prepare(format!(
+                "SELECT number, message, group_id, bytes, visible_at FROM @fifo_message
+                 WHERE {OF_SEGMENT} AND kind = 0 AND number > ? AND number <= ?"
+            ))
+            .await?,
+            noted: prepare(format!(
+                "SELECT number, message, deduplication_key FROM @fifo_message
+                 WHERE {OF_SEGMENT} AND kind = 1 AND number <= ?"
+            ))
+            .await?,
+            contents: prepare(format!(
+                "SELECT number, body, attributes, sender, trace_header, group_id, deduplication_id, origin
+                 FROM @fifo_message WHERE {OF_SEGMENT} AND kind = 0 AND number IN ?"
+            ))
+            .await?,
+            delete: prepare(format!(
+                "DELETE FROM @fifo_message USING TIMESTAMP ? WHERE {OF_SEGMENT} AND kind = 0 AND number = ?"
+            ))
+            .await?,
+            drop_messages: prepare(format!(
+                "DELETE FROM @fifo_message USING TIMESTAMP ? WHERE {OF_SEGMENT}"
+            ))
+            .await?,
+            drop_segment: prepare(
+                "DELETE FROM @fifo_segment USING TIMESTAMP ?
+                 WHERE generation = ? AND epoch = ? AND first = ?"
+                    .to_owned(),
+            )
+            .await?,
+        })
+    }
+
+    /// All partitions of a queue from that one on, at most so many.
+    pub(crate) async fn list(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        from: SegmentKey,
+        max: usize,
+    ) -> Result<Vec<SegmentRow>, Fault> {
+        let (epoch, first) = stored_key(from);
+        let before = (epoch, first - 1);
+        let mut listed: Vec<SegmentRow> = Vec::new();
+        loop {
+            let after = listed.last().map_or(before, |row| stored_key(row.key));
+            let values = (generation, after.0, after.1, PAGE);
+            let rows = select(database, For::Upkeep, &self.list, values).await?;
+            let count = rows.rows_num();
+            for row in rows.rows::<(i64, i64, Option<i64>)>().map_err(unreadable)? {
+                let (epoch, first, began_at) = row.map_err(unreadable)?;
+                let key = SegmentKey { epoch: number(epoch), first: number(first) };
+                listed.push(SegmentRow { key, began_at_ms: number(began_at.unwrap_or_default()) });
+            }
+            if listed.len() > max {
+                return Err(Fault::Unavailable("the queue has too many partitions".to_owned()));
+            }
+            if count < PAGE as usize {
+                return Ok(listed);
+            }
+        }
+    }
+
+    /// Writes a batch: first its partition is listed, if it is the first of it.
+    pub(crate) async fn write(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        batch: &Batch,
+    ) -> Result<(), Fault> {
+        let (epoch, first) = stored_key(batch.segment);
+        if let Some(began_at_ms) = batch.begins_at_ms {
+            let values = (generation, epoch, first, began_at_ms as i64, first);
+            execute(database, For::Upkeep, &self.begin, values).await?;
+        }
+        let mut statements = Statements::new(BatchType::Unlogged);
+        let mut rows = Vec::with_capacity(2 * batch.messages.len() + 1);
+        for (number, arrival) in &batch.messages {
+            let stored = *number as i64;
+            statements.append_statement(self.insert.clone());
+            rows.push(Written::Message(Box::new(insert_row(
+                (generation, epoch, first, stored),
+                arrival,
+            ))));
+            if let Some(key) = arrival.deduplication {
+                statements.append_statement(self.note.clone());
+                rows.push(Written::Noted((
+                    generation,
+                    epoch,
+                    first,
+                    stored,
+                    arrival.id,
+                    key.to_vec(),
+                    stored,
+                    NOTED_TTL_S,
+                )));
+            }
+        }
+        let last = batch.last() as i64;
+        statements.append_statement(self.reach.clone());
+        rows.push(Written::Last((last, LISTED_TTL_S, last, generation, epoch, first)));
+        run(database, statements, rows).await
+    }
+
+    /// Reads a partition whole, so that more than half of the replicas have what this says; returns its last number.
+    pub(crate) async fn read_tail(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        key: SegmentKey,
+    ) -> Result<Option<u64>, Fault> {
+        let (epoch, first) = stored_key(key);
+        let rows = select(database, For::Upkeep, &self.tail, (generation, epoch, first)).await?;
+        type Row = (
+            Option<i8>,
+            Option<i64>,
+            Option<i64>,
+            Option<Uuid>,
+            Option<i32>,
+            Option<i64>,
+            Option<Bytes>,
+            Option<Attributes>,
+            Option<String>,
+            Option<String>,
+            Option<String>,
+            Option<String>,
+            Option<Origin>,
+            Option<Vec<u8>>,
+        );
+        let row = rows.maybe_first_row::<Row>().map_err(unreadable)?;
+        Ok(row.and_then(|row| row.2).map(number))
+    }
+
+    /// Messages of a partition beyond a number and up to another, without their bodies.
+    pub(crate) async fn load(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        (key, after, to): (SegmentKey, u64, u64),
+    ) -> Result<Vec<Row>, Fault> {
+        let (epoch, first) = stored_key(key);
+        let values = (generation, epoch, first, after as i64, to as i64);
+        let rows = select(database, For::Upkeep, &self.load, values).await?;
+        type Stored = (i64, Option<Uuid>, Option<String>, Option<i32>, Option<i64>);
+        let mut loaded = Vec::with_capacity(rows.rows_num());
+        for row in rows.rows::<Stored>().map_err(unreadable)? {
+            let (stored, id, group_id, bytes, visible_at) = row.map_err(unreadable)?;
+            let (Some(id), Some(group_id)) = (id, group_id) else {
+                return Err(unreadable(format!("the message {stored} is not whole")));
+            };
+            loaded.push(Row {
+                number: number(stored),
+                id,
+                group_id,
+                bytes: bytes.unwrap_or_default().max(0) as usize,
+                visible_at_ms: number(visible_at.unwrap_or_default()),
+            });
+        }
+        Ok(loaded)
+    }
+
+    /// Deduplication ids of a partition up to a number.
+    pub(crate) async fn noted(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        (key, to): (SegmentKey, u64),
+    ) -> Result<Vec<Noted>, Fault> {
+        let (epoch, first) = stored_key(key);
+        let values = (generation, epoch, first, to as i64);
+        let rows = select(database, For::Upkeep, &self.noted, values).await?;
+        let mut noted = Vec::with_capacity(rows.rows_num());
+        for row in rows.rows::<(i64, Option<Uuid>, Option<Vec<u8>>)>().map_err(unreadable)? {
+            let (stored, id, key) = row.map_err(unreadable)?;
+            let key = key.and_then(|key| <[u8; 16]>::try_from(key).ok());
+            let (Some(id), Some(key)) = (id, key) else {
+                return Err(unreadable(format!("the deduplication id of {stored} is not whole")));
+            };
+            noted.push(Noted { key, number: number(stored), id, sent_at_ms: sent_at_ms(id) });
+        }
+        Ok(noted)
+    }
+
+    /// Messages of one partition.
+    pub(crate) async fn contents(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        key: SegmentKey,
+        numbers: &[u64],
+    ) -> Result<BTreeMap<u64, Content>, Fault> {
+        let (epoch, first) = stored_key(key);
+        let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
+        let values = (generation, epoch, first, numbers);
+        let rows = select(database, For::Messages, &self.contents, values).await?;
+        type Stored = (
+            i64,
+            Option<Bytes>,
+            Option<Attributes>,
+            Option<String>,
+            Option<String>,
+            Option<String>,
+            Option<String>,
+            Option<Origin>,
+        );
+        let mut contents = BTreeMap::new();
+        for row in rows.rows::<Stored>().map_err(unreadable)? {
+            let (
+                stored,
+                body,
+                attributes,
+                sender,
+                trace_header,
+                group_id,
+                deduplication_id,
+                origin,
+            ) = row.map_err(unreadable)?;
+            let Some(group_id) = group_id else { continue };
+            let attributes = attributes.unwrap_or_default().into_iter();
+            let attributes = attributes.map(|(name, (data_type, value))| MessageAttribute {
+                name,
+                data_type,
+                value,
+            });
+            let earlier_receives =
+                origin.as_ref().map_or(0, |origin| origin.2.max(0).unsigned_abs());
+            let source = origin
+                .map(|(account, name, _)| QueueRef { account: account.into(), name: name.into() });
+            let content = Content {
+                body: body.unwrap_or_default(),
+                attributes: attributes.collect(),
+                sender: sender.unwrap_or_default(),
+                trace_header,
+                group_id,
+                deduplication_id,
+                source,
+                earlier_receives,
+            };
+            contents.insert(number(stored), content);
+        }
+        Ok(contents)
+    }
+
+    /// Deletes messages of one partition.
+    pub(crate) async fn delete(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        rows: &[RowKey],
+    ) -> Result<(), Fault> {
+        for rows in rows.chunks(BATCH_ROWS_MAX) {
+            let value = |row: &RowKey| {
+                let (epoch, first) = stored_key(row.segment);
+                let stored = row.number as i64;
+                (stored + 1, generation, epoch, first, stored)
+            };
+            if let [row] = rows {
+                execute(database, For::Messages, &self.delete, value(row)).await?;
+                continue;
+            }
+            let mut statements = Statements::new(BatchType::Unlogged);
+            rows.iter().for_each(|_| statements.append_statement(self.delete.clone()));
+            run(database, statements, rows.iter().map(value).collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a partition of which nothing is left. Until it is not listed any more it is only empty.
+    pub(crate) async fn drop_segment(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        (key, last): (SegmentKey, u64),
+    ) -> Result<(), Fault> {
+        let (epoch, first) = stored_key(key);
+        let values = (last as i64 + 1, generation, epoch, first);
+        execute(database, For::Upkeep, &self.drop_messages, values).await?;
+        let values = (first + 1, generation, epoch, first);
+        execute(database, For::Upkeep, &self.drop_segment, values).await
+    }
+}
+
+fn insert_row(
+    (generation, epoch, first, stored): (Uuid, i64, i64, i64),
+    arrival: &Arrival,
+) -> InsertRow {
+    let content: &Arc<Content> = &arrival.content;
+    let attributes = (!content.attributes.is_empty()).then(|| {
+        let one =
+            |one: &MessageAttribute| (one.name.clone(), (one.data_type.clone(), one.value.clone()));
+        content.attributes.iter().map(one).collect::<Attributes>()
+    });
+    let origin = content.source.as_ref().map(|source| {
+        (source.account.to_string(), source.name.to_string(), content.earlier_receives as i32)
+    });
+    let visible_at = (arrival.visible_at_ms > 0).then_some(arrival.visible_at_ms as i64);
+    (
+        generation,
+        epoch,
+        first,
+        stored,
+        arrival.id,
+        content.bytes().min(i32::MAX as usize) as i32,
+        MaybeUnset::from_option(visible_at),
+        content.body.clone(),
+        MaybeUnset::from_option(attributes),
+        content.sender.clone(),
+        MaybeUnset::from_option(content.trace_header.clone()),
+        content.group_id.clone(),
+        MaybeUnset::from_option(content.deduplication_id.clone()),
+        MaybeUnset::from_option(origin),
+        stored,
+        arrival.ttl_s,
+    )
+}
+
+fn stored_key(key: SegmentKey) -> (i64, i64) {
+    (key.epoch as i64, key.first as i64)
+}
+
+fn number(stored: i64) -> u64 {
+    stored.max(0).unsigned_abs()
+}
+
+async fn run<V: SerializeRow>(
+    database: &Database,
+    mut statements: Statements,
+    rows: Vec<V>,
+) -> Result<(), Fault> {
+    database.count(For::Messages);
+    statements.set_is_idempotent(true);
+    statements.set_consistency(Consistency::LocalQuorum);
+    let result = database.session.batch(&statements, rows).await;
+    result.map(drop).map_err(|error| unavailable(&error))
+}
+
+async fn execute(
+    database: &Database,
+    purpose: For,
+    statement: &PreparedStatement,
+    values: impl SerializeRow,
+) -> Result<(), Fault> {
+    database.count(purpose);
+    let result = database.session.execute_unpaged(statement, values).await;
+    result.map(drop).map_err(|error| unavailable(&error))
+}
+
+async fn select(
+    database: &Database,
+    purpose: For,
+    statement: &PreparedStatement,
+    values: impl SerializeRow,
+) -> Result<QueryRowsResult, Fault> {
+    database.count(purpose);
+    let result = database.session.execute_unpaged(statement, values).await;
+    result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
+}

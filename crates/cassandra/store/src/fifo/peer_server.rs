@@ -1,0 +1,135 @@
+//! Where other front-ends send calls of the queues that this one owns: HTTP, with a proof of the cluster's key. A call whose
+//! owner is not here is answered so, and never sent on.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::proof::{DIGEST_HEADER, MAC_HEADER, TIME_HEADER, digest, is_proof};
+use super::wire::{CALL_BYTES_MAX, PATH, decode_call, encode_answer};
+use crate::shared::Shared;
+
+/// Connections of other front-ends.
+const CONNECTIONS_MAX: usize = 4_096;
+
+/// How long a connection stays on which nothing comes.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a request's head and body may take to come, and how old it may be by the clocks that were compared with
+/// Cassandra's.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const AGE_MS_MAX: u64 = 60_000;
+
+/// Where other front-ends reach this one.
+pub(crate) struct PeerListener {
+    listener: TcpListener,
+    pub(crate) address: SocketAddr,
+}
+
+impl PeerListener {
+    /// Listens there.
+    pub(crate) async fn bind(address: &str) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+}
+
+/// Serves other front-ends, as long as the store is used.
+pub(crate) fn serve_peers(shared: &Arc<Shared>, listener: PeerListener) {
+    let weak = Arc::downgrade(shared);
+    let runtime = shared.runtime.clone();
+    shared.runtime.spawn(async move {
+        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.listener.accept() => accepted,
+                () = tokio::time::sleep(Duration::from_secs(1)) => {
+                    if weak.strong_count() == 0 {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            let Ok((stream, _)) = accepted else {
+                // No descriptors are left, say.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let Ok(permit) = room.clone().try_acquire_owned() else { continue };
+            let weak = weak.clone();
+            runtime.spawn(async move {
+                serve(weak, stream).await;
+                drop(permit);
+            });
+        }
+    });
+}
+
+async fn serve(shared: Weak<Shared>, stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(respond(shared, request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_headers(16);
+    // When the caller goes, what is done for it is dropped.
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, "a front-end's connection broke");
+    }
+}
+
+async fn respond(shared: Weak<Shared>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    match answer(shared, request).await {
+        Ok(bytes) => Response::new(Full::new(bytes)),
+        Err(status) => {
+            let mut response = Response::new(Full::default());
+            *response.status_mut() = status;
+            response
+        }
+    }
+}
+
+async fn answer(shared: Weak<Shared>, request: Request<Incoming>) -> Result<Bytes, StatusCode> {
+    if request.method() != Method::POST || request.uri().path() != PATH {
+        return Err(StatusCode::NOT_FOUND);
+    }
+    let header = |name: &str| request.headers().get(name)?.to_str().ok().map(str::to_owned);
+    let (Some(time), Some(promised), Some(proof)) =
+        (header(TIME_HEADER), header(DIGEST_HEADER), header(MAC_HEADER))
+    else {
+        return Err(StatusCode::FORBIDDEN);
+    };
+    let time_ms: u64 = time.parse().map_err(|_| StatusCode::FORBIDDEN)?;
+    let shared = shared.upgrade().ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
+    let own = shared.fifo.address.get().ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
+    if shared.database.now_ms().abs_diff(time_ms) > AGE_MS_MAX
+        || !is_proof(&shared.fifo.secret, time_ms, own, &promised, &proof)
+    {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    let body = Limited::new(request.into_body(), CALL_BYTES_MAX).collect();
+    let body = tokio::time::timeout(REQUEST_TIMEOUT, body).await;
+    let body = body
+        .map_err(|_| StatusCode::REQUEST_TIMEOUT)?
+        .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?
+        .to_bytes();
+    if digest(&body) != promised {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    let (queue, operation) = decode_call(&body).ok_or(StatusCode::BAD_REQUEST)?;
+    let answer = shared.fifo_call_of_peer(queue, operation).await;
+    encode_answer(answer).map(Bytes::from).ok_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

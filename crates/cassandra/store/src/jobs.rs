@@ -1,0 +1,43 @@
+//! What calls ask for, while it waits to be carried out with that of others.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received, SendOutcome};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::entry::Entry;
+use crate::rows::Content;
+
+/// One call's messages.
+pub(crate) struct SendJob {
+    pub(crate) facts: Arc<QueueFacts>,
+    pub(crate) messages: Vec<Outgoing>,
+    pub(crate) reply: oneshot::Sender<Vec<SendOutcome>>,
+}
+
+/// A message on its way, to a queue it has never been in or to one that it is moved to.
+pub(crate) struct Outgoing {
+    pub(crate) id: Uuid,
+    pub(crate) content: Content,
+    pub(crate) delay_ms: u64,
+    pub(crate) ttl_s: i32,
+    /// A timestamp that the message's rows have to be later than; 0: any.
+    pub(crate) after_us: i64,
+}
+
+/// One call's entries.
+pub(crate) struct DeleteJob {
+    pub(crate) facts: Arc<QueueFacts>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) reply: oneshot::Sender<Vec<Result<(), Fault>>>,
+}
+
+/// One call that waits for messages.
+pub(crate) struct ReceiveJob {
+    pub(crate) facts: Arc<QueueFacts>,
+    pub(crate) receive: Receive,
+    pub(crate) until: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Vec<Received>, Fault>>,
+}

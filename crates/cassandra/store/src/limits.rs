@@ -1,0 +1,124 @@
+//! Every limit of the replicated queues, with its reason.
+
+/// Rows of a batch that is sent to one partition. A batch of ten costs Cassandra nearly what one row costs; beyond some
+/// hundred, the rows themselves do.
+pub const BATCH_ROWS_MAX: usize = 100;
+
+/// Bytes of a batch, save when one message alone is larger. Cassandra takes mutations of half a commit-log segment, which
+/// is 4 MiB where segments have 8 MiB, and a message 1 MiB at most.
+pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// Batches of one queue that are under way at once, of each kind. More would only wait in Cassandra.
+pub const BATCHES_AT_ONCE: usize = 4;
+
+/// Messages of one queue that may wait to be sent, deleted or changed here; further ones are refused with 503.
+pub const WAITING_ROWS_MAX: usize = 10_000;
+
+/// Bytes of one queue's messages that may wait to be sent here.
+pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Receives of one queue that may wait here, long polls included.
+pub const WAITING_RECEIVES_MAX: usize = 5_000;
+
+/// Messages that one look at a queue's head takes.
+pub const TAKEN_ROWS_MAX: usize = 100;
+
+/// Rows of the index that one read asks for at most.
+pub const READ_ROWS_MAX: usize = 1_000;
+
+/// Buckets that one look reads at most; the next look goes on behind them.
+pub const READ_BUCKETS_MAX: usize = 8;
+
+/// Rows that a bucket should hold. At 6,000 deleted rows before the first live one a read takes eight times as long.
+pub const BUCKET_ROWS_MAX: u32 = 4_000;
+
+/// Front-ends that know each other; further ones work alone.
+pub const FRONT_ENDS_MAX: usize = 256;
+
+/// How often a front-end renews its row among the others' and reads theirs.
+pub const HEARTBEAT_MS: u64 = 2_000;
+
+/// For how long a row lives that is not renewed, in seconds.
+pub const HEARTBEAT_TTL_S: i32 = 10;
+
+/// A front-end whose row was not renewed for so long, by the clock of whoever reads it, is dead. It may miss four renewals.
+pub const DEAD_AFTER_MS: u64 = 10_000;
+
+/// For how long a front-end takes another to poll a queue that said so, in ms. Each says it anew ten times in that time,
+/// or as often as it comes to that: to tell one that polls no more costs a datagram, not to tell one that does a duplicate.
+pub const INTEREST_MS: u64 = 20_000;
+
+/// Front-ends of one queue that are known to poll it.
+pub const INTERESTED_MAX: usize = 64;
+
+/// Front-ends that are told of one new message, of those that poll its queue: enough for one of them to be waiting still.
+pub const NUDGED_MAX: usize = 8;
+
+/// For how long an entry that another front-end takes is left to it, in ms: as long as a request to Cassandra may last. So
+/// long a message waits when that front-end dies.
+pub const CLAIM_MS: u64 = 5_000;
+
+/// Entries that a front-end knows to be taken, some hundred bytes each. With more, duplicates come back.
+pub const CLAIMS_MAX: usize = 50_000;
+
+/// How old messages are that the sweep looks at, in ms: older than the longest delay, so that none is visible too soon.
+pub const SWEPT_AGE_MS_MIN: u64 = 20 * 60 * 1000;
+
+/// Messages that the sweep compares with the index at once, some hundred bytes each.
+pub const SWEPT_AT_ONCE: usize = 20_000;
+
+/// How old a count of messages in flight may be by which receives are refused, in ms.
+pub const IN_FLIGHT_COUNTED_MS: u64 = 5_000;
+
+/// Queues of which a front-end remembers something; the longest unused is forgotten first.
+pub const REMEMBERED_QUEUES_MAX: usize = 10_000;
+
+/// FIFO queues that one front-end owns; it takes no further ones over.
+pub const OWNED_QUEUES_MAX: usize = 2_000;
+
+/// Bytes that all FIFO queues of a front-end may take of its memory, about; sends to them are refused with 503 then.
+pub const OWNED_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// For how long a front-end goes by what it knows of a queue's attributes.
+pub const FACTS_AGE_MS_MAX: u64 = 2_000;
+
+/// How far behind the present an entry of the index may be inserted, and so how far behind it the low-water mark stays.
+/// A front-end that takes longer than half of it for a write inserts again. It covers what clocks differ by.
+pub const GRACE_MS: u64 = 10_000;
+
+/// The grace of queues with consistency ONE, whose writes may reach a replica late.
+pub const GRACE_OF_ONE_MS: u64 = 600_000;
+
+/// A visibility timeout may end this long after the message was received, as in SQS.
+pub const VISIBILITY_MS_MAX: u64 = 12 * 3600 * 1000;
+
+/// Rows that a count of a queue's messages reads at most; it is extrapolated from there.
+pub const COUNTED_ROWS_MAX: usize = 20_000;
+
+/// Buckets that a count reads at most, each with a request; the others are taken to be as full.
+pub const COUNTED_BUCKETS_MAX: usize = 64;
+
+/// Buckets that are counted to say whether too many messages are in flight.
+pub const IN_FLIGHT_BUCKETS_MAX: usize = 256;
+
+/// Entries of messages that were received, which a count looks after one by one: some may lead nowhere, since their message was
+/// deleted by a receipt from before its visibility was changed. Where there are more, all are counted.
+pub const LOOKED_AFTER_ROWS_MAX: usize = 200;
+
+/// For how long a count is good.
+pub const COUNT_AGE_MS_MAX: u64 = 500;
+
+/// Messages that a move task moves in a step.
+pub const MOVED_ROWS_MAX: usize = 100;
+
+/// Move tasks of a queue that are remembered, as in SQS.
+pub const MOVE_TASKS_MAX: usize = 10;
+
+/// For how long a front-end goes by what it knows of keys and permissions: a key that was disabled signs for so long.
+pub const IDENTITY_AGE_MS_MAX: u64 = 2_000;
+
+/// Keys and permissions, of each kind, that a front-end remembers, those included that there are not.
+pub const REMEMBERED_IDENTITIES_MAX: usize = 10_000;
+
+/// Rows of a page of users, permissions or keys.
+pub const IDENTITY_PAGE_ROWS: i32 = 1_000;

@@ -1,0 +1,307 @@
+//! Move tasks: any front-end carries out those that nobody is at. One that dies is followed by another when its hold ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quelea_sqs_protocol::{
+    ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts, QueueRef,
+};
+use uuid::Uuid;
+
+use crate::dead_letter::Leaving;
+use crate::entry::Entry;
+use crate::head::{Reach, Start};
+use crate::limits::{GRACE_MS, MOVE_TASKS_MAX, MOVED_ROWS_MAX};
+use crate::look::read_directory;
+use crate::move_table::{Hold, Stored};
+use crate::queue::Queue;
+use crate::receive::is_young;
+use crate::shared::Shared;
+
+/// For how long whoever is at a task has it, and how often the others look.
+const HELD_MS: i64 = 10_000;
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+
+/// Between two steps of a task with a rate, and how many of them a second has.
+const STEP: Duration = Duration::from_millis(1_000 / STEPS_PER_S as u64);
+const STEPS_PER_S: usize = 1;
+
+/// How a step ended.
+enum Step {
+    Moved(usize),
+    /// What is there cannot be moved yet.
+    Waits,
+    /// Nothing is left to be moved.
+    Done,
+}
+
+impl Shared {
+    pub(crate) async fn start_move(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        task: NewMoveTask,
+    ) -> Result<String, Fault> {
+        if let Some(destination) = &task.destination
+            && self.destination(destination).await?.is_none()
+        {
+            return Err(Fault::NoSuchQueue);
+        }
+        let (queue, database) = (self.id(facts), &self.database);
+        // They are sorted by time, the newest first.
+        let handle = database.ids.next(database.now_us(), fastrand::u64(..));
+        let to_move = self.backlog(facts).await?.visible;
+        let task = MoveTask {
+            handle: None,
+            state: MoveTaskState::Running,
+            source: facts.queue.clone(),
+            task,
+            moved: 0,
+            to_move,
+            failure_reason: None,
+            started_at_ms: database.now_ms(),
+        };
+        if !self.move_tasks.begin(database, queue, handle, self.peers.id, self.hold_ms()).await? {
+            return Err(Fault::Unsupported("There is already a task running.".to_owned()));
+        }
+        self.move_tasks.insert(database, queue, handle, &task).await?;
+        self.spawn_task(queue, handle);
+        Ok(handle.to_string())
+    }
+
+    pub(crate) async fn cancel_move(&self, facts: &QueueFacts, handle: &str) -> Result<u64, Fault> {
+        let not_found = || Fault::NotFound("There is no running task with this handle.".to_owned());
+        let handle: Uuid = handle.parse().map_err(|_| not_found())?;
+        let (queue, database) = (self.id(facts), &self.database);
+        if !self.move_tasks.cancel(database, queue, handle).await? {
+            return Err(not_found());
+        }
+        // Whoever is at it says so when its step is done.
+        let stored = self.move_tasks.read(database, queue, handle).await?;
+        let moved = stored.map_or(0, |stored| stored.task.moved);
+        Ok(moved)
+    }
+
+    pub(crate) async fn list_move_tasks(
+        &self,
+        facts: &QueueFacts,
+        max: usize,
+    ) -> Result<Vec<MoveTask>, Fault> {
+        let (queue, database) = (self.id(facts), &self.database);
+        let running = self.move_tasks.runs(database, queue).await?;
+        let tasks = self.move_tasks.list(database, queue, max.min(MOVE_TASKS_MAX)).await?;
+        let shown = |Stored { handle, mut task }: Stored| {
+            if task.state == MoveTaskState::Running {
+                match running.as_ref().filter(|running| running.handle == handle) {
+                    Some(running) if running.is_cancelled => task.state = MoveTaskState::Cancelling,
+                    Some(_) => task.handle = Some(handle.to_string()),
+                    // It was begun and never written down as ended.
+                    None => task.state = MoveTaskState::Failed,
+                }
+            }
+            task
+        };
+        Ok(tasks.into_iter().map(shown).collect())
+    }
+
+    fn hold_ms(&self) -> i64 {
+        self.database.now_ms() as i64 + HELD_MS
+    }
+
+    /// Looks after tasks that nobody is at, as long as the store is used.
+    pub(crate) fn keep_move_tasks_going(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK_EVERY).await;
+                let Some(shared) = weak.upgrade() else { return };
+                if let Err(fault) = shared.take_over_tasks().await {
+                    tracing::debug!(%fault, "running move tasks could not be looked for");
+                }
+            }
+        });
+    }
+
+    async fn take_over_tasks(self: &Arc<Self>) -> Result<(), Fault> {
+        let now_ms = self.database.now_ms() as i64;
+        for running in self.move_tasks.running(&self.database).await? {
+            let is_held = running.held_until_ms >= now_ms;
+            if !is_held
+                && self
+                    .move_tasks
+                    .claim(&self.database, &running, self.peers.id, self.hold_ms())
+                    .await?
+            {
+                self.spawn_task(running.queue, running.handle);
+            }
+        }
+        Ok(())
+    }
+
+    fn spawn_task(self: &Arc<Self>, queue: Uuid, handle: Uuid) {
+        let shared = self.clone();
+        self.runtime.spawn(async move {
+            if let Err(fault) = shared.carry_out(queue, handle).await {
+                // Its hold ends, and somebody goes on with it.
+                tracing::warn!(%queue, %fault, "a move task was interrupted");
+            }
+        });
+    }
+
+    async fn carry_out(self: &Arc<Self>, queue: Uuid, handle: Uuid) -> Result<(), Fault> {
+        let (database, tasks) = (&self.database, &self.move_tasks);
+        let Some(Stored { mut task, .. }) = tasks.read(database, queue, handle).await? else {
+            return tasks.end(database, queue, handle).await.map(drop);
+        };
+        while task.state == MoveTaskState::Running {
+            match tasks.renew(database, queue, handle, self.peers.id, self.hold_ms()).await? {
+                Hold::Lost => return Ok(()),
+                Hold::Cancelled => task.state = MoveTaskState::Cancelled,
+                Hold::Kept => self.carry_on(&mut task).await?,
+            }
+            let failure = task.failure_reason.as_deref();
+            tasks.progress(database, queue, handle, task.state, task.moved, failure).await?;
+            if task.task.messages_per_second_max.is_some() && task.state == MoveTaskState::Running {
+                tokio::time::sleep(STEP).await;
+            }
+        }
+        tasks.end(database, queue, handle).await.map(drop)
+    }
+
+    /// One step of a task, and what becomes of it.
+    async fn carry_on(self: &Arc<Self>, task: &mut MoveTask) -> Result<(), Fault> {
+        match self.step(task).await {
+            Ok(Step::Moved(moved)) => {
+                task.moved += moved as u64;
+            }
+            Ok(Step::Waits) => tokio::time::sleep(STEP).await,
+            Ok(Step::Done) => task.state = MoveTaskState::Completed,
+            Err(Fault::Unavailable(reason)) => return Err(Fault::Unavailable(reason)),
+            Err(fault) => {
+                task.failure_reason = Some(fault.to_string());
+                task.state = MoveTaskState::Failed;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves some messages of the queue's head.
+    async fn step(self: &Arc<Self>, task: &MoveTask) -> Result<Step, Fault> {
+        let Some(source) = self.destination(&task.source).await? else {
+            return Err(Fault::NotFound("The queue was deleted.".to_owned()));
+        };
+        let most = match task.task.messages_per_second_max {
+            Some(rate) => (rate as usize / STEPS_PER_S).max(1),
+            None => MOVED_ROWS_MAX,
+        };
+        let until_us = last_of_task_us(task.started_at_ms);
+        let most = most.min(MOVED_ROWS_MAX);
+        let Some(leaving) = self.take_leaving(&source.facts, &source.queue, most, until_us).await?
+        else {
+            return Ok(Step::Done);
+        };
+        if leaving.is_empty() {
+            return Ok(Step::Waits);
+        }
+        let mut by_destination: BTreeMap<QueueRef, Vec<Leaving>> = BTreeMap::new();
+        for one in leaving {
+            let wanted =
+                task.task.destination.clone().or_else(|| one.message.content.source.clone());
+            let Some(to) = wanted else {
+                return Err(Fault::NotFound(
+                    "A message does not come from another queue.".to_owned(),
+                ));
+            };
+            by_destination.entry(to).or_default().push(one);
+        }
+        let mut moved = 0;
+        for (name, leaving) in by_destination {
+            let Some(to) = self.destination(&name).await? else {
+                // SQS gives the code, and clients compare it.
+                return Err(Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned()));
+            };
+            moved += self.move_messages(&source.facts, &source.queue, leaving, &to, None).await?;
+        }
+        moved_some(moved)
+    }
+
+    /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
+    /// Entries that lead nowhere go.
+    async fn take_leaving(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        most: usize,
+        until_us: i64,
+    ) -> Result<Option<Vec<Leaving>>, Fault> {
+        let rows = self.rows(facts, queue);
+        let mut start = {
+            let mut head = queue.head.lock().await;
+            let start = self.prepare_look(&rows, &mut head).await?;
+            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
+        };
+        let mut directory = read_directory(&rows, start).await?;
+        let entries: Vec<_> = loop {
+            if !directory.covers(start.from_us) {
+                directory = read_directory(&rows, start).await?;
+            }
+            let look = self.look(&rows, &directory, start, most).await?;
+            match look.seen_to_us {
+                // Buckets whose messages are all consumed: the head is behind them.
+                Some(seen_to_us) if look.visible.is_empty() && seen_to_us > start.from_us => {
+                    start.from_us = seen_to_us;
+                }
+                _ => break look.visible.into_iter().take(most).collect(),
+            }
+        };
+        let entries: Vec<Entry> =
+            entries.into_iter().filter(|entry: &Entry| entry.visible_at_us <= until_us).collect();
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let messages = rows.read_messages(&entries).await;
+        let mut leaving = Vec::with_capacity(entries.len());
+        let mut stale = Vec::new();
+        for (entry, message) in entries.into_iter().zip(messages) {
+            match message? {
+                Some(message) if message.lease_written_at_us <= entry.written_at_us => {
+                    leaving.push(Leaving { entry, message });
+                }
+                None if is_young(&entry, self.database.now_us(), self.grace_us(&rows)) => {}
+                _ => stale.push(entry),
+            }
+        }
+        let _ = rows.delete_entries(&stale).await;
+        Ok(Some(leaving))
+    }
+}
+
+/// The last time at which a message may be visible that a task moves: what comes back to the queue later stays, so that
+/// a task ends though its messages return.
+fn last_of_task_us(started_at_ms: u64) -> i64 {
+    (started_at_ms.saturating_add(GRACE_MS) as i64).saturating_mul(1_000)
+}
+
+/// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates.
+fn moved_some(moved: usize) -> Result<Step, Fault> {
+    match moved {
+        0 => Err(Fault::Unavailable("none of the messages could be moved".to_owned())),
+        moved => Ok(Step::Moved(moved)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_moved_nothing_interrupts_its_task() {
+        assert!(matches!(moved_some(0), Err(Fault::Unavailable(_))));
+        assert!(matches!(moved_some(3), Ok(Step::Moved(3))));
+    }
+
+    #[test]
+    fn a_task_leaves_what_comes_after_its_start_and_the_grace() {
+        assert_eq!(last_of_task_us(5_000), (5_000 + GRACE_MS as i64) * 1_000);
+    }
+}

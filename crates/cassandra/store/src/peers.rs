@@ -1,0 +1,390 @@
+//! The other front-ends: who is alive, who polls what, who takes which entries, and what is told to them. All of it are
+//! hints: a front-end that hears nothing serves every queue all the same.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::alive::{Alive, FrontEnd};
+use crate::bucket::Bucket;
+use crate::claims::{Claims, Heard, Settled};
+use crate::datagram::{Claim, Datagram, EntryName, Said, THINGS_MAX};
+use crate::entry::Entry;
+use crate::interest::{Interest, some_of};
+use crate::limits::NUDGED_MAX;
+use crate::order_hint::Others;
+use crate::peer_socket::PeerSocket;
+use crate::rendezvous::owner;
+
+/// What another front-end has said that a queue has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Something that can be received at once was put into that bucket.
+    Stored(Bucket),
+    /// A message was delivered here and there.
+    Duplicate,
+}
+
+/// Datagrams that are taken in before whoever does so goes on with its own work.
+const HEARD_AT_ONCE: usize = 1_000;
+
+/// What this front-end knows of the others.
+pub(crate) struct Peers {
+    pub(crate) id: Uuid,
+    /// Whether entries that others take are left to them.
+    pub(crate) claims_are_heeded: bool,
+    alive: Mutex<Alive>,
+    front_ends: AtomicUsize,
+    interest: Mutex<Interest>,
+    claims: Mutex<Claims>,
+    socket: OnceLock<Arc<dyn PeerSocket>>,
+    /// Somebody has spoken who is not known.
+    pub(crate) stranger: Notify,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    datagrams_sent: AtomicU64,
+    datagrams_heard: AtomicU64,
+    datagrams_unreadable: AtomicU64,
+    nudges_sent: AtomicU64,
+    nudges_heard: AtomicU64,
+    entries_claimed: AtomicU64,
+    entries_yielded: AtomicU64,
+    duplicates_seen: AtomicU64,
+}
+
+/// What a front-end had to do with the others so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerStats {
+    /// Front-ends that are alive, this one included.
+    pub front_ends: u64,
+    /// Datagrams that were sent to others.
+    pub datagrams_sent: u64,
+    /// Those that came from others.
+    pub datagrams_heard: u64,
+    /// Those of them that no version known here makes.
+    pub datagrams_unreadable: u64,
+    /// Nudges about new messages that were sent, one for each front-end that got it.
+    pub nudges_sent: u64,
+    /// Nudges about queues that are polled here.
+    pub nudges_heard: u64,
+    /// Entries that were chosen here.
+    pub entries_claimed: u64,
+    /// Those of them that were left to another front-end, which had chosen them at the same time.
+    pub entries_yielded: u64,
+    /// Messages that were delivered here and by another front-end, as far as that was noticed.
+    pub duplicates_seen: u64,
+}
+
+impl Peers {
+    pub(crate) fn new(id: Uuid, claims_are_heeded: bool) -> Self {
+        Self {
+            id,
+            claims_are_heeded,
+            alive: Mutex::new(Alive::new(id)),
+            front_ends: AtomicUsize::new(1),
+            interest: Mutex::default(),
+            claims: Mutex::new(Claims::new(id)),
+            socket: OnceLock::new(),
+            stranger: Notify::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Begins to speak with the others. `false`: it does already.
+    pub(crate) fn set_socket(&self, socket: Arc<dyn PeerSocket>) -> bool {
+        self.socket.set(socket).is_ok()
+    }
+
+    /// Where the others reach this front-end.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.socket.get().map(|socket| socket.address())
+    }
+
+    // -- who is there -------------------------------------------------------------------------
+
+    /// These rows are there; newcomers are greeted, so that they know whom to ask Cassandra for.
+    pub(crate) fn observe(&self, rows: Vec<FrontEnd>) {
+        let now = Instant::now();
+        let is_new = {
+            let mut alive = lock(&self.alive);
+            let is_new = alive.observe(rows, now);
+            self.front_ends.store(alive.members(now).len(), Ordering::Relaxed);
+            is_new
+        };
+        if is_new {
+            self.tell_all(Said::Interest(Vec::new()));
+        }
+    }
+
+    /// All that are alive, this one included.
+    pub(crate) fn members(&self) -> Vec<Uuid> {
+        lock(&self.alive).members(Instant::now())
+    }
+
+    /// How many are alive, as was known at the last heartbeat.
+    pub(crate) fn front_ends(&self) -> usize {
+        self.front_ends.load(Ordering::Relaxed)
+    }
+
+    /// This time or a fraction of a millisecond later, as no other front-end has it: two that move the same entry at the
+    /// same moment must not make the same one of it, or who yields takes the other's away.
+    pub(crate) fn own_us(&self, at_us: i64) -> i64 {
+        own_us(self.id, at_us)
+    }
+
+    /// Whether this front-end has a thing that one of them is to look after.
+    pub(crate) fn is_owner(&self, thing: Uuid) -> bool {
+        owner(thing, self.members()) == Some(self.id)
+    }
+
+    // -- messages that come -------------------------------------------------------------------
+
+    /// A queue is polled here.
+    pub(crate) fn polls(&self, generation: Uuid) {
+        if self.socket.get().is_none() {
+            return;
+        }
+        if lock(&self.interest).poll(generation, Instant::now()) {
+            self.tell_all(Said::Interest(vec![generation]));
+        }
+    }
+
+    /// Something that can be received at once was stored here.
+    pub(crate) fn stored(&self, generation: Uuid, entry: &Entry) {
+        if self.socket.get().is_none() {
+            return;
+        }
+        let interested = lock(&self.interest).interested(generation, Instant::now());
+        let nudged = some_of(interested, entry.message, NUDGED_MAX);
+        let said = Said::Nudge { generation, bucket: entry.bucket };
+        add(&self.counts.nudges_sent, self.tell(&nudged, said));
+    }
+
+    // -- messages that go ---------------------------------------------------------------------
+
+    /// Whether the others say what they take.
+    pub(crate) fn others(&self) -> Others {
+        let (alive, now) = (lock(&self.alive), Instant::now());
+        match (alive.members(now).len() - 1, alive.addresses(now).len()) {
+            (0, _) => Others::None,
+            (others, heard) if others == heard && self.is_sharing() => Others::Heard,
+            _ => Others::Silent,
+        }
+    }
+
+    /// Whether no other front-end takes an entry.
+    pub(crate) fn is_free(&self, generation: Uuid, entry: EntryName) -> bool {
+        lock(&self.claims).is_free(generation, entry, Instant::now())
+    }
+
+    /// Keeps those entries that no other front-end takes.
+    pub(crate) fn retain_free(&self, generation: Uuid, entries: &mut Vec<Entry>) {
+        if self.claims_are_heeded {
+            let (claims, now) = (lock(&self.claims), Instant::now());
+            entries.retain(|entry| claims.is_free(generation, name(entry), now));
+        }
+    }
+
+    /// These entries are taken here.
+    pub(crate) fn claim(&self, generation: Uuid, entries: &[Entry]) {
+        if !self.is_sharing() {
+            return;
+        }
+        let now = Instant::now();
+        {
+            let mut claims = lock(&self.claims);
+            entries.iter().for_each(|entry| claims.take(generation, name(entry), now));
+        }
+        add(&self.counts.entries_claimed, entries.len());
+        let interested = lock(&self.interest).interested(generation, now);
+        for some in entries.chunks(THINGS_MAX) {
+            let claim = |entry| Claim { entry: name(entry), is_delivered: false };
+            let claims = some.iter().map(claim).collect();
+            self.tell(&interested, Said::Claim { generation, claims });
+        }
+    }
+
+    /// Whether an entry that was claimed may be delivered here: else another front-end does so.
+    pub(crate) fn settle(&self, generation: Uuid, entry: &Entry) -> bool {
+        if !self.is_sharing() {
+            return true;
+        }
+        let settled = lock(&self.claims).settle(generation, name(entry), Instant::now());
+        add(&self.counts.entries_yielded, usize::from(settled == Settled::Theirs));
+        settled == Settled::Mine
+    }
+
+    /// These entries were claimed, and are left where they are.
+    pub(crate) fn release(&self, generation: Uuid, entries: &[Entry]) {
+        if !self.is_sharing() || entries.is_empty() {
+            return;
+        }
+        {
+            let mut claims = lock(&self.claims);
+            entries.iter().for_each(|entry| claims.release(generation, name(entry)));
+        }
+        let interested = lock(&self.interest).interested(generation, Instant::now());
+        for some in entries.chunks(THINGS_MAX) {
+            let entries = some.iter().map(name).collect();
+            self.tell(&interested, Said::Release { generation, entries });
+        }
+    }
+
+    fn is_sharing(&self) -> bool {
+        self.claims_are_heeded && self.socket.get().is_some()
+    }
+
+    // -- datagrams ----------------------------------------------------------------------------
+
+    /// Takes in what has arrived, and passes on what it means to queues.
+    pub(crate) fn hear_all(&self, mut news: impl FnMut(Uuid, News)) {
+        let Some(socket) = self.socket.get() else { return };
+        for _ in 0..HEARD_AT_ONCE {
+            let Some(datagram) = socket.try_receive() else { return };
+            self.hear(&datagram, &mut news);
+        }
+    }
+
+    /// Takes in one datagram.
+    pub(crate) fn hear(&self, bytes: &[u8], news: &mut impl FnMut(Uuid, News)) {
+        add(&self.counts.datagrams_heard, 1);
+        let Some(Datagram { from, said }) = Datagram::decode(bytes) else {
+            add(&self.counts.datagrams_unreadable, 1);
+            return;
+        };
+        if from == self.id {
+            return;
+        }
+        if !lock(&self.alive).knows(from) {
+            self.stranger.notify_one();
+        }
+        let now = Instant::now();
+        match said {
+            Said::Interest(generations) => {
+                let mut interest = lock(&self.interest);
+                generations.iter().for_each(|generation| interest.heard(from, *generation, now));
+            }
+            Said::Nudge { generation, bucket } => {
+                add(&self.counts.nudges_heard, 1);
+                news(generation, News::Stored(bucket));
+            }
+            Said::Claim { generation, claims } => {
+                // Whoever takes something there polls there.
+                lock(&self.interest).heard(from, generation, now);
+                for _ in 0..self.hear_claims(from, generation, &claims, now) {
+                    news(generation, News::Duplicate);
+                }
+            }
+            Said::Release { generation, entries } => {
+                let mut claims = lock(&self.claims);
+                entries.iter().for_each(|entry| claims.hear_release(generation, *entry, from));
+            }
+        }
+    }
+
+    /// Returns how many messages turn out to be delivered twice.
+    fn hear_claims(&self, from: Uuid, generation: Uuid, heard: &[Claim], now: Instant) -> usize {
+        if !self.claims_are_heeded {
+            return 0;
+        }
+        let (mut again, mut duplicates) = (Vec::new(), 0);
+        {
+            let mut claims = lock(&self.claims);
+            for Claim { entry, is_delivered } in heard.iter().copied() {
+                match claims.hear(generation, entry, from, is_delivered, now) {
+                    Heard::Theirs => {}
+                    Heard::Mine { is_delivered } => again.push(Claim { entry, is_delivered }),
+                    Heard::Duplicate => duplicates += 1,
+                }
+            }
+        }
+        if !again.is_empty() {
+            self.tell(&[from], Said::Claim { generation, claims: again });
+        }
+        add(&self.counts.duplicates_seen, duplicates);
+        duplicates
+    }
+
+    fn tell_all(&self, said: Said) {
+        let others = lock(&self.alive).addresses(Instant::now());
+        self.send(others.into_iter().map(|(_, address)| address), said);
+    }
+
+    /// Returns how many were told.
+    fn tell(&self, whom: &[Uuid], said: Said) -> usize {
+        if whom.is_empty() {
+            return 0;
+        }
+        let addresses: Vec<SocketAddr> = {
+            let alive = lock(&self.alive);
+            whom.iter().filter_map(|id| alive.address(*id)).collect()
+        };
+        self.send(addresses.into_iter(), said)
+    }
+
+    fn send(&self, to: impl ExactSizeIterator<Item = SocketAddr>, said: Said) -> usize {
+        let (Some(socket), count) = (self.socket.get(), to.len()) else { return 0 };
+        if count > 0 {
+            let bytes = Datagram { from: self.id, said }.encode();
+            to.for_each(|address| socket.send(address, &bytes));
+            add(&self.counts.datagrams_sent, count);
+        }
+        count
+    }
+
+    /// What was counted so far.
+    pub(crate) fn stats(&self) -> PeerStats {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.counts;
+        PeerStats {
+            front_ends: self.members().len() as u64,
+            datagrams_sent: read(&counts.datagrams_sent),
+            datagrams_heard: read(&counts.datagrams_heard),
+            datagrams_unreadable: read(&counts.datagrams_unreadable),
+            nudges_sent: read(&counts.nudges_sent),
+            nudges_heard: read(&counts.nudges_heard),
+            entries_claimed: read(&counts.entries_claimed),
+            entries_yielded: read(&counts.entries_yielded),
+            duplicates_seen: read(&counts.duplicates_seen),
+        }
+    }
+}
+
+pub(crate) fn name(entry: &Entry) -> EntryName {
+    EntryName { message: entry.message, written_at_us: entry.written_at_us }
+}
+
+/// The first time behind this one whose last eight bits are the front-end's.
+fn own_us(id: Uuid, at_us: i64) -> i64 {
+    let digit = (id.as_u128() & 0xff) as i64;
+    (at_us | 0xff).saturating_add(1) | digit
+}
+
+fn add(count: &AtomicU64, more: usize) {
+    count.fetch_add(more as u64, Ordering::Relaxed);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_front_ends_never_move_an_entry_to_the_same_time() {
+        for at_us in 1_000_000..1_000_600 {
+            let [a, b] = [1, 2].map(|id| own_us(Uuid::from_u128(id), at_us));
+            assert_ne!(a, b);
+            assert!(a > at_us && a < at_us + 512);
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! ReceiveMessage: BDQS §III-B.2 and 3. A look at the head serves all who wait here; each message gets a new entry at the
+//! end of its visibility timeout, and then loses the old one. A crash in between duplicates it, and never loses it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quelea_sqs_protocol::{Fault, OrderHint, QueueFacts, Receive, Received};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::backoff::Backoff;
+use crate::choice::choose;
+use crate::entry::Entry;
+use crate::gather::Size;
+use crate::head::{Look, Start};
+use crate::jobs::ReceiveJob;
+use crate::limits::{
+    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
+};
+use crate::message_id::sent_at_ms;
+use crate::order_hint::Seen;
+use crate::peers::name;
+use crate::queue::Queue;
+use crate::receipt::Receipt;
+use crate::rows::{Rows, StoredMessage, Timed};
+use crate::send::{ENTRY_OUTLIVES_S, stopped};
+use crate::shared::Shared;
+
+/// Looks of one round, each of which goes on where the last ended.
+const LOOKS_AT_ONCE: usize = 64;
+
+/// Entries of one round whose messages could not be had; when there are so many, those behind them wait, too.
+const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
+
+/// What became of an entry that was taken.
+enum Taken {
+    /// It is delivered.
+    Message(Box<StoredMessage>),
+    /// Its message is gone, was moved by somebody, or is older than its queue keeps messages.
+    Stale,
+    /// Its message was sent a moment ago and is not there yet, or Cassandra did not answer.
+    Later,
+    /// Another front-end has chosen it too, and delivers it.
+    Elsewhere,
+}
+
+/// An entry, the one that replaces it, and whose call it is for.
+struct Move {
+    old: Entry,
+    new: Timed<Entry>,
+    job: usize,
+}
+
+impl Shared {
+    /// Receives messages; waits for the first as long as it is asked to.
+    pub(crate) async fn receive(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        receive: Receive,
+    ) -> Result<Vec<Received>, Fault> {
+        let queue = self.queue(facts).await?;
+        self.check_in_flight(facts, &queue).await?;
+        let (reply, received) = oneshot::channel();
+        let until = Instant::now() + Duration::from_millis(receive.wait_ms);
+        let job = ReceiveJob { facts: facts.clone(), receive, until, reply };
+        self.await_messages(&queue, job)?;
+        received.await.map_err(|_| stopped())?
+    }
+
+    /// Has a call wait for messages of that generation.
+    fn await_messages(self: &Arc<Self>, queue: &Arc<Queue>, job: ReceiveJob) -> Result<(), Fault> {
+        let limit = Size { rows: WAITING_RECEIVES_MAX, bytes: 0 };
+        if queue.receives.push(job, Size { rows: 1, bytes: 0 }, limit)? {
+            let (shared, queue) = (self.clone(), queue.clone());
+            self.runtime.spawn(async move {
+                let serving = queue.receives.serving();
+                shared.serve_receives(&queue).await;
+                serving.done();
+            });
+        } else {
+            queue.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The queue may have been purged meanwhile: then those who wait go on with its new generation.
+    async fn follow_generation(self: &Arc<Self>, queue: &Queue, waiting: &mut Vec<ReceiveJob>) {
+        let Some(facts) = waiting.last().map(|job| job.facts.clone()) else { return };
+        match self.queue(&facts).await {
+            Ok(current) if current.generation == queue.generation => {}
+            // A call that is too much hears that nobody waits for it.
+            Ok(current) => {
+                for job in waiting.drain(..) {
+                    let _ = self.await_messages(&current, job);
+                }
+            }
+            Err(fault) => drop(fail(waiting, &fault)),
+        }
+    }
+
+    /// Looks at the head, again and again, until nobody waits.
+    async fn serve_receives(self: &Arc<Self>, queue: &Arc<Queue>) {
+        let mut waiting: Vec<ReceiveJob> = Vec::new();
+        let mut backoff = Backoff::default();
+        loop {
+            let room = Size { rows: WAITING_RECEIVES_MAX.saturating_sub(waiting.len()), bytes: 0 };
+            if waiting.is_empty() {
+                match queue.receives.take(room) {
+                    Some(jobs) => waiting = jobs,
+                    None => return,
+                }
+            } else if room.rows > 0 {
+                waiting.extend(queue.receives.take_more(room));
+            }
+            self.peers.polls(queue.generation);
+            self.follow_generation(queue, &mut waiting).await;
+            let served = self.serve_round(queue, &mut waiting).await;
+            let now = Instant::now();
+            let is_over = |job: &ReceiveJob| job.until <= now;
+            for job in waiting.extract_if(.., |job| is_over(job)) {
+                let _ = job.reply.send(Ok(Vec::new()));
+            }
+            waiting.retain(|job| !job.reply.is_closed());
+            if waiting.is_empty() {
+                backoff.reset();
+                continue;
+            }
+            match served {
+                Served::Some => backoff.reset(),
+                Served::None { next_visible_in } => {
+                    let mut pause = Duration::from_millis(backoff.next_ms(fastrand::u32(..)));
+                    for earlier in waiting.iter().map(|job| job.until - now).chain(next_visible_in)
+                    {
+                        pause = pause.min(earlier);
+                    }
+                    let arrived = tokio::time::timeout(pause, queue.arrived.notified());
+                    if arrived.await.is_ok() {
+                        backoff.reset();
+                    }
+                }
+            }
+        }
+    }
+
+    /// One look at the head, and what follows from it.
+    async fn serve_round(
+        self: &Arc<Self>,
+        queue: &Arc<Queue>,
+        waiting: &mut Vec<ReceiveJob>,
+    ) -> Served {
+        let Some(facts) = waiting.last().map(|job| job.facts.clone()) else {
+            return Served::None { next_visible_in: None };
+        };
+        let rows = self.rows(&facts, queue);
+        let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
+        let k = self.k(&facts, queue);
+        let mut undelivered: Vec<Uuid> = Vec::new();
+        // Until all is moved: another look would find the same.
+        let mut head = queue.head.lock().await;
+        if queue.takes_new_bucket() {
+            head.expect_more_buckets();
+        }
+        for _ in 0..LOOKS_AT_ONCE {
+            let looked_at = Instant::now();
+            let look = match self.prepare_look(&rows, &mut head).await {
+                Ok(start) => {
+                    let more = undelivered.len() + queue.passed_over();
+                    let look = self.look(&rows, head.directory(), start, wanted.max(k) + more);
+                    look.await.map(|look| (start, look))
+                }
+                Err(fault) => Err(fault),
+            };
+            let (start, look) = match look {
+                Ok(found) => found,
+                Err(fault) => return fail(waiting, &fault),
+            };
+            let mut candidates: Vec<Entry> = look
+                .visible
+                .iter()
+                .filter(|entry| !undelivered.contains(&entry.message))
+                .copied()
+                .collect();
+            self.hear_peers();
+            self.observe_head(&facts, queue, start, &look);
+            let visible = candidates.len();
+            self.peers.retain_free(queue.generation, &mut candidates);
+            queue.pass_over(visible - candidates.len());
+            let has_room = wanted + queue.passed_over() < READ_ROWS_MAX;
+            if candidates.is_empty() && visible > 0 && look.seen_to_us.is_some() && has_room {
+                // Others take all of these: the next look sees those behind them.
+                continue;
+            }
+            let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
+            let chosen: Vec<Entry> = within_bytes(places.iter().map(|place| candidates[*place]));
+            self.peers.claim(queue.generation, &chosen);
+            queue.auto_hint().chose(chosen.iter().map(name));
+            let first_left = look.visible.iter().find(|entry| !chosen.contains(entry));
+            let first_left_us = first_left.map(|entry| entry.visible_at_us);
+            head.looked(start, &look, first_left_us, self.grace_us(&rows));
+            self.store_mark(&rows, &mut head);
+            if look.visible.is_empty() && look.seen_to_us.is_some() {
+                // Buckets whose messages are all consumed: the head is behind them.
+                continue;
+            }
+            let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
+            if !self.deliver(&facts, &rows, queue, chosen, waiting, looked_at).await {
+                if !tried.is_empty() && undelivered.len() < UNDELIVERED_MAX {
+                    // Their messages are not there yet: those behind them need not wait.
+                    undelivered.extend(tried);
+                    continue;
+                }
+                let now_us = self.database.now_us();
+                let until =
+                    look.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
+                return Served::None { next_visible_in: until.map(Duration::from_micros) };
+            }
+            return Served::Some;
+        }
+        // There may be more, unless all that was found could not be had.
+        if undelivered.is_empty() { Served::Some } else { Served::None { next_visible_in: None } }
+    }
+
+    /// Among how many of the oldest entries one is chosen.
+    fn k(&self, facts: &QueueFacts, queue: &Queue) -> usize {
+        match facts.settings.order_hint {
+            OrderHint::Fixed(k) => usize::from(k).max(1),
+            OrderHint::Auto if !self.peers.claims_are_heeded => 1,
+            OrderHint::Auto => queue.auto_hint().k(self.peers.others(), self.duplicates_max),
+        }
+    }
+
+    /// What is gone from the head since the last look was taken by others.
+    fn observe_head(&self, facts: &QueueFacts, queue: &Queue, start: Start, look: &Look) {
+        if facts.settings.order_hint != OrderHint::Auto {
+            return;
+        }
+        let seen = |entry: &Entry| Seen { entry: name(entry), visible_at_us: entry.visible_at_us };
+        let seen: Vec<Seen> = look.visible.iter().map(seen).collect();
+        let is_announced = |entry| !self.peers.is_free(queue.generation, entry);
+        let is_whole = look.seen_to_us.is_none();
+        queue.auto_hint().looked(start.now_us, &seen, is_whole, is_announced);
+    }
+
+    /// Moves the entries, reads their messages, answers the calls. Returns whether something came of it.
+    async fn deliver(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        rows: &Rows<'_>,
+        queue: &Arc<Queue>,
+        chosen: Vec<Entry>,
+        waiting: &mut Vec<ReceiveJob>,
+        looked_at: Instant,
+    ) -> bool {
+        let (chosen, is_any_moved) = self.without_exhausted(facts, queue, chosen).await;
+        if chosen.is_empty() {
+            return is_any_moved;
+        }
+        let began = Instant::now();
+        let now_us = self.database.now_us();
+        let moves = self.moves(facts, queue, &chosen, waiting, now_us);
+        let old: Vec<Entry> = moves.iter().map(|one| one.old).collect();
+        let mut new: Vec<Timed<Entry>> = moves.iter().map(|one| one.new.clone()).collect();
+        let (inserted, messages) = futures_util::future::join(
+            self.insert_entries(rows, queue, &mut new, began),
+            rows.read_messages(&old),
+        )
+        .await;
+        self.hear_peers();
+        let taken: Vec<Taken> = old
+            .iter()
+            .zip(inserted.into_iter().zip(messages))
+            .map(|(entry, (inserted, message))| {
+                let is_young = is_young(entry, now_us, self.grace_us(rows));
+                match classify(facts, entry, inserted, message, is_young, now_us) {
+                    Taken::Message(_) if !self.peers.settle(queue.generation, entry) => {
+                        Taken::Elsewhere
+                    }
+                    taken => taken,
+                }
+            })
+            .collect();
+        self.delete_moved(rows, &old, &new, &taken).await;
+        let delivered = taken.iter().filter(|taken| matches!(taken, Taken::Message(_))).count();
+        queue.auto_hint().delivered(delivered, looked_at.elapsed());
+        queue.in_flight.delivered(delivered);
+        self.answer(facts, rows, queue, waiting, moves, new, taken, now_us)
+    }
+
+    /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.
+    async fn without_exhausted(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        chosen: Vec<Entry>,
+    ) -> (Vec<Entry>, bool) {
+        let Some(policy) = &facts.settings.redrive else { return (chosen, false) };
+        let is_exhausted =
+            |entry: &Entry| i64::from(entry.receive_count) >= i64::from(policy.receive_count_max);
+        if !chosen.iter().any(is_exhausted) {
+            return (chosen, false);
+        }
+        let (exhausted, others): (Vec<Entry>, Vec<Entry>) =
+            chosen.iter().partition(|entry| is_exhausted(entry));
+        match self.dead_letter_queue(facts).await {
+            Ok(Some(to)) => {
+                let moved = self.dead_letter(facts, queue, exhausted, &to).await;
+                (others, moved > 0)
+            }
+            // There is no such queue any more: they are received as before.
+            Ok(None) => (chosen, false),
+            Err(_) => (others, false),
+        }
+    }
+
+    /// Which call gets which message: the longest waiting first, each as many as it asked for.
+    fn moves(
+        &self,
+        facts: &QueueFacts,
+        queue: &Queue,
+        chosen: &[Entry],
+        waiting: &[ReceiveJob],
+        now_us: i64,
+    ) -> Vec<Move> {
+        let places = waiting
+            .iter()
+            .enumerate()
+            .flat_map(|(job, one)| std::iter::repeat_n(job, one.receive.max));
+        let moved = chosen.iter().zip(places).map(|(old, job)| {
+            let visible_at_us = self
+                .peers
+                .own_us(now_us + (waiting[job].receive.visibility_timeout_ms * 1_000) as i64);
+            let first_received_at_ms = if old.first_received_at_ms == 0 {
+                now_us / 1_000
+            } else {
+                old.first_received_at_ms
+            };
+            let new = Entry {
+                visible_at_us,
+                bucket: queue.place_entry(visible_at_us, now_us),
+                receive_count: old.receive_count.saturating_add(1),
+                first_received_at_ms,
+                written_at_us: old.next_written_at_us(now_us),
+                ..*old
+            };
+            Move {
+                old: *old,
+                new: Timed { row: new, ttl_s: entry_ttl_s(facts, old.message, now_us) },
+                job,
+            }
+        });
+        moved.collect()
+    }
+
+    /// Removes the old entries of what is delivered or stale, and the new ones of all else.
+    async fn delete_moved(
+        &self,
+        rows: &Rows<'_>,
+        old: &[Entry],
+        new: &[Timed<Entry>],
+        taken: &[Taken],
+    ) {
+        let (mut gone, mut left) = (Vec::with_capacity(old.len()), Vec::new());
+        for ((old, new), taken) in old.iter().zip(new).zip(taken) {
+            match taken {
+                Taken::Message(_) => gone.push(*old),
+                Taken::Stale => gone.extend([*old, new.row]),
+                Taken::Elsewhere => gone.push(new.row),
+                Taken::Later => {
+                    gone.push(new.row);
+                    left.push(*old);
+                }
+            }
+        }
+        self.peers.release(rows.generation, &left);
+        // What stays is received once more, or dropped the next time.
+        let _ = rows.delete_entries(&gone).await;
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one round")]
+    fn answer(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        rows: &Rows<'_>,
+        queue: &Arc<Queue>,
+        waiting: &mut Vec<ReceiveJob>,
+        moves: Vec<Move>,
+        new: Vec<Timed<Entry>>,
+        taken: Vec<Taken>,
+        now_us: i64,
+    ) -> bool {
+        let id = self.id(facts);
+        let mut of_jobs: Vec<(Vec<Received>, Vec<Entry>)> = Vec::new();
+        of_jobs.resize_with(waiting.len(), Default::default);
+        for ((one, entry), taken) in moves.into_iter().zip(new).zip(taken) {
+            if let Taken::Message(message) = taken {
+                let (received, entries) = &mut of_jobs[one.job];
+                received.push(delivered(id, rows.generation, entry.row, *message, now_us));
+                entries.push(entry.row);
+            }
+        }
+        let mut is_any = false;
+        let jobs = std::mem::take(waiting);
+        for (job, (received, entries)) in jobs.into_iter().zip(of_jobs) {
+            if received.is_empty() {
+                waiting.push(job);
+                continue;
+            }
+            is_any = true;
+            if job.reply.send(Ok(received)).is_err() {
+                self.release(facts, queue, entries);
+            }
+        }
+        is_any
+    }
+
+    /// Makes messages visible again that nobody waited for any more.
+    fn release(self: &Arc<Self>, facts: &Arc<QueueFacts>, queue: &Arc<Queue>, entries: Vec<Entry>) {
+        let (shared, facts, queue) = (self.clone(), facts.clone(), queue.clone());
+        self.runtime.spawn(async move {
+            let rows = shared.rows(&facts, &queue);
+            let now_us = shared.database.now_us();
+            let back = |old: &Entry| Timed {
+                row: old.released(now_us, queue.place_entry(now_us, now_us)),
+                ttl_s: entry_ttl_s(&facts, old.message, now_us),
+            };
+            let mut new: Vec<Timed<Entry>> = entries.iter().map(back).collect();
+            let inserted = shared.insert_entries(&rows, &queue, &mut new, Instant::now()).await;
+            let moved = entries.iter().zip(inserted).filter(|(_, inserted)| inserted.is_ok());
+            let moved: Vec<Entry> = moved.map(|(entry, _)| *entry).collect();
+            let _ = rows.delete_entries(&moved).await;
+            queue.arrived.notify_one();
+            if let Some(first) = new.first() {
+                shared.peers.stored(queue.generation, &first.row);
+            }
+        });
+    }
+}
+
+/// What a round came to.
+enum Served {
+    /// Somebody got something.
+    Some,
+    /// Nobody did; when there may be something, as far as is known.
+    None { next_visible_in: Option<Duration> },
+}
+
+/// All who wait hear that Cassandra cannot be asked.
+fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
+    for job in waiting.drain(..) {
+        let _ = job.reply.send(Err(fault.clone()));
+    }
+    Served::None { next_visible_in: None }
+}
+
+/// The first of them whose bodies are not too much for one read; one at least.
+fn within_bytes(entries: impl Iterator<Item = Entry>) -> Vec<Entry> {
+    let mut bytes = 0;
+    let mut fitting = Vec::new();
+    for entry in entries {
+        bytes += entry.bytes.max(0) as usize;
+        if !fitting.is_empty() && bytes > BATCH_BYTES_MAX * BATCHES_AT_ONCE {
+            break;
+        }
+        fitting.push(entry);
+    }
+    fitting
+}
+
+fn classify(
+    facts: &QueueFacts,
+    entry: &Entry,
+    inserted: Result<(), Fault>,
+    message: Result<Option<StoredMessage>, Fault>,
+    is_young: bool,
+    now_us: i64,
+) -> Taken {
+    match (inserted, message) {
+        (Ok(()), Ok(Some(message))) => {
+            let is_moved = message.lease_written_at_us > entry.written_at_us;
+            let expires_at_ms =
+                sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
+            let is_expired = expires_at_ms < (now_us / 1_000).max(0).unsigned_abs();
+            if is_moved || is_expired { Taken::Stale } else { Taken::Message(Box::new(message)) }
+        }
+        (Ok(()), Ok(None)) if !is_young => Taken::Stale,
+        _ => Taken::Later,
+    }
+}
+
+/// Whether an entry's message may still be on its way, to the replicas that were asked for it.
+pub(crate) fn is_young(entry: &Entry, now_us: i64, grace_us: i64) -> bool {
+    now_us.saturating_sub(entry.written_at_us) < grace_us
+}
+
+/// For how long an entry of that message lives that is written now.
+pub(crate) fn entry_ttl_s(facts: &QueueFacts, message: Uuid, now_us: i64) -> i32 {
+    let age_ms = ((now_us / 1_000).max(0).unsigned_abs()).saturating_sub(sent_at_ms(message));
+    let left_s = facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
+    (left_s as i32).saturating_add(ENTRY_OUTLIVES_S)
+}
+
+fn delivered(
+    queue: Uuid,
+    generation: Uuid,
+    entry: Entry,
+    message: StoredMessage,
+    now_us: i64,
+) -> Received {
+    let content = message.content;
+    let receipt = Receipt { queue, generation, entry, received_at_ms: now_us / 1_000 };
+    Received {
+        delivery: receipt.encode(),
+        message_id: entry.message.to_string(),
+        body: content.body,
+        attributes: content.attributes,
+        receive_count: entry
+            .receive_count
+            .saturating_add(content.earlier_receives)
+            .max(0)
+            .unsigned_abs(),
+        sent_at_ms: sent_at_ms(entry.message),
+        first_received_at_ms: entry.first_received_at_ms.max(0).unsigned_abs(),
+        sender_id: Some(content.sender).filter(|sender| !sender.is_empty()),
+        trace_header: content.trace_header,
+        group_id: content.group_id,
+        deduplication_id: content.deduplication_id,
+        sequence_number: None,
+        dead_letter_source: content.source,
+    }
+}

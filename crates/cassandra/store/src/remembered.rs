@@ -1,0 +1,115 @@
+//! What was read of Cassandra and is good for a moment. Whoever asks in the second half of that moment reads it anew,
+//! while the others go on with it: many that ask at once cost one read.
+
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+/// Values by their keys, for a moment.
+#[derive(Debug)]
+pub(crate) struct Remembered<K, V> {
+    age_max: Duration,
+    entries_max: usize,
+    entries: Mutex<FxHashMap<K, Entry<V>>>,
+}
+
+/// A value, when it was read, and when somebody last went to read it anew.
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    read_at: Instant,
+    asked_at: Instant,
+}
+
+impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
+    pub(crate) fn new(age_max: Duration, entries_max: usize) -> Self {
+        Self { age_max, entries_max, entries: Mutex::default() }
+    }
+
+    /// What is known of it, if that is not too old at `now`.
+    pub(crate) fn recall(&self, key: &K, now: Instant) -> Option<V> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get_mut(key)?;
+        // However often a reading of it has failed: it is as old as the last that did not.
+        if now.saturating_duration_since(entry.read_at) >= self.age_max {
+            return None;
+        }
+        if now.saturating_duration_since(entry.asked_at) >= self.age_max / 2 {
+            // The others have a quarter of the time more.
+            entry.asked_at += self.age_max / 4;
+            return None;
+        }
+        Some(entry.value.clone())
+    }
+
+    /// What was read, by who began to at `now`.
+    pub(crate) fn remember(&self, key: K, value: V, now: Instant) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= self.entries_max {
+            entries.retain(|_, one| now.saturating_duration_since(one.read_at) < self.age_max);
+        }
+        if entries.len() < self.entries_max {
+            entries.insert(key, Entry { value, read_at: now, asked_at: now });
+        }
+    }
+
+    /// It was changed here.
+    pub(crate) fn forget(&self, key: &K) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// Something was changed here.
+    pub(crate) fn forget_all(&self) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn one_reads_anew_while_the_others_go_on() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 10);
+        remembered.remember("key", 1, start);
+        assert_eq!(remembered.recall(&"key", start + SECOND), Some(1));
+        assert_eq!(remembered.recall(&"key", start + 2 * SECOND), None);
+        assert_eq!(remembered.recall(&"key", start + 2 * SECOND), Some(1));
+        remembered.remember("key", 2, start + 2 * SECOND);
+        assert_eq!(remembered.recall(&"key", start + 3 * SECOND), Some(2));
+        assert_eq!(remembered.recall(&"key", start + 7 * SECOND), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_anew_ends_all_the_same() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 10);
+        remembered.remember("key", 1, start);
+        // Somebody asks ten times a second, and each reading fails.
+        for tenth in 0..40 {
+            let _ = remembered.recall(&"key", start + tenth * SECOND / 10);
+        }
+        for tenth in 40..200 {
+            assert_eq!(remembered.recall(&"key", start + tenth * SECOND / 10), None);
+        }
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_may_be() {
+        let start = Instant::now();
+        let remembered = Remembered::new(SECOND, 2);
+        for key in 0..3 {
+            remembered.remember(key, key, start);
+        }
+        assert_eq!([0, 1, 2].map(|key| remembered.recall(&key, start)), [Some(0), Some(1), None]);
+        remembered.remember(3, 3, start + SECOND);
+        assert_eq!(remembered.recall(&3, start + SECOND), Some(3));
+        remembered.forget_all();
+        assert_eq!(remembered.recall(&3, start + SECOND), None);
+    }
+}

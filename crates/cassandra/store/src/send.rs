@@ -1,0 +1,281 @@
+//! SendMessage: the body's row and the index's entry, written at the same time. What comes while they are under way goes
+//! into the next batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quelea_sqs_protocol::{Fault, NewMessage, QueueFacts, SendOutcome, Sent};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::bucket::Bucket;
+use crate::entry::Entry;
+use crate::gather::Size;
+use crate::jobs::{Outgoing, SendJob};
+use crate::limits::{
+    BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCHES_AT_ONCE, GRACE_MS, WAITING_BYTES_MAX, WAITING_ROWS_MAX,
+};
+use crate::queue::Queue;
+use crate::rows::{Content, NewRow, Rows, Timed};
+use crate::shared::Shared;
+
+/// How much longer than its message an entry lives, in seconds.
+pub(crate) const ENTRY_OUTLIVES_S: i32 = 3_600;
+
+/// How often an entry that came late is written again.
+const ATTEMPTS: usize = 5;
+
+const LIMIT: Size = Size { rows: WAITING_ROWS_MAX, bytes: WAITING_BYTES_MAX };
+const AT_ONCE: Size =
+    Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: BATCH_BYTES_MAX * BATCHES_AT_ONCE };
+
+impl Shared {
+    /// Sends a call's messages; an outcome for each.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<SendOutcome>, Fault> {
+        let queue = self.queue(facts).await?;
+        let outgoing = messages.into_iter().map(|new| self.outgoing(facts, new)).collect();
+        self.send_outgoing(facts, &queue, outgoing).await
+    }
+
+    fn outgoing(&self, facts: &QueueFacts, new: NewMessage) -> Outgoing {
+        let retention_s = (facts.settings.retention_ms / 1_000).max(1) as i32;
+        Outgoing {
+            id: self.database.ids.next(self.database.now_us(), fastrand::u64(..)),
+            delay_ms: new.delay_ms.unwrap_or(facts.settings.delay_ms),
+            ttl_s: retention_s,
+            after_us: 0,
+            content: Content {
+                body: new.body,
+                attributes: new.attributes,
+                sender: new.sender_id.to_string(),
+                trace_header: new.trace_header,
+                group_id: new.group_id,
+                deduplication_id: new.deduplication_id,
+                source: None,
+                earlier_receives: 0,
+            },
+        }
+    }
+
+    /// Puts messages into a queue; an outcome for each.
+    pub(crate) async fn send_outgoing(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        messages: Vec<Outgoing>,
+    ) -> Result<Vec<SendOutcome>, Fault> {
+        let bytes = messages.iter().map(|message| message.content.bytes()).sum();
+        let size = Size { rows: messages.len(), bytes };
+        let (reply, outcomes) = oneshot::channel();
+        if queue.sends.push(SendJob { facts: facts.clone(), messages, reply }, size, LIMIT)? {
+            let (shared, queue) = (self.clone(), queue.clone());
+            self.runtime.spawn(async move {
+                let serving = queue.sends.serving();
+                while let Some(jobs) = queue.sends.take(AT_ONCE) {
+                    shared.send_jobs(&queue, jobs).await;
+                }
+                serving.done();
+            });
+        }
+        outcomes.await.map_err(|_| stopped())
+    }
+
+    async fn send_jobs(&self, queue: &Queue, jobs: Vec<SendJob>) {
+        // What was asked for last knows best how many replicas have to answer.
+        let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
+        let mut replies = Vec::with_capacity(jobs.len());
+        let mut messages = Vec::new();
+        for SendJob { messages: of_job, reply, .. } in jobs {
+            replies.push((of_job.len(), reply));
+            messages.extend(of_job);
+        }
+        let (outcomes, ready) =
+            self.write_messages(&self.rows(&facts, queue), queue, messages).await;
+        if let Some(entry) = ready {
+            queue.arrived.notify_one();
+            self.peers.stored(queue.generation, &entry);
+        }
+        let mut outcomes = outcomes.into_iter();
+        for (count, reply) in replies {
+            // Whoever does not wait any more does not hear of it.
+            let _ = reply.send(outcomes.by_ref().take(count).collect());
+        }
+    }
+
+    /// Returns an outcome for each, and the last entry that may be received at once.
+    async fn write_messages(
+        &self,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        messages: Vec<Outgoing>,
+    ) -> (Vec<SendOutcome>, Option<Entry>) {
+        let (began, now_us) = (Instant::now(), self.database.now_us());
+        let ready = messages.iter().rposition(|message| message.delay_ms == 0);
+        let mut bodies: Vec<NewRow> = Vec::with_capacity(messages.len());
+        let mut entries: Vec<Timed<Entry>> = Vec::with_capacity(messages.len());
+        // Those that are new, and not moved from another queue.
+        let mut sent_at_us: BTreeMap<Uuid, i64> = BTreeMap::new();
+        for message in messages {
+            let bytes = message.content.bytes();
+            let written_at_us = now_us.max(message.after_us.saturating_add(1));
+            let visible_at_us =
+                now_us.saturating_add((message.delay_ms as i64).saturating_mul(1_000));
+            let entry = Entry {
+                visible_at_us,
+                message: message.id,
+                bucket: queue.place_entry(visible_at_us, now_us),
+                body: queue.place_body(bytes, now_us),
+                bytes: bytes.min(i32::MAX as usize) as i32,
+                receive_count: 0,
+                first_received_at_ms: 0,
+                written_at_us,
+            };
+            entries
+                .push(Timed { row: entry, ttl_s: message.ttl_s.saturating_add(ENTRY_OUTLIVES_S) });
+            if message.after_us == 0 {
+                sent_at_us.insert(message.id, written_at_us);
+            }
+            bodies.push(NewRow {
+                bucket: entry.body,
+                id: message.id,
+                written_at_us,
+                content: message.content,
+                ttl_s: message.ttl_s,
+            });
+        }
+        let fresh = queue.unlisted_bodies(bodies.iter().map(|body| body.bucket));
+        let (stored, listed, ()) = futures_util::future::join3(
+            rows.insert_messages(bodies),
+            self.insert_entries(rows, queue, &mut entries, began),
+            self.list_bodies(rows, queue, fresh),
+        )
+        .await;
+        let listed = if is_slow(began) {
+            // Readers drop an entry whose message does not come, and the messages came late.
+            self.insert_again(rows, queue, &mut entries, listed).await
+        } else {
+            listed
+        };
+        let orphans: Vec<(Entry, i64)> = stored
+            .iter()
+            .zip(&listed)
+            .zip(&entries)
+            .filter(|((stored, listed), _)| stored.is_ok() && listed.is_err())
+            .filter_map(|(_, entry)| Some((entry.row, *sent_at_us.get(&entry.row.message)?)))
+            .collect();
+        if !orphans.is_empty() {
+            // Who sent it hears that it was not, and sends it again: else the sweep would deliver this one, too.
+            let _ = rows.delete_messages(&orphans).await;
+        }
+        let written = stored.into_iter().zip(listed).map(|(stored, listed)| stored.and(listed));
+        let outcome = |(written, entry): (Result<(), Fault>, &Timed<Entry>)| {
+            let sent = Sent { message_id: entry.row.message.to_string(), sequence_number: None };
+            written.map(|()| sent)
+        };
+        let outcomes = written.zip(&entries).map(outcome).collect();
+        (outcomes, ready.map(|number| entries[number].row))
+    }
+
+    /// Has the sweep know of partitions of bodies. If that fails, what is sent next tries again.
+    async fn list_bodies(&self, rows: &Rows<'_>, queue: &Queue, fresh: Vec<Bucket>) {
+        if fresh.is_empty() {
+            return;
+        }
+        let Rows { database, generation, consistency } = *rows;
+        let now_us = database.now_us();
+        let listed = self.sweep_table.list(database, consistency, generation, &fresh, now_us).await;
+        match listed {
+            Ok(()) => queue.listed_bodies(fresh),
+            Err(fault) => {
+                tracing::debug!(%generation, %fault, "the sweep does not know of messages")
+            }
+        }
+    }
+
+    /// Writes entries once more, at a time that is not passed, after their messages are there.
+    async fn insert_again(
+        &self,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        entries: &mut [Timed<Entry>],
+        listed: Vec<Result<(), Fault>>,
+    ) -> Vec<Result<(), Fault>> {
+        let now_us = self.database.now_us();
+        let superseded: Vec<Entry> = entries.iter().map(|entry| entry.row).collect();
+        entries.iter_mut().for_each(|entry| replace(queue, entry, now_us));
+        let again = self.insert_entries(rows, queue, entries, Instant::now()).await;
+        let _ = rows.delete_entries(&superseded).await;
+        listed.into_iter().zip(again).map(|(first, again)| first.and(again)).collect()
+    }
+
+    /// Writes entries, and the buckets that they are in. An entry that took so long that readers may have passed its
+    /// place is written again at a later one, and the first goes: else nobody would find it. One that came late each
+    /// time is not confirmed.
+    pub(crate) async fn insert_entries(
+        &self,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        entries: &mut [Timed<Entry>],
+        mut began: Instant,
+    ) -> Vec<Result<(), Fault>> {
+        let mut outcomes = vec![Ok(()); entries.len()];
+        let mut superseded: Vec<Entry> = Vec::new();
+        let mut open: Vec<usize> = (0..entries.len()).collect();
+        for attempt in 1..=ATTEMPTS {
+            let written: Vec<Timed<Entry>> =
+                open.iter().map(|number| entries[*number].clone()).collect();
+            let buckets = written.iter().map(|entry| entry.row.bucket);
+            let (listed, inserted) = futures_util::future::join(
+                queue.list_buckets(rows, buckets),
+                rows.insert_entries(&written),
+            )
+            .await;
+            for (number, inserted) in open.iter().zip(inserted) {
+                outcomes[*number] = inserted.and_then(|()| listed.clone());
+            }
+            let (was_slow, now_us) = (is_slow(began), self.database.now_us());
+            open.retain(|number| {
+                outcomes[*number].is_ok() && entries[*number].row.is_late(now_us, was_slow)
+            });
+            if open.is_empty() {
+                break;
+            }
+            if attempt == ATTEMPTS {
+                open.iter().for_each(|number| outcomes[*number] = Err(too_slow()));
+                break;
+            }
+            began = Instant::now();
+            superseded.extend(open.iter().map(|number| entries[*number].row));
+            for number in &open {
+                replace(queue, &mut entries[*number], now_us);
+            }
+        }
+        // One that stays is a duplicate.
+        let _ = rows.delete_entries(&superseded).await;
+        outcomes
+    }
+}
+
+/// Whether what began then took so long that its time has to be looked at again.
+fn is_slow(began: Instant) -> bool {
+    began.elapsed() >= Duration::from_millis(GRACE_MS / 2)
+}
+
+/// Gives an entry a place that readers have not passed.
+fn replace(queue: &Queue, entry: &mut Timed<Entry>, now_us: i64) {
+    entry.row = entry.row.replaced(now_us, |at_us| queue.place_entry(at_us, now_us));
+}
+
+fn too_slow() -> Fault {
+    Fault::Unavailable("Cassandra takes too long to store an entry".to_owned())
+}
+
+/// This front-end ends.
+pub(crate) fn stopped() -> Fault {
+    Fault::Unavailable("this front-end stops".to_owned())
+}

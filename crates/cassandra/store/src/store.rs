@@ -1,0 +1,361 @@
+//! The store of replicated queues: a session of Cassandra, and what this front-end has under way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quelea_sqs_protocol::{
+    Backlog, Capabilities, Counts, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask,
+    NewQueue, OldReceipts, Order, QueueClass, QueueFacts, QueueRef, QueueSettings, Queues,
+    Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
+};
+use tokio::runtime::Handle;
+use uuid::Uuid;
+
+use crate::beats::Beats;
+use crate::connect::connect;
+use crate::connect_error::ConnectError;
+use crate::counted::Counted;
+use crate::database::{Database, RequestCounts};
+use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
+use crate::front_end_table::FrontEndTable;
+use crate::identity_table::IdentityTable;
+use crate::internal_address::listen;
+use crate::limits::FACTS_AGE_MS_MAX;
+use crate::move_table::MoveTable;
+use crate::peer_socket::PeerSocket;
+use crate::peers::{PeerStats, Peers};
+use crate::preparing::Preparing;
+use crate::queue::Served;
+use crate::queue_table::QueueTable;
+use crate::schema;
+use crate::settings::CassandraSettings;
+use crate::shared::Shared;
+use crate::statements::Statements;
+use crate::sweep::Pace;
+use crate::sweep_table::SweepTable;
+use crate::take_over_table::TakeOverTable;
+
+/// How often the clock is compared with Cassandra's.
+const COMPARE_CLOCKS_EVERY: Duration = Duration::from_secs(30);
+
+/// Replicated queues. Cheap to clone; its tasks run on the runtime in which it connected, and any other may call it.
+#[derive(Clone)]
+pub struct CassandraQueues {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl CassandraQueues {
+    /// Connects, and makes what is missing: the keyspace, its tables.
+    ///
+    /// # Errors
+    /// What is wrong with the settings, the nodes, or the rights of the user.
+    pub async fn connect(settings: &CassandraSettings) -> Result<Self, ConnectError> {
+        let connected = connect(settings).await?;
+        schema::bring_up_to_date(&connected, settings).await?;
+        let failed = |error: scylla::errors::PrepareError| ConnectError::Schema {
+            version: schema::VERSION,
+            reason: error.to_string(),
+        };
+        let preparing = Preparing { session: &connected.session, keyspace: &settings.keyspace };
+        let statements = Statements::prepare(&preparing).await.map_err(failed)?;
+        let queues = QueueTable::prepare(&preparing).await.map_err(failed)?;
+        let move_tasks = MoveTable::prepare(&preparing).await.map_err(failed)?;
+        let identity = IdentityTable::prepare(&preparing).await.map_err(failed)?;
+        let take_over = TakeOverTable::prepare(&preparing).await.map_err(failed)?;
+        let owners = OwnerTable::prepare(&preparing).await.map_err(failed)?;
+        let rows = MessageRows::prepare(&preparing).await.map_err(failed)?;
+        let key = ClusterKey::prepare(&preparing).await.map_err(failed)?;
+        let front_ends = FrontEndTable::prepare(&preparing).await.map_err(failed)?;
+        let sweep_table = SweepTable::prepare(&preparing).await.map_err(failed)?;
+        let database = Database::new(connected.session, statements);
+        let unreadable = |fault: Fault| ConnectError::Schema {
+            version: schema::VERSION,
+            reason: fault.to_string(),
+        };
+        let fifo = Fifo::new(rows, owners, key.get(&database).await.map_err(unreadable)?);
+        let peers: PeerListener = listen(settings, &database.session).await?;
+        fifo.be_reached_at(settings.internal_address.clone(), peers.address);
+        let shared = Arc::new(Shared {
+            database,
+            fifo,
+            queues,
+            move_tasks,
+            identity,
+            take_over,
+            counted: Counted::default(),
+            runtime: Handle::current(),
+            served: Served::default(),
+            consistency: settings.consistency,
+            cooldown_ms: settings.cooldown_ms,
+            duplicates_max: f64::from(settings.duplicates_ppm_max) / 1e6,
+            in_flight_max: settings.in_flight_max,
+            sweep_table,
+            restored: AtomicU64::new(0),
+            front_ends,
+            beats: Beats::default(),
+            peers: Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic),
+        });
+        // The first comparison comes before the first message.
+        shared.compare_clocks().await.map_err(|fault| ConnectError::Clocks(fault.to_string()))?;
+        keep_clocks_compared(&shared);
+        shared.keep_heart_beating();
+        shared.keep_sweeping(settings.sweep_rows_per_s);
+        shared.keep_move_tasks_going();
+        serve_peers(&shared, peers);
+        Ok(Self { shared })
+    }
+
+    /// Requests to Cassandra so far.
+    #[must_use]
+    pub fn requests(&self) -> RequestCounts {
+        self.shared.database.requests()
+    }
+
+    /// What this front-end had to do with the others so far.
+    #[must_use]
+    pub fn peer_stats(&self) -> PeerStats {
+        self.shared.peers.stats()
+    }
+
+    /// The secret of all front-ends of the keyspace, by which they speak with each other. The first one makes it.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`], also when there are no random bytes to be had.
+    pub async fn cluster_key(&self) -> Result<[u8; 32], Fault> {
+        let mut fresh = [0; 32];
+        getrandom::fill(&mut fresh).map_err(|error| Fault::Unavailable(error.to_string()))?;
+        self.shared.front_ends.key(&self.shared.database, fresh).await
+    }
+
+    /// Speaks with the other front-ends by that socket from now on; once only.
+    pub async fn join(&self, socket: Arc<dyn PeerSocket>) {
+        self.shared.join(socket).await;
+    }
+
+    /// Says that this front-end is alive and looks who else is, as is done every two seconds.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn beat(&self) -> Result<(), Fault> {
+        self.shared.beat().await
+    }
+
+    /// Looks at once, and as fast as it can, for messages that no entry leads to, as is done slowly all the time. Returns how
+    /// many can be received again.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn sweep(&self) -> Result<usize, Fault> {
+        self.shared.sweep(Pace::AT_ONCE).await
+    }
+
+    /// Messages that the sweep has found so far.
+    #[must_use]
+    pub fn restored(&self) -> u64 {
+        self.shared.restored.load(Ordering::Relaxed)
+    }
+
+    /// Has the others know at once that this front-end ends.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`]: then they notice it after some seconds.
+    pub async fn leave(&self) -> Result<(), Fault> {
+        self.shared.leave().await
+    }
+
+    /// Has this front-end's clock be wrong by so much: what tests do to one of several.
+    pub fn set_clock_wrong_by_us(&self, wrong_by_us: i64) {
+        self.shared.database.set_clock_wrong_by_us(wrong_by_us);
+    }
+
+    /// Lets go of the FIFO queues that this front-end owns, so that others need not wait for the ends of its leases.
+    pub async fn release(&self) {
+        self.shared.release_fifo_queues().await;
+    }
+
+    /// Compares the clock with Cassandra's now, as is done every half minute.
+    pub async fn compare_clocks(&self) {
+        let _ = self.shared.compare_clocks().await;
+    }
+}
+
+fn keep_clocks_compared(shared: &Arc<Shared>) {
+    let weak = Arc::downgrade(shared);
+    shared.runtime.spawn(async move {
+        loop {
+            tokio::time::sleep(COMPARE_CLOCKS_EVERY).await;
+            let Some(shared) = weak.upgrade() else { return };
+            let _ = shared.compare_clocks().await;
+        }
+    });
+}
+
+impl Queues for CassandraQueues {
+    fn capabilities(&self, class: QueueClass) -> Option<Capabilities> {
+        (class == QueueClass::Replicated).then_some(Capabilities {
+            order: Order::Almost,
+            reappearance: Reappearance::ByNewTime,
+            old_receipts: OldReceipts::Delete,
+            counts: Counts::Approximate,
+            order_hint_auto: true,
+            durability: false,
+            consistency: Some(self.shared.consistency),
+            facts_age_ms_max: FACTS_AGE_MS_MAX,
+        })
+    }
+
+    async fn facts(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
+        let record = self.shared.queues.record(&self.shared.database, queue).await?;
+        Ok(record.map(|record| record.facts.clone()))
+    }
+
+    async fn facts_now(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Fault> {
+        let record = self.shared.queues.record_now(&self.shared.database, queue).await?;
+        Ok(record.map(|record| record.facts.clone()))
+    }
+
+    async fn create(&self, queue: &QueueRef, new: NewQueue) -> Result<Created, Fault> {
+        if new.class != QueueClass::Replicated {
+            return Err(Fault::Unsupported("There is no store of ordered queues here.".to_owned()));
+        }
+        if let Some(fault) = refused(&QueueSettings::of(&new.attributes)) {
+            return Err(fault);
+        }
+        self.shared.queues.create(&self.shared.database, queue, &new, self.shared.cooldown_ms).await
+    }
+
+    async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
+        self.shared
+            .queues
+            .delete(&self.shared.database, queue, self.shared.id(queue), self.shared.cooldown_ms)
+            .await
+    }
+
+    async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
+        self.shared
+            .queues
+            .purge(&self.shared.database, queue, self.shared.id(queue), self.shared.cooldown_ms)
+            .await
+    }
+
+    async fn list(
+        &self,
+        account: &Arc<str>,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, Fault> {
+        self.shared.queues.list(&self.shared.database, account, prefix, after, max).await
+    }
+
+    async fn dead_letter_sources(
+        &self,
+        queue: &Arc<QueueFacts>,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, Fault> {
+        self.shared
+            .queues
+            .dead_letter_sources(&self.shared.database, &queue.queue, after, max)
+            .await
+    }
+
+    async fn put_attributes(
+        &self,
+        seen: &Arc<QueueFacts>,
+        attributes: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        if let Some(fault) = refused(&QueueSettings::of(&attributes)) {
+            return Err(fault);
+        }
+        self.shared
+            .queues
+            .put_attributes(&self.shared.database, seen, self.shared.id(seen), attributes)
+            .await
+    }
+
+    async fn put_tags(
+        &self,
+        seen: &Arc<QueueFacts>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        self.shared.queues.put_tags(&self.shared.database, seen, self.shared.id(seen), tags).await
+    }
+
+    async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_backlog(queue).await;
+        }
+        self.shared.backlog(queue).await
+    }
+
+    async fn send(
+        &self,
+        queue: &Arc<QueueFacts>,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<SendOutcome>, Fault> {
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_send(queue, messages).await;
+        }
+        self.shared.send(queue, messages).await
+    }
+
+    async fn receive(
+        &self,
+        queue: &Arc<QueueFacts>,
+        receive: Receive,
+    ) -> Result<Vec<Received>, Fault> {
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_receive(queue, receive).await;
+        }
+        self.shared.receive(queue, receive).await
+    }
+
+    async fn delete(
+        &self,
+        queue: &Arc<QueueFacts>,
+        deliveries: Vec<Delivery>,
+    ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_delete(queue, deliveries).await;
+        }
+        self.shared.delete(queue, deliveries).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &Arc<QueueFacts>,
+        changes: Vec<(Delivery, u64)>,
+    ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_change_visibility(queue, changes).await;
+        }
+        self.shared.change_visibility(queue, changes).await
+    }
+
+    async fn start_move(
+        &self,
+        queue: &Arc<QueueFacts>,
+        task: NewMoveTask,
+    ) -> Result<String, Fault> {
+        if queue.settings.is_fifo() {
+            let why = "Messages of a replicated FIFO queue cannot be moved by a task yet.";
+            return Err(Fault::Unsupported(why.to_owned()));
+        }
+        self.shared.start_move(queue, task).await
+    }
+
+    async fn cancel_move(&self, queue: &Arc<QueueFacts>, handle: &str) -> Result<u64, Fault> {
+        self.shared.cancel_move(queue, handle).await
+    }
+
+    async fn move_tasks(
+        &self,
+        queue: &Arc<QueueFacts>,
+        max: usize,
+    ) -> Result<Vec<MoveTask>, Fault> {
+        self.shared.list_move_tasks(queue, max).await
+    }
+}

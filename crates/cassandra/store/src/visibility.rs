@@ -1,0 +1,144 @@
+//! ChangeMessageVisibility: a new entry at the new time, then a note of it at the message, then the old entry goes. By the
+//! note every front-end knows that an entry that is older than it leads nowhere.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
+
+use crate::bucket::Bucket;
+use crate::database::For;
+use crate::entry::Entry;
+use crate::fault::unreadable;
+use crate::limits::{READ_ROWS_MAX, VISIBILITY_MS_MAX};
+use crate::queue::Queue;
+use crate::receipt::Receipt;
+use crate::receive::entry_ttl_s;
+use crate::rows::{Rows, Timed};
+use crate::shared::Shared;
+
+impl Shared {
+    /// Sets for how long from now the others will not see messages; an outcome for each.
+    pub(crate) async fn change_visibility(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        changes: Vec<(Delivery, u64)>,
+    ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        let queue = self.queue(facts).await?;
+        let changed = changes.iter().map(|(bytes, timeout_ms)| {
+            let receipt = self.receipt(facts, bytes);
+            let queue = &queue;
+            async move {
+                match receipt {
+                    None => Ok(ReceiptOutcome::Invalid),
+                    Some(receipt) if receipt.generation != queue.generation => {
+                        Ok(ReceiptOutcome::NoSuchMessage)
+                    }
+                    Some(receipt) => self.change_one(facts, queue, &receipt, *timeout_ms).await,
+                }
+            }
+        });
+        let outcomes = join_all(changed).await.into_iter().collect::<Result<Vec<_>, Fault>>()?;
+        if changes.iter().any(|(_, timeout_ms)| *timeout_ms == 0) {
+            queue.arrived.notify_one();
+        }
+        Ok(outcomes)
+    }
+
+    async fn change_one(
+        &self,
+        facts: &QueueFacts,
+        queue: &Queue,
+        receipt: &Receipt,
+        timeout_ms: u64,
+    ) -> Result<ReceiptOutcome, Fault> {
+        let (began, now_us) = (Instant::now(), self.database.now_us());
+        let rows = self.rows(facts, queue);
+        let Some(current) = read_current(&rows, receipt).await? else {
+            return Ok(ReceiptOutcome::NoSuchMessage);
+        };
+        // Its time is over: it is still whoever's had it last, until somebody else receives it.
+        if current.visible_at_us <= now_us && !is_in_its_place(&rows, &current).await? {
+            return Ok(ReceiptOutcome::NotInFlight);
+        }
+        let visible_at_us = now_us.saturating_add((timeout_ms as i64).saturating_mul(1_000));
+        let longest_us =
+            receipt.received_at_ms.saturating_add(VISIBILITY_MS_MAX as i64).saturating_mul(1_000);
+        if visible_at_us > longest_us {
+            return Ok(ReceiptOutcome::TooLong);
+        }
+        let new = Entry {
+            visible_at_us,
+            bucket: queue.place_entry(visible_at_us, now_us),
+            written_at_us: current.next_written_at_us(now_us),
+            ..current
+        };
+        let ttl_s = entry_ttl_s(facts, current.message, now_us);
+        let mut new = [Timed { row: new, ttl_s }];
+        for inserted in self.insert_entries(&rows, queue, &mut new, began).await {
+            inserted?;
+        }
+        write_lease(&rows, &new[0].row, ttl_s).await?;
+        // One that stays is older than the note.
+        let _ = rows.delete_entries(&[current]).await;
+        if timeout_ms == 0 {
+            self.peers.stored(queue.generation, &new[0].row);
+        }
+        Ok(ReceiptOutcome::Done)
+    }
+}
+
+/// The entry that this reception's message has now; `None`: the message is gone.
+async fn read_current(rows: &Rows<'_>, receipt: &Receipt) -> Result<Option<Entry>, Fault> {
+    let Rows { database, generation, consistency } = *rows;
+    let entry = receipt.entry;
+    let values = (generation, entry.body.start_s, entry.body.level, entry.message);
+    let found =
+        database.read(For::Messages, &database.statements.read_lease, consistency, values).await?;
+    type Row = (Option<String>, Option<i64>, Option<i64>, Option<i64>, Option<i8>);
+    let Some((sender, visible_at_us, written_at_us, start_s, level)) =
+        found.maybe_first_row::<Row>().map_err(unreadable)?
+    else {
+        return Ok(None);
+    };
+    if sender.is_none() {
+        return Ok(None);
+    }
+    let bucket = start_s.zip(level).and_then(|(start_s, level)| Bucket::stored(start_s, level));
+    let lease = visible_at_us.zip(written_at_us).zip(bucket);
+    Ok(Some(match lease {
+        // Changed before, by whoever has this reception or by a later one.
+        Some(((visible_at_us, written_at_us), bucket)) if written_at_us > entry.written_at_us => {
+            Entry { visible_at_us, written_at_us, bucket, ..entry }
+        }
+        _ => entry,
+    }))
+}
+
+/// Whether nobody has received an entry's message since: then it would have another entry.
+async fn is_in_its_place(rows: &Rows<'_>, entry: &Entry) -> Result<bool, Fault> {
+    let found = rows.read_entries(entry.bucket, entry.visible_at_us, READ_ROWS_MAX).await?;
+    Ok(found.iter().any(|one| {
+        one.message == entry.message
+            && one.visible_at_us == entry.visible_at_us
+            && one.written_at_us == entry.written_at_us
+    }))
+}
+
+async fn write_lease(rows: &Rows<'_>, entry: &Entry, ttl_s: i32) -> Result<(), Fault> {
+    let Rows { database, generation, consistency } = *rows;
+    let values = vec![(
+        entry.written_at_us,
+        ttl_s,
+        entry.visible_at_us,
+        entry.written_at_us,
+        entry.bucket.start_s,
+        entry.bucket.level,
+        generation,
+        entry.body.start_s,
+        entry.body.level,
+        entry.message,
+    )];
+    database.write(For::Messages, &database.statements.write_lease, consistency, values).await
+}

@@ -1,0 +1,64 @@
+//! What messages cost in requests to Cassandra, which is what bounds their rate.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use quelea_cassandra_store::CassandraQueues;
+use quelea_sqs_protocol::{QueueFacts, Queues, Receive};
+
+use crate::site::{Site, message, queue};
+
+const CLIENTS: usize = 64;
+const ROUNDS: usize = 20;
+
+/// One client's messages: each is sent, received and deleted, `batch` at a time.
+async fn live(queues: &CassandraQueues, facts: &Arc<QueueFacts>, rounds: usize, batch: usize) {
+    for _ in 0..rounds {
+        let messages = (0..batch).map(|_| message("x")).collect();
+        for outcome in queues.send(facts, messages).await.unwrap() {
+            outcome.unwrap();
+        }
+    }
+    for _ in 0..rounds {
+        let receive = Receive {
+            max: batch,
+            visibility_timeout_ms: 120_000,
+            wait_ms: 20_000,
+            attempt_id: None,
+        };
+        let received = queues.receive(facts, receive).await.unwrap();
+        assert!(!received.is_empty(), "all that was sent can be received");
+        let deliveries = received.into_iter().map(|one| one.delivery).collect();
+        queues.delete(facts, deliveries).await.unwrap();
+    }
+}
+
+/// Requests per message over its life, those for upkeep beside it.
+async fn requests_per_message(name: &str, clients: usize, rounds: usize, batch: usize) -> f64 {
+    // A front-end of its own: other tests use the shared one at the same time.
+    let queues = Site::shared().another().await;
+    let facts = queue(&queues, name, &[]).await;
+    let before = queues.requests();
+    join_all((0..clients).map(|_| live(&queues, &facts, rounds, batch))).await;
+    let after = queues.requests();
+    let messages = (clients * rounds * batch) as f64;
+    let each = (after.messages - before.messages) as f64 / messages;
+    println!(
+        "{name}: {each:.2} requests a message, and {} for upkeep, {} for the other front-ends",
+        after.upkeep - before.upkeep,
+        after.peers - before.peers,
+    );
+    each
+}
+
+#[test]
+fn single_calls_of_many_clients_share_requests() {
+    let each = Site::shared().runtime.block_on(requests_per_message("singly", CLIENTS, ROUNDS, 1));
+    assert!(each <= 1.2, "{each:.2} requests a message");
+}
+
+#[test]
+fn a_batch_of_ten_costs_at_most_a_request_a_message() {
+    let each = Site::shared().runtime.block_on(requests_per_message("batches", 1, ROUNDS, 10));
+    assert!(each <= 1.0, "{each:.2} requests a message");
+}

@@ -1,0 +1,12 @@
+//! The store against a real Cassandra, at `QUELEA_TEST_CASSANDRA`: the suites `cassandra` and `cassandra_faults` start one
+//! and run this.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod conformance;
+mod costs;
+mod fifo;
+mod front_ends;
+mod hub;
+mod peers;
+mod site;
+mod starting;

@@ -1,0 +1,70 @@
+"""One node for the suite, with users and TLS."""
+
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from harness.broker import Broker, binary_path
+from harness.cassandra import cluster, configuration
+
+KEYTOOL_TIMEOUT_S = 60
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory) -> tuple[Path, Path]:
+    """A keystore for the node, and its certificate for clients."""
+    directory = tmp_path_factory.mktemp("tls")
+    keystore, certificate = directory / "keystore.p12", directory / "node.pem"
+    common = ["-keystore", keystore, "-storepass", configuration.KEYSTORE_PASSWORD, "-alias", "node"]
+    name = ["-dname", "CN=node", "-ext", f"SAN=ip:{cluster.ALONE_AT}", "-validity", "30"]
+    keytool("-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-storetype", "PKCS12", *common, *name)
+    keytool("-exportcert", "-rfc", "-file", certificate, *common)
+    return keystore, certificate
+
+
+def keytool(*words) -> None:
+    subprocess.run(["keytool", *map(str, words)], check=True, capture_output=True, timeout=KEYTOOL_TIMEOUT_S)
+
+
+@pytest.fixture(scope="session")
+def cassandra(certificate, tmp_path_factory):
+    """What the store's tests have to know of the node."""
+    keystore, ca = certificate
+    password = tmp_path_factory.mktemp("user") / "password"
+    password.write_text("cassandra\n")
+    with cluster.alone(has_accounts=True, keystore=keystore) as started:
+        yield {
+            "QUELEA_TEST_CASSANDRA": started.contact_points(),
+            "QUELEA_TEST_CASSANDRA_USER": "cassandra",
+            "QUELEA_TEST_CASSANDRA_PASSWORD_FILE": str(password),
+            "QUELEA_TEST_CASSANDRA_CA": str(ca),
+        }
+
+
+@pytest.fixture(scope="session")
+def settings(cassandra) -> dict[str, str]:
+    """The settings of who uses that node, in a keyspace of this suite's own."""
+    return {
+        "QUELEA__CASSANDRA__NODES": cassandra["QUELEA_TEST_CASSANDRA"],
+        "QUELEA__CASSANDRA__USER": cassandra["QUELEA_TEST_CASSANDRA_USER"],
+        "QUELEA__CASSANDRA__PASSWORD_FILE": cassandra["QUELEA_TEST_CASSANDRA_PASSWORD_FILE"],
+        "QUELEA__CASSANDRA__CA_FILE": cassandra["QUELEA_TEST_CASSANDRA_CA"],
+        "QUELEA__CASSANDRA__KEYSPACE": "front_ends",
+        "QUELEA__CASSANDRA__REPLICATION": "1",
+    }
+
+
+@pytest.fixture(scope="session")
+def front_ends(settings):
+    """Two that know nothing of each other."""
+    alone = {**settings, "QUELEA__STORE": "cassandra"}
+    with ExitStack() as stack:
+        yield [stack.enter_context(Broker(binary_path(), environment=alone)) for _ in range(2)]
+
+
+@pytest.fixture(scope="session")
+def broker(front_ends, settings):
+    """One with queues of its own and those of the front-ends."""
+    with Broker(binary_path(), environment=settings) as started:
+        yield started

@@ -1,0 +1,27 @@
+"""The store of replicated queues on a node of Cassandra."""
+
+from harness.cassandra.store_tests import run_store_tests
+
+
+def test_it_does_what_every_store_of_queues_has_to(cassandra):
+    run_store_tests("conformance::", cassandra)
+
+
+def test_front_ends_share_everything(cassandra):
+    run_store_tests("front_ends::", cassandra)
+
+
+def test_fifo_queues_keep_their_order_from_one_owner_to_the_next(cassandra):
+    run_store_tests("fifo::", cassandra)
+
+
+def test_front_ends_help_each_other(cassandra):
+    print(run_store_tests("peers::", cassandra))
+
+
+def test_what_is_wrong_at_the_start_is_named(cassandra):
+    run_store_tests("starting::", cassandra)
+
+
+def test_messages_share_requests(cassandra):
+    print(run_store_tests("costs::", cassandra))

@@ -1,0 +1,57 @@
+"""Nothing that was confirmed is lost, whatever ends, freezes or is cut off."""
+
+from harness.sqs.client import Sqs
+from traffic import Traffic
+
+
+def test_what_one_front_end_took_another_gives_though_a_node_was_killed(healed):
+    with Traffic(healed.one.sqs, healed.other.sqs, "killed") as traffic:
+        healed.nodes[3].kill()
+        traffic.wait_for_more(200)
+        healed.nodes[3].start()
+        traffic.wait_for_more(100)
+    assert not traffic.missing()
+
+
+def test_a_node_that_is_frozen_holds_nobody_up_for_good(healed):
+    with Traffic(healed.one.sqs, healed.other.sqs, "frozen") as traffic:
+        healed.nodes[2].pause()
+        traffic.wait_for_more(200)
+        healed.nodes[2].resume()
+        traffic.wait_for_more(100)
+    assert not traffic.missing()
+
+
+def test_a_node_that_is_cut_off_from_the_others_loses_nothing(healed):
+    with Traffic(healed.one.sqs, healed.other.sqs, "cut") as traffic:
+        healed.site.cut("node3", "node1", "node2")
+        traffic.wait_for_more(200)
+        healed.site.heal()
+        traffic.wait_for_more(100)
+    assert not traffic.missing()
+
+
+def test_without_a_quorum_calls_are_refused_and_nothing_is_lost(healed):
+    with Traffic(healed.one.sqs, healed.other.sqs, "no-quorum") as traffic:
+        healed.nodes[2].kill()
+        healed.nodes[3].kill()
+        traffic.wait_for_refusals()
+        healed.nodes[2].start()
+        traffic.wait_for_more(100)
+    assert not traffic.missing()
+
+
+def test_what_a_killed_front_end_had_given_out_comes_back_at_another(healed):
+    one, other = Sqs(healed.one.sqs), Sqs(healed.other.sqs)
+    url = one.create("front-end", VisibilityTimeout=2)
+    sent = {one.send(url, str(number))["MessageId"] for number in range(20)}
+    in_flight = {message["MessageId"] for message in one.poll(url, 10, wait=20)}
+    assert in_flight
+    healed.one.kill()
+    came = set()
+    while came < sent:
+        messages = other.poll(url, 10, wait=20)
+        assert messages, f"{len(sent - came)} did not come within the longest wait"
+        came |= {message["MessageId"] for message in messages}
+        other.delete(url, *messages)
+    assert came == sent

@@ -1,0 +1,1 @@
+"""Apache Cassandra: nodes and clusters for tests and for development."""

@@ -1,0 +1,103 @@
+"""The suites of replicated queues: the store's own tests and real clients, over one node and over three that fail."""
+
+import contextlib
+import os
+
+from harness.cassandra import cluster
+from harness.cassandra.front_ends import COUNT
+from harness.cassandra.node import install_cassandra
+from harness.outcome import Outcome
+from harness.sqs import suites as sqs
+from harness.sqs.suites import install_python
+from harness.suite import Suite, run_pytest
+from harness.workspace import ensure_binary, program
+
+
+def run_one_node() -> Outcome:
+    ensure_binary()
+    return _run("cassandra")
+
+
+def run_faults() -> Outcome:
+    ensure_binary()
+    return _run("cassandra_faults")
+
+
+def run_bench() -> Outcome:
+    return run_pytest(install_python() / "bin" / "python", "cassandra_bench")
+
+
+SQS_SUITES = {suite.name: suite for suite in sqs.SUITES}
+FRONT_ENDS = 3
+NODE_BYTES = 1_300_000_000
+"""With what its clients need."""
+
+
+def run_sqs() -> Outcome:
+    """The suites of SQS clients, each against front-ends that take turns, in a keyspace of its own. QUELEA_TEST_SUITES
+    names some of them, QUELEA_TEST_NODES how many nodes there are."""
+    ensure_binary()
+    chosen = os.environ.get("QUELEA_TEST_SUITES", "").split() or list(SQS_SUITES)
+    count = int(os.environ.get("QUELEA_TEST_NODES", "0")) or (3 if available_bytes() > 4 * NODE_BYTES else 1)
+    total = Outcome()
+    with cluster.together(count) as nodes:
+        for name in chosen:
+            print(f"--- {name}, {FRONT_ENDS} front-ends over Cassandra, {count} nodes", flush=True)
+            settings = {"NODES": nodes.contact_points(), "KEYSPACE": name, "REPLICATION": count}
+            with environment({f"QUELEA__CASSANDRA__{key}": value for key, value in settings.items()} | {COUNT: FRONT_ENDS}):
+                outcome = SQS_SUITES[name].run()
+            print(f"--- {name}: {outcome}", flush=True)
+            total += outcome
+    return total
+
+
+def available_bytes() -> int:
+    with open("/proc/meminfo") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+@contextlib.contextmanager
+def environment(values: dict[str, object]):
+    """Of this process and of what it starts, while the block lasts."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update({name: str(value) for name, value in values.items()})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def install_sqs() -> None:
+    install_cassandra()
+    for suite in SQS_SUITES.values():
+        suite.install()
+
+
+def _run(folder: str) -> Outcome:
+    tests = os.environ.get("QUELEA_CASSANDRA_TESTS") or program("cassandra")
+    return run_pytest(install_python() / "bin" / "python", folder, QUELEA_CASSANDRA_TESTS=tests)
+
+
+def install() -> None:
+    install_cassandra()
+    install_python()
+
+
+def build_tests() -> None:
+    """Unless QUELEA_CASSANDRA_TESTS names them."""
+    if "QUELEA_CASSANDRA_TESTS" not in os.environ:
+        program("cassandra")
+
+
+SUITES = [
+    Suite("cassandra", run_one_node, install, build_tests),
+    Suite("cassandra_bench", run_bench, install, ensure_binary, alone=True),
+]
+# Three nodes take 3 GiB, and a minute to start.
+NAMED_SUITES = [
+    Suite("cassandra_faults", run_faults, install, build_tests, alone=True),
+    Suite("cassandra_sqs", run_sqs, install_sqs, sqs.build_worker, alone=True),
+]
