@@ -1,24 +1,23 @@
 //! The routes, and what all of them share.
 
-mod access_keys;
-mod accounts;
+pub(crate) mod access_keys;
+pub(crate) mod accounts;
 mod bindings;
 mod connections;
 mod elastic;
 mod exchanges;
 mod health;
 mod listing;
-mod overview;
-mod permissions;
+pub(crate) mod overview;
+pub(crate) mod permissions;
 mod queues;
-mod users;
+pub(crate) mod users;
 mod vhosts;
 
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::response::Html;
 use axum::routing::{MethodRouter, delete, get, put};
 use axum::{Json, Router};
 use prometheus_client::collector::Collector;
@@ -35,6 +34,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use self::listing::{list, list_all, list_in};
+use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::json::to_table;
@@ -43,9 +43,6 @@ use crate::metrics;
 use crate::server::{self, HttpLimits, Shared};
 use crate::state::ApiState;
 use crate::web_pages::WebPages;
-
-/// What a browser gets.
-const FRONT_PAGE: &str = include_str!("front_page.html");
 
 /// What [`serve`] needs to know.
 #[derive(Clone)]
@@ -76,34 +73,68 @@ pub async fn serve(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
-    let counters = Arc::<ApiCounters>::default();
-    let api = ApiState {
-        core,
-        authenticator,
-        loopback_users: settings.loopback_users.into(),
-        node: settings.node.into(),
-        account_id: settings.account_id.into(),
-        sqs: settings.sqs,
-        collectors: settings.collectors.into(),
-        counters: Arc::clone(&counters),
-    };
-    let router = routes(api, settings.elastic);
-    let shared = Shared::new(router, settings.limits, WebPages::new(settings.hosts), counters);
-    server::serve(listener, shared, stop).await;
+    let (api, elastic, served) = ApiState::new(core, authenticator, settings);
+    let access = vhost_routes().merge(access_routes()).with_state(api.clone());
+    served.run(listener, routes(api, elastic, access), stop).await;
 }
 
-fn routes(api: ApiState, elastic: Vec<(&'static str, MethodRouter)>) -> Router {
+/// What is left of the settings when the handlers have what they share.
+pub(crate) struct ServedApi {
+    limits: HttpLimits,
+    hosts: HostNames,
+    counters: Arc<ApiCounters>,
+}
+
+impl ApiState {
+    pub(crate) fn new(
+        core: CoreHandle,
+        authenticator: Authenticator,
+        settings: HttpSettings,
+    ) -> (Self, Vec<(&'static str, MethodRouter)>, ServedApi) {
+        let HttpSettings { elastic, limits, hosts, .. } = settings;
+        let counters = Arc::<ApiCounters>::default();
+        let api = Self {
+            core,
+            authenticator,
+            loopback_users: settings.loopback_users.into(),
+            node: settings.node.into(),
+            account_id: settings.account_id.into(),
+            sqs: settings.sqs,
+            collectors: settings.collectors.into(),
+            counters: Arc::clone(&counters),
+        };
+        (api, elastic, ServedApi { limits, hosts, counters })
+    }
+}
+
+impl ServedApi {
+    pub(crate) async fn run(
+        self,
+        listener: TcpListener,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let pages = WebPages::new(self.hosts);
+        let shared = Shared::new(router, self.limits, pages, self.counters);
+        server::serve(listener, shared, stop).await;
+    }
+}
+
+/// All of a broker's API, `access` being what is about users, and what makes and deletes virtual hosts.
+pub(crate) fn routes(
+    api: ApiState,
+    elastic: Vec<(&'static str, MethodRouter)>,
+    access: Router,
+) -> Router {
     let elastic = elastic::mount(elastic, &api);
+    let broker = node_routes().merge(object_routes()).merge(topic_permission_routes());
     Router::new()
-        .route("/", get(async || Html(FRONT_PAGE)))
+        .merge(console::routes())
         .route("/metrics", get(metrics::text))
-        .nest(
-            "/api",
-            node_routes().merge(object_routes()).merge(access_routes()).nest("/elastic", elastic),
-        )
+        .with_state(api.clone())
+        .nest("/api", broker.nest("/elastic", elastic).with_state(api).merge(access))
         .fallback(async || ApiError::NotFound)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(api)
 }
 
 fn node_routes() -> Router<ApiState> {
@@ -120,6 +151,8 @@ fn node_routes() -> Router<ApiState> {
         .route("/health/checks/is-in-service", get(health::alive))
         .route("/connections", get(list::<ConnectionReport>))
         .route("/connections/{name}", get(connections::one).delete(connections::close))
+        .route("/vhosts", get(list::<VhostReport>))
+        .route("/vhosts/{vhost}", get(vhosts::one))
         .route("/connections/{name}/channels", get(connections::channels_of))
         .route("/vhosts/{vhost}/connections", get(list_in::<ConnectionReport>))
         .route("/channels", get(list::<ChannelReport>))
@@ -157,10 +190,19 @@ fn object_routes() -> Router<ApiState> {
         )
 }
 
+fn vhost_routes() -> Router<ApiState> {
+    Router::new().route("/vhosts/{vhost}", put(vhosts::put).delete(vhosts::delete))
+}
+
+fn topic_permission_routes() -> Router<ApiState> {
+    Router::new().route("/topic-permissions", get(list_all::<TopicPermission>)).route(
+        "/topic-permissions/{vhost}/{user}",
+        get(permissions::one_topic).put(permissions::put_topic).delete(permissions::delete_topic),
+    )
+}
+
 fn access_routes() -> Router<ApiState> {
     Router::new()
-        .route("/vhosts", get(list::<VhostReport>))
-        .route("/vhosts/{vhost}", get(vhosts::one).put(vhosts::put).delete(vhosts::delete))
         .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost))
         .route("/accounts", get(accounts::list))
         .route("/accounts/{account}", put(accounts::put).delete(accounts::delete))
@@ -177,20 +219,13 @@ fn access_routes() -> Router<ApiState> {
             "/permissions/{vhost}/{user}",
             get(permissions::one).put(permissions::put).delete(permissions::delete),
         )
-        .route("/topic-permissions", get(list_all::<TopicPermission>))
-        .route(
-            "/topic-permissions/{vhost}/{user}",
-            get(permissions::one_topic)
-                .put(permissions::put_topic)
-                .delete(permissions::delete_topic),
-        )
 }
 
 /// What is answered with JSON.
-type JsonAnswer = Result<Json<Value>, ApiError>;
+pub(crate) type JsonAnswer = Result<Json<Value>, ApiError>;
 
 /// What is answered with a status alone.
-type StatusAnswer = Result<StatusCode, ApiError>;
+pub(crate) type StatusAnswer = Result<StatusCode, ApiError>;
 
 /// A field of a request's object: absent is `None`, another type is an error with its name.
 pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a str>, ApiError> {

@@ -8,7 +8,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quelea_node::{Credentials, Front, Verdict};
+use quelea_node::{Authenticator, Credentials, Front, Verdict};
 
 use crate::error::ApiError;
 use crate::server::places::Place;
@@ -71,10 +71,25 @@ impl ApiUser {
     }
 }
 
-impl FromRequestParts<ApiState> for ApiUser {
+/// Where users are looked up who sign in.
+pub(crate) trait Users: Clone + Send + Sync + 'static {
+    /// Verifies passwords.
+    fn authenticator(&self) -> &Authenticator;
+
+    /// Users that may log in from loopback only.
+    fn loopback_users(&self) -> &[String];
+
+    /// The user of that name.
+    fn look_up(
+        &self,
+        name: String,
+    ) -> impl Future<Output = Result<Option<KnownUser>, ApiError>> + Send;
+}
+
+impl<S: Users> FromRequestParts<S> for ApiUser {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, api: &S) -> Result<Self, ApiError> {
         let (name, password) = basic_credentials(parts).ok_or(ApiError::Unauthorized)?;
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         // Who is nowhere, which does not happen, is elsewhere.
@@ -82,10 +97,10 @@ impl FromRequestParts<ApiState> for ApiUser {
         let loopback = peer.to_canonical().is_loopback();
         let is_default_elsewhere =
             name == DEFAULT_USER && parts.extensions.get::<UnknownHost>().is_some();
-        if (!loopback && api.loopback_users.contains(&name)) || is_default_elsewhere {
+        if (!loopback && api.loopback_users().contains(&name)) || is_default_elsewhere {
             return Err(ApiError::Unauthorized);
         }
-        let known = look_up(api, name.clone()).await?;
+        let known = api.look_up(name.clone()).await?;
         let (hash, tags, vhosts) = match known {
             Some(known) => (Some(known.hash), known.tags, known.vhosts),
             None => (None, Vec::new(), Vec::new()),
@@ -94,7 +109,7 @@ impl FromRequestParts<ApiState> for ApiUser {
         // Who has not signed in is not at work: else wrong passwords, whose answers are late, could hold all places.
         let place = parts.extensions.get::<Arc<Place>>();
         place.into_iter().for_each(|place| place.set_at_work(false));
-        verify(api, peer, credentials).await?;
+        verify(api.authenticator(), peer, credentials).await?;
         place.into_iter().for_each(|place| place.set_at_work(true));
         let user = Self { name, tags, vhosts, loopback };
         let enters = ["administrator", "monitoring", "management", "policymaker"];
@@ -105,38 +120,55 @@ impl FromRequestParts<ApiState> for ApiUser {
     }
 }
 
-struct KnownUser {
-    hash: Arc<str>,
-    tags: Vec<String>,
-    vhosts: Vec<String>,
+/// A user who may sign in.
+pub(crate) struct KnownUser {
+    /// A PHC string of argon2.
+    pub(crate) hash: Arc<str>,
+    pub(crate) tags: Vec<String>,
+    /// Virtual hosts in which the user has permissions.
+    pub(crate) vhosts: Vec<String>,
 }
 
-async fn look_up(api: &ApiState, name: String) -> Result<Option<KnownUser>, ApiError> {
-    api.ask(move |core| {
-        let accounts = core.broker.access().accounts();
-        let user = accounts.user(&name)?;
-        Some(KnownUser {
-            hash: Arc::from(&*user.password_hash),
-            tags: user.tags.iter().map(ToString::to_string).collect(),
-            vhosts: accounts
-                .permissions()
-                .filter(|p| *p.user == *name)
-                .map(|p| p.vhost.as_str().to_owned())
-                .collect(),
+impl Users for ApiState {
+    fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    fn loopback_users(&self) -> &[String] {
+        &self.loopback_users
+    }
+
+    async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {
+        self.ask(move |core| {
+            let accounts = core.broker.access().accounts();
+            let user = accounts.user(&name)?;
+            Some(KnownUser {
+                hash: Arc::from(&*user.password_hash),
+                tags: user.tags.iter().map(ToString::to_string).collect(),
+                vhosts: accounts
+                    .permissions()
+                    .filter(|p| *p.user == *name)
+                    .map(|p| p.vhost.as_str().to_owned())
+                    .collect(),
+            })
         })
-    })
-    .await
+        .await
+    }
 }
 
 /// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a
 /// thread of its own. Only the answer to wrong credentials is late.
-async fn verify(api: &ApiState, peer: IpAddr, credentials: Credentials) -> Result<(), ApiError> {
+async fn verify(
+    authenticator: &Authenticator,
+    peer: IpAddr,
+    credentials: Credentials,
+) -> Result<(), ApiError> {
     let user = credentials.user.clone();
-    let verdict = match api.authenticator.remembered(&credentials) {
+    let verdict = match authenticator.remembered(&credentials) {
         Some(is_good) => is_good.into(),
         None => {
             let (sender, receiver) = tokio::sync::oneshot::channel();
-            let _waits = api.authenticator.verify(peer, credentials, move |verdict| {
+            let _waits = authenticator.verify(peer, credentials, move |verdict| {
                 // The client may have gone: then nobody waits for the answer.
                 let _ = sender.send(verdict);
             });
@@ -147,7 +179,7 @@ async fn verify(api: &ApiState, peer: IpAddr, credentials: Credentials) -> Resul
         Verdict::Verified => Ok(()),
         Verdict::Busy => Err(ApiError::Busy("too many sign-ins wait already")),
         Verdict::Wrong => {
-            let failed = api.authenticator.failed(Front::Management, peer, &user);
+            let failed = authenticator.failed(Front::Management, peer, &user);
             if failed.is_logged() {
                 let in_row = failed.in_row;
                 tracing::warn!(%peer, user, in_row, "a sign-in to the management API is refused");

@@ -9,23 +9,23 @@ use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::authentication::ApiUser;
+use crate::authentication::{ApiUser, Users};
 use crate::error::ApiError;
 use crate::state::ApiState;
 
 /// A request of a user who has signed in.
-pub(crate) struct Call {
-    api: ApiState,
+pub(crate) struct Call<S = ApiState> {
+    api: S,
     user: ApiUser,
     /// The values of the route's parameters, in their order.
     path: Vec<String>,
     request: Request,
 }
 
-impl FromRequest<ApiState> for Call {
+impl<S: Users> FromRequest<S> for Call<S> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, api: &ApiState) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, api: &S) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let user = ApiUser::from_request_parts(&mut parts, api).await?;
         let path = match RawPathParams::from_request_parts(&mut parts, api).await {
@@ -37,14 +37,14 @@ impl FromRequest<ApiState> for Call {
     }
 }
 
-impl Call {
+impl<S> Call<S> {
     /// What a handler needs of a route with `N` parameters.
-    pub(crate) fn parts<const N: usize>(self) -> (ApiState, ApiUser, [String; N]) {
+    pub(crate) fn parts<const N: usize>(self) -> (S, ApiUser, [String; N]) {
         (self.api, self.user, parameters(self.path))
     }
 
     /// What a handler needs that looks at neither the user nor the route's parameters.
-    pub(crate) fn api(self) -> ApiState {
+    pub(crate) fn api(self) -> S {
         self.api
     }
 
@@ -54,7 +54,7 @@ impl Call {
     /// [`ApiError::Malformed`].
     pub(crate) async fn parts_and_body<const N: usize>(
         self,
-    ) -> Result<(ApiState, ApiUser, [String; N], Value), ApiError> {
+    ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
         let body = json(self.request).await?;
         Ok((self.api, self.user, parameters(self.path), body))
     }
@@ -65,7 +65,7 @@ impl Call {
     /// [`ApiError::Malformed`].
     pub(crate) async fn parts_and_optional_body<const N: usize>(
         self,
-    ) -> Result<(ApiState, ApiUser, [String; N], Value), ApiError> {
+    ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
         if self.headers().contains_key(CONTENT_TYPE) {
             return self.parts_and_body().await;
         }

@@ -27,8 +27,12 @@ pub(crate) enum ApiError {
     Misdirected(String),
     /// To try again may help; says why.
     Busy(&'static str),
+    /// Another store is being asked whether it has a queue of that name.
+    NameBeingChecked,
     /// Not HTTP as the API takes it, such as a body that is not JSON: the status and what is wrong.
     Malformed(StatusCode, String),
+    /// What holds the users and the queues does not answer; says why.
+    Unavailable(String),
     /// The operating system refused; says what.
     System(String),
 }
@@ -70,6 +74,14 @@ impl IntoResponse for ApiError {
             }
             Self::Busy(reason) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason.to_owned())
+            }
+            Self::NameBeingChecked => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "service_unavailable",
+                "the name is being checked, try again later".to_owned(),
+            ),
+            Self::Unavailable(reason) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason)
             }
             Self::Stopping => (
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -1,4 +1,4 @@
-//! The management API in RabbitMQ's dialect under `/api`, and `/metrics` in Prometheus' text format.
+//! The management API in RabbitMQ's dialect under `/api`, `/metrics` in Prometheus' text format, and the console at `/`.
 //! It holds no state of its own: every request runs a closure on the core thread through
 //! [`quelea_node::CoreHandle`] and turns plain report structs into JSON. It must never block that
 //! thread, and no AMQP type may appear here but field tables, which queue arguments are made of.
@@ -6,9 +6,12 @@
 
 mod api;
 mod authentication;
+mod beside;
 mod call;
+mod console;
 mod counters;
 mod error;
+mod front_end;
 mod json;
 mod limits;
 mod metrics;
@@ -18,5 +21,7 @@ mod state;
 mod web_pages;
 
 pub use api::{HttpSettings, serve};
+pub use beside::serve_beside;
+pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX};
 pub use server::HttpLimits;

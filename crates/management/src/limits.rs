@@ -1,7 +1,5 @@
 //! What one client of the API may cost, with the reasons. Those that have a key are its defaults in the server's settings.
 
-use std::time::Duration;
-
 /// Bytes of a request's body: a declaration with its arguments fits many times over.
 pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
 
@@ -10,9 +8,6 @@ pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Headers of a request. Browsers send some twenty.
 pub(crate) const HEADERS_MAX: usize = 64;
-
-/// Wait after accept failed for want of file descriptors or memory, which last for a while.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Addresses whose rates are known; further ones share one.
 pub(crate) const RATES_MAX: usize = 4_096;

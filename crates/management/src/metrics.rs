@@ -15,32 +15,51 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quelea_broker::report::Overview;
-use quelea_node::Front;
+use quelea_node::{Authenticator, Front};
+use quelea_sqs_server::SqsCounters;
 
+use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
 /// `GET /metrics`.
 pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiError> {
-    let overview = api.ask(|core| core.broker.overview()).await?;
-    let body = render(overview, &api).map_err(ApiError::bad)?;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, kind)], body).into_response())
-}
-
-fn render(overview: Overview, api: &ApiState) -> Result<String, fmt::Error> {
+    let overview = crate::api::overview::fetch(&api).await?;
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot(overview)));
-    registry.register_collector(Box::new(Refusals::of(api)));
-    if let Some(counters) = &api.sqs {
+    let fronts = Fronts {
+        authenticator: &api.authenticator,
+        counters: &api.counters,
+        sqs: api.sqs.as_ref(),
+        collectors: &api.collectors,
+    };
+    page(registry, fronts)
+}
+
+/// What is counted beside a broker.
+pub(crate) struct Fronts<'a> {
+    pub(crate) authenticator: &'a Authenticator,
+    /// What the API's own sockets did.
+    pub(crate) counters: &'a ApiCounters,
+    /// What the SQS front counts, if there is one.
+    pub(crate) sqs: Option<&'a Arc<SqsCounters>>,
+    /// What others count.
+    pub(crate) collectors: &'a [Arc<dyn Collector>],
+}
+
+/// The page of what a registry has, and of the fronts.
+pub(crate) fn page(mut registry: Registry, fronts: Fronts<'_>) -> Result<Response, ApiError> {
+    registry.register_collector(Box::new(Refusals::of(&fronts)));
+    if let Some(counters) = fronts.sqs {
         registry.register_collector(Box::new(sqs::SqsSnapshot(Arc::clone(counters))));
     }
-    for collector in &*api.collectors {
+    for collector in fronts.collectors {
         registry.register_collector(Box::new(Shared(Arc::clone(collector))));
     }
     let mut body = String::new();
-    text::encode(&mut body, &registry)?;
-    Ok(body)
+    text::encode(&mut body, &registry).map_err(ApiError::bad)?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }
 
 /// What another front counts.
@@ -62,12 +81,12 @@ struct Refusals {
 }
 
 impl Refusals {
-    fn of(api: &ApiState) -> Self {
-        let authenticator = &api.authenticator;
+    fn of(fronts: &Fronts<'_>) -> Self {
+        let authenticator = fronts.authenticator;
         Self {
             sign_ins: Front::ALL.map(|front| (front.name(), authenticator.failures(front))),
             verifications: authenticator.verifications(),
-            management: api.counters.refused(),
+            management: fronts.counters.refused(),
         }
     }
 }
@@ -135,6 +154,7 @@ impl Snapshot {
             ("messages_dead_lettered", "Messages dead-lettered to a queue", passed.dead_lettered),
             ("messages_returned", "Mandatory messages without a queue", passed.return_unroutable),
             ("messages_rejected", "Publishes that a full queue refused", passed.rejected),
+            ("publishers_slowed", "Waits of connections for consumers to follow", passed.slowed),
         ] {
             counter(encoder, name, help, value)?;
         }

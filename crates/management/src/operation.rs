@@ -1,5 +1,7 @@
 //! Changes to the broker: run on the core thread, answered when they are durable.
 
+use std::time::Duration;
+
 use quelea_broker::error::{
     AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError, ResourceError,
 };
@@ -11,6 +13,42 @@ use quelea_store::Ticket;
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::state::ApiState;
+
+/// How often [`until_free`] looks, with a pause before the next time.
+const LOOKS_MAX: u32 = 30_000;
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
+
+/// Waits while what had a name is being deleted, as a declaration over AMQP does: whoever deletes and makes anew must not
+/// have to know that a deletion goes on after its answer. After so many looks the change says that it has to wait.
+pub(crate) async fn until_free(
+    api: &ApiState,
+    is_being_deleted: impl Fn(&Broker) -> bool + Clone + Send + 'static,
+) -> Result<(), ApiError> {
+    for _ in 0..LOOKS_MAX {
+        let is_being_deleted = is_being_deleted.clone();
+        if !api.ask(move |core| is_being_deleted(&core.broker)).await? {
+            break;
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Makes a virtual host with all permissions for `user`.
+pub(crate) async fn make_vhost(
+    api: &ApiState,
+    user: &ApiUser,
+    vhost: String,
+) -> Result<(), ApiError> {
+    let (name, user) = (vhost.clone(), user.name.clone());
+    until_free(api, move |broker| broker.is_vhost_being_deleted(&name)).await?;
+    done(api, move |core| {
+        let now = core.now();
+        core.broker.put_vhost(now, &vhost)?;
+        core.broker.set_permissions(now, &user, &vhost, ".*", ".*", ".*")
+    })
+    .await
+}
 
 /// Runs a change on the core thread and waits until it is durable.
 pub(crate) async fn done<E>(
@@ -78,6 +116,7 @@ impl From<DeclareQueueError> for ApiError {
     fn from(error: DeclareQueueError) -> Self {
         match error {
             DeclareQueueError::Resource(error) => error.into(),
+            DeclareQueueError::NameBeingChecked(_) => Self::NameBeingChecked,
             _ => Self::bad(error),
         }
     }

@@ -21,6 +21,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use quelea_net::Acceptor;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -29,7 +30,7 @@ use self::rates::Rates;
 use self::timed_body::TimedBody;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
-use crate::limits::{ACCEPT_PAUSE, HEAD_BYTES_MAX, HEADERS_MAX};
+use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use crate::web_pages::{self, WebPages};
 
 /// What clients may use.
@@ -77,27 +78,15 @@ pub(crate) async fn serve(listener: TcpListener, shared: Shared, stop: impl Futu
     let shared = Arc::new(shared);
     let (stopping, stopped) = watch::channel(());
     let mut stop = pin!(stop);
-    let mut failing = false;
+    let mut acceptor = Acceptor::new(listener, "management connections");
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (stream, peer) = tokio::select! {
+            accepted = acceptor.accept(|| ()) => accepted,
             () = &mut stop => break,
         };
-        match accepted {
-            Ok((stream, peer)) => {
-                failing = false;
-                admit(&shared, stream, peer, &stopped);
-            }
-            Err(error) => {
-                // One line for the whole time, which may be long.
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "cannot accept management connections; trying on");
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        admit(&shared, stream, peer, &stopped);
     }
-    drop((listener, stopped));
+    drop((acceptor, stopped));
     // Connections hold receivers until they end.
     stopping.send_replace(());
     stopping.closed().await;

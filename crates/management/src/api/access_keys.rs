@@ -84,7 +84,7 @@ fn to_json(api: &ApiState, key: &AccessKey) -> Value {
 }
 
 /// `AKIA` and 16 letters of base32, as AWS has them: 80 random bits.
-fn new_id() -> Result<String, ApiError> {
+pub(crate) fn new_id() -> Result<String, ApiError> {
     const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let letters = random::<16>()?.map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
     Ok(letters.into_iter().fold(String::from("AKIA"), |mut id, letter| {
@@ -94,7 +94,7 @@ fn new_id() -> Result<String, ApiError> {
 }
 
 /// 40 letters of base64: 240 random bits.
-fn new_secret() -> Result<String, ApiError> {
+pub(crate) fn new_secret() -> Result<String, ApiError> {
     Ok(STANDARD.encode(random::<30>()?))
 }
 

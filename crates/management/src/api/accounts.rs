@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::http::StatusCode;
+use quelea_broker::report::VhostReport;
 use serde_json::{Value, json};
 
-use super::{JsonAnswer, StatusAnswer};
+use super::{JsonAnswer, StatusAnswer, listing};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{done, existed, vhost_exists};
+use crate::operation::{done, existed, make_vhost, vhost_exists};
 use crate::state::ApiState;
 
 /// The virtual host that has an account id of its own.
-const DEFAULT_VHOST: &str = "/";
+pub(crate) const DEFAULT_VHOST: &str = "/";
 
 /// Longer ones make no URL of a queue; AWS's have twelve digits.
 const ACCOUNT_LENGTH_MAX: usize = 64;
@@ -26,9 +27,10 @@ pub(crate) async fn list(call: Call) -> JsonAnswer {
         for key in core.broker.access().keys().iter() {
             *keys.entry(key.vhost.as_str().to_owned()).or_default() += 1;
         }
-        (core.broker.vhosts(), keys)
+        keys
     };
-    let (vhosts, keys) = api.ask(fetch).await?;
+    let keys = api.ask(fetch).await?;
+    let vhosts = listing::fetch::<VhostReport>(&api, None).await?;
     let seen = vhosts.iter().filter(|vhost| user.sees(vhost.name.as_str())).map(|vhost| {
         let name = vhost.name.as_str();
         json!({
@@ -51,12 +53,7 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
     if vhost_exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    done(&api, move |core| {
-        let now = core.now();
-        core.broker.put_vhost(now, &vhost)?;
-        core.broker.set_permissions(now, &user.name, &vhost, ".*", ".*", ".*")
-    })
-    .await?;
+    make_vhost(&api, &user, vhost).await?;
     Ok(StatusCode::CREATED)
 }
 
@@ -81,7 +78,7 @@ pub(super) fn account_of<'a>(api: &'a ApiState, vhost: &'a str) -> &'a str {
 }
 
 /// An account is a part of its queues' URLs and ARNs.
-fn check(account: &str) -> Result<(), ApiError> {
+pub(crate) fn check(account: &str) -> Result<(), ApiError> {
     let plain = account.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if plain && (1..=ACCOUNT_LENGTH_MAX).contains(&account.len()) {
         return Ok(());

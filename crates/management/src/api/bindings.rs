@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use quelea_broker::report::BindingReport;
-use quelea_broker::{Broker, ExchangeBinding, QueueBinding};
+use quelea_broker::{Broker, ExchangeBinding, ListKey, Listable, QueueBinding};
 use serde_json::{Value, json};
 
 use super::listing::{Listed, matching_in};
@@ -78,8 +78,16 @@ fn routing_key(body: &Value) -> Result<String, ApiError> {
 }
 
 impl Listed for BindingReport {
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
-        broker.bindings(vhost)
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {

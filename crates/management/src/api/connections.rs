@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{ChannelReport, ConnectionReport, ConsumerReport};
-use quelea_broker::{Broker, CloseReason};
+use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch, matching};
@@ -60,8 +60,16 @@ fn host_and_port(address: &str) -> (&str, Option<u16>) {
 }
 
 impl Listed for ConnectionReport {
-    fn fetch(broker: &Broker, _vhost: Option<&str>) -> Vec<Self> {
-        broker.connections()
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {
@@ -99,8 +107,16 @@ impl Listed for ConnectionReport {
 }
 
 impl Listed for ChannelReport {
-    fn fetch(broker: &Broker, _vhost: Option<&str>) -> Vec<Self> {
-        broker.channels()
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {
@@ -125,8 +141,16 @@ impl Listed for ChannelReport {
 }
 
 impl Listed for ConsumerReport {
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
-        broker.consumers(vhost)
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::ExchangeReport;
-use quelea_broker::{Broker, DeclareExchange};
+use quelea_broker::{Broker, DeclareExchange, ListKey, Listable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, required_fiel
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
-use crate::operation::{done_as, existed};
+use crate::operation::{done_as, existed, until_free};
 use crate::state::ApiState;
 
 /// `GET /api/exchanges/{vhost}/{name}`; the default exchange is called `amq.default` here.
@@ -38,6 +38,8 @@ pub(crate) async fn declare(call: Call) -> StatusAnswer {
         internal: flag_field(&body, "internal", false)?,
         arguments,
     };
+    let (within, wanted) = (vhost.clone(), request.name.clone());
+    until_free(&api, move |broker| broker.is_exchange_being_deleted_in(&within, &wanted)).await?;
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker.declare_exchange(now, channel, &request)
     })
@@ -75,8 +77,16 @@ async fn fetch_one(
 }
 
 impl Listed for ExchangeReport {
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
-        broker.exchanges(vhost)
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {

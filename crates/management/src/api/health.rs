@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
+use super::overview;
 use crate::call::Call;
 use crate::error::ApiError;
 
@@ -23,7 +24,7 @@ pub(crate) async fn alarms(call: Call) -> Answer {
 /// Fails while messages are set aside since the log does not give them back.
 pub(crate) async fn unreadable_messages(call: Call) -> Answer {
     let api = call.api();
-    let overview = api.ask(|core| core.broker.overview()).await?;
+    let overview = overview::fetch(&api).await?;
     let messages = overview.messages_unreadable;
     if messages == 0 {
         return Ok(ok());

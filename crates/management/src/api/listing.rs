@@ -1,21 +1,44 @@
 //! What the lists of all kinds of objects have in common.
 
+use std::sync::Arc;
+
 use axum::Json;
-use quelea_broker::Broker;
+use quelea_broker::{Broker, ListKey};
+use quelea_node::Core;
 use serde_json::Value;
 
 use super::JsonAnswer;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{existed, vhost_exists};
+use crate::operation::vhost_exists;
 use crate::state::ApiState;
 
 /// A kind of object that belongs to a virtual host, as a report of the broker.
 pub(super) trait Listed: Sized + Send + 'static {
-    /// Those of one virtual host, or all. What asks the broker for all of them either way may return
-    /// those of others too.
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self>;
+    /// Those of one virtual host, or all, where they are few. What asks the broker for all of them either way may
+    /// return those of others too.
+    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
+        let _ = (broker, vhost);
+        Vec::new()
+    }
+
+    /// The same where they may be many: what [`Listed::page`] has to look at.
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        let _ = (broker, vhost);
+        Vec::new()
+    }
+
+    /// One turn's share of them, and how many of the keys that took.
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        let _ = broker;
+        (Vec::new(), keys.len())
+    }
+
+    /// Brings all pages into their order, and parts of one object together.
+    fn sort(all: &mut Vec<Self>) {
+        let _ = all;
+    }
 
     /// The virtual host's name.
     fn vhost(&self) -> &str;
@@ -57,18 +80,35 @@ pub(super) async fn matching_in<T: Listed>(
     wanted: impl Fn(&T) -> bool,
 ) -> JsonAnswer {
     user.require_vhost(&vhost)?;
-    existed(vhost_exists(api, &vhost).await?)?;
+    if !vhost_exists(api, &vhost).await? {
+        return Err(ApiError::NotFound);
+    }
     let all = fetch::<T>(api, Some(vhost.clone())).await?;
     let wanted = all.iter().filter(|object| object.vhost() == vhost && wanted(object));
     Ok(array(wanted.map(|object| object.to_json(api))))
 }
 
-/// All objects, or those of a virtual host, as [`Listed::fetch`] returns them.
+/// All objects, or those of a virtual host. Where they may be many the core is asked once a page: others have their
+/// turn in between, and what is made or goes meanwhile may be missing.
 pub(super) async fn fetch<T: Listed>(
     api: &ApiState,
     vhost: Option<String>,
 ) -> Result<Vec<T>, ApiError> {
-    api.ask(move |core| T::fetch(&core.broker, vhost.as_deref())).await
+    let begin = move |core: &mut Core| {
+        let vhost = vhost.as_deref();
+        (T::fetch(&core.broker, vhost), T::keys(&mut core.broker, vhost))
+    };
+    let (mut all, keys) = api.ask(begin).await?;
+    let (keys, mut from) = (Arc::new(keys), 0);
+    while from < keys.len() {
+        let keys = Arc::clone(&keys);
+        let page = move |core: &mut Core| T::page(&mut core.broker, &keys[from..]);
+        let (page, looked_at) = api.ask(page).await?;
+        all.extend(page);
+        from += looked_at;
+    }
+    T::sort(&mut all);
+    Ok(all)
 }
 
 /// A list as JSON.

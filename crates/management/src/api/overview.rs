@@ -1,7 +1,10 @@
 //! `/api/overview` and `/api/nodes`.
 
+use std::sync::Arc;
+
 use axum::Json;
 use quelea_broker::report::{MessageCounters, Overview};
+use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
@@ -11,7 +14,7 @@ use crate::state::ApiState;
 
 /// The RabbitMQ that this API is like: tools compare it and refuse what they take for too old. The
 /// product's own version stands beside it.
-const RABBITMQ_LEVEL: &str = "3.13.0";
+pub(crate) const RABBITMQ_LEVEL: &str = "3.13.0";
 
 /// `GET /api/overview`.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
@@ -64,8 +67,21 @@ pub(crate) async fn nodes(call: Call) -> JsonAnswer {
     }])))
 }
 
-async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
-    api.ask(|core| core.broker.overview()).await
+/// The totals. Where there are very many queues the core is asked several times, and serves others in between.
+pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
+    let (mut overview, keys) = api.ask(|core| core.broker.begin_overview()).await?;
+    let (keys, mut from) = (Arc::new(keys), 0);
+    while from < keys.len() {
+        let keys = Arc::clone(&keys);
+        let add = move |core: &mut Core| {
+            let looked_at = core.broker.add_to_overview(&mut overview, &keys[from..]);
+            (overview, looked_at)
+        };
+        let (so_far, looked_at) = api.ask(add).await?;
+        overview = so_far;
+        from += looked_at;
+    }
+    Ok(overview)
 }
 
 /// RabbitMQ's names for what passed.

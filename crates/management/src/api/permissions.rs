@@ -94,7 +94,10 @@ pub(crate) async fn delete_topic(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn texts<const N: usize>(body: &Value, fields: [&str; N]) -> Result<[String; N], ApiError> {
+pub(crate) fn texts<const N: usize>(
+    body: &Value,
+    fields: [&str; N],
+) -> Result<[String; N], ApiError> {
     let mut texts = [const { String::new() }; N];
     for (text, field) in texts.iter_mut().zip(fields) {
         required_field(body, field)?.clone_into(text);

@@ -1,20 +1,26 @@
 //! `/api/queues`.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{QueueReport, QueueState};
-use quelea_broker::{Broker, DeclareQueue};
+use quelea_broker::{Broker, DeclareQueue, ListKey, Listable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::listing::Listed;
 use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field};
+use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
-use crate::operation::{done_as, existed};
+use crate::operation::{done_as, existed, until_free};
 use crate::state::ApiState;
+
+/// How often a declaration is tried while another store is asked for its name; others' answers wake it, too.
+const NAME_CHECKS_MAX: usize = 100;
 
 /// `GET /api/queues/{vhost}/{name}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
@@ -37,10 +43,9 @@ pub(crate) async fn declare(call: Call) -> StatusAnswer {
         arguments,
         ..DeclareQueue::default()
     };
-    done_as(&api, &user, vhost, move |broker, now, channel| {
-        broker.declare_queue(now, channel, &request).map(|declared| declared.ticket)
-    })
-    .await?;
+    let (within, wanted) = (vhost.clone(), request.name.clone());
+    until_free(&api, move |broker| broker.is_queue_being_deleted_in(&within, &wanted)).await?;
+    done_as_checked(&api, &user, vhost, request).await?;
     Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
 }
 
@@ -78,6 +83,31 @@ pub(crate) async fn purge(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Declares a queue when it is known that no other store has one of its name.
+async fn done_as_checked(
+    api: &ApiState,
+    user: &ApiUser,
+    vhost: String,
+    request: DeclareQueue,
+) -> Result<(), ApiError> {
+    let request = Arc::new(request);
+    for _ in 0..NAME_CHECKS_MAX {
+        let (declared, freed) =
+            (Arc::clone(&request), api.ask(|core| core.broker.names_freed()).await?);
+        let done = done_as(api, user, vhost.clone(), move |broker, now, channel| {
+            broker.check_queue_name(channel, &declared)?;
+            broker.declare_queue(now, channel, &declared).map(|declared| declared.ticket)
+        });
+        match done.await {
+            Err(ApiError::NameBeingChecked) => {
+                until_free(api, move |broker| broker.names_freed() == freed).await?;
+            }
+            done => return done,
+        }
+    }
+    Err(ApiError::NameBeingChecked)
+}
+
 async fn fetch_one(
     api: &ApiState,
     vhost: String,
@@ -87,8 +117,16 @@ async fn fetch_one(
 }
 
 impl Listed for QueueReport {
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
-        broker.queues(vhost)
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::listing::array;
 use super::{JsonAnswer, StatusAnswer, text_field};
+use crate::authentication::Users;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed};
@@ -41,12 +42,7 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
     let (api, user, [name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let tags = tags(&body)?;
-    let hash = match (text_field(&body, "password")?, text_field(&body, "password_hash")?) {
-        (Some(password), _) => hash(&api, password).await?,
-        (None, Some(hash)) if hash.is_empty() || hash.starts_with("$argon2") => hash.to_owned(),
-        (None, Some(_)) => return Err(ApiError::bad("password_hash must be an argon2 PHC string")),
-        (None, None) => return Err(ApiError::bad("password or password_hash is missing")),
-    };
+    let hash = password_hash(&api, &body).await?;
     let known = fetch(&api, name.clone()).await?.is_some();
     done(&api, move |core| {
         let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
@@ -69,17 +65,28 @@ async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
     api.ask(move |core| core.broker.access().accounts().user(&name).cloned()).await
 }
 
-async fn hash(api: &ApiState, password: &str) -> Result<String, ApiError> {
+/// The hash of the password that a request sets.
+pub(crate) async fn password_hash(api: &impl Users, body: &Value) -> Result<String, ApiError> {
+    match (text_field(body, "password")?, text_field(body, "password_hash")?) {
+        (Some(password), _) => hash(api, password).await,
+        (None, Some(hash)) if hash.is_empty() || hash.starts_with("$argon2") => Ok(hash.to_owned()),
+        (None, Some(_)) => Err(ApiError::bad("password_hash must be an argon2 PHC string")),
+        (None, None) => Err(ApiError::bad("password or password_hash is missing")),
+    }
+}
+
+async fn hash(api: &impl Users, password: &str) -> Result<String, ApiError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let password = password.as_bytes().to_vec().into();
-    api.authenticator.hash(password, move |hash| {
+    api.authenticator().hash(password, move |hash| {
         // The client may have gone: then nobody waits for the answer.
         let _ = sender.send(hash);
     });
     receiver.await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::bad)
 }
 
-fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
+/// The tags that a request sets.
+pub(crate) fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
     let tags: Vec<&str> = match &body["tags"] {
         Value::String(text) => text.split(',').collect(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),

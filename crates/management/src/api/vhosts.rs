@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::Broker;
 use quelea_broker::report::VhostReport;
+use quelea_broker::{Broker, ListKey, Listable};
 use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch};
@@ -11,15 +11,15 @@ use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{done, existed, vhost_exists};
+use crate::operation::{done, existed, make_vhost, vhost_exists};
 use crate::state::ApiState;
 
 /// `GET /api/vhosts/{vhost}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
     let (api, user, [vhost]) = call.parts();
     user.require_vhost(&vhost)?;
-    let vhosts = fetch::<VhostReport>(&api, None).await?;
-    let found = vhosts.iter().find(|known| known.vhost() == vhost).ok_or(ApiError::NotFound)?;
+    let found = fetch::<VhostReport>(&api, Some(vhost)).await?;
+    let found = found.first().ok_or(ApiError::NotFound)?;
     Ok(Json(found.to_json(&api)))
 }
 
@@ -30,12 +30,7 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
     if vhost_exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let name = vhost.clone();
-    done(&api, move |core| core.broker.put_vhost(core.now(), &name)).await?;
-    done(&api, move |core| {
-        core.broker.set_permissions(core.now(), &user.name, &vhost, ".*", ".*", ".*")
-    })
-    .await?;
+    make_vhost(&api, &user, vhost).await?;
     Ok(StatusCode::CREATED)
 }
 
@@ -49,8 +44,16 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
 }
 
 impl Listed for VhostReport {
-    fn fetch(broker: &Broker, _vhost: Option<&str>) -> Vec<Self> {
-        broker.vhosts()
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<Self>(vhost)
+    }
+
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<Self>) {
+        Listable::sort(all);
     }
 
     fn vhost(&self) -> &str {

@@ -1,0 +1,246 @@
+// What the API answers, as far as the console reads it: docs/operate/management-api.md.
+
+/** Counters since the broker's start, by RabbitMQ's names. */
+export interface MessageStats {
+  publish: number;
+  deliver: number;
+  deliver_no_ack: number;
+  deliver_get: number;
+  get_empty: number;
+  redeliver: number;
+  ack: number;
+  expired: number;
+  dead_lettered: number;
+  drop_unroutable: number;
+  return_unroutable: number;
+}
+
+export interface Overview {
+  product_version: string;
+  node: string;
+  /** `cassandra` at a front-end that has no broker: then there is nothing below. */
+  store?: string;
+  object_totals?: { channels: number; connections: number; consumers: number; exchanges: number; queues: number };
+  queue_totals?: { messages: number; messages_ready: number; messages_unacknowledged: number; messages_unreadable: number };
+  unreadable_last?: string | null;
+  message_stats?: MessageStats;
+  publishers_blocked?: string | null;
+}
+
+export interface NodeReport {
+  name: string;
+  os_pid: string;
+  resident_bytes: number;
+  index_bytes: number;
+}
+
+export type Arguments = Record<string, unknown>;
+
+export interface Queue {
+  name: string;
+  vhost: string;
+  type: string;
+  durable: boolean;
+  exclusive: boolean;
+  auto_delete: boolean;
+  arguments: Arguments;
+  state: string;
+  messages: number;
+  messages_ready: number;
+  messages_unacknowledged: number;
+  messages_delayed: number;
+  messages_unreadable: number;
+  message_bytes_ready: number;
+  consumers: number;
+  consumers_with_credit: number;
+  single_active_consumer_tag: string | null;
+  memory: number;
+  resident_bytes: number;
+  message_stats: MessageStats;
+}
+
+export interface Exchange {
+  name: string;
+  vhost: string;
+  type: string;
+  durable: boolean;
+  auto_delete: boolean;
+  internal: boolean;
+  arguments: Arguments;
+}
+
+export interface Binding {
+  source: string;
+  vhost: string;
+  destination: string;
+  destination_type: "queue" | "exchange";
+  routing_key: string;
+  arguments: Arguments;
+}
+
+export interface Connection {
+  name: string;
+  user: string;
+  vhost: string;
+  peer_host: string;
+  peer_port: number | null;
+  protocol: string;
+  auth_mechanism: string;
+  client_properties: Arguments;
+  user_provided_name: string | null;
+  connected_at: number;
+  channels: number;
+  channel_max: number;
+  frame_max: number;
+  timeout: number;
+  send_pend: number;
+}
+
+export interface Channel {
+  name: string;
+  number: number;
+  connection_details: { name: string };
+  user: string;
+  vhost: string;
+  consumer_count: number;
+  messages_unacknowledged: number;
+  prefetch_count: number;
+  global_prefetch_count: number;
+  state: "flow" | "running";
+  message_stats: MessageStats;
+}
+
+export interface Consumer {
+  consumer_tag: string;
+  queue: { name: string; vhost: string };
+  channel_details: { name: string; number: number; connection_name: string };
+  ack_required: boolean;
+  exclusive: boolean;
+  active: boolean;
+  prefetch_count: number;
+  priority: number;
+  arguments: Arguments;
+}
+
+export interface Vhost {
+  name: string;
+  queues: number;
+  messages: number;
+  messages_ready: number;
+  messages_unacknowledged: number;
+}
+
+export interface User {
+  name: string;
+  tags: string[];
+}
+
+export interface Permission {
+  user: string;
+  vhost: string;
+  configure: string;
+  write: string;
+  read: string;
+}
+
+export interface TopicPermission {
+  user: string;
+  vhost: string;
+  exchange: string;
+  write: string;
+  read: string;
+}
+
+export interface Account {
+  account: string;
+  vhost?: string;
+  queues?: number;
+  access_keys: number;
+}
+
+export interface AccessKey {
+  access_key_id: string;
+  user: string;
+  account: string;
+  enabled: boolean;
+  created_at?: number;
+}
+
+export interface NewAccessKey extends AccessKey {
+  secret_access_key: string;
+}
+
+/** Of a relay, a producer or a whole elastic queue. */
+export interface Load {
+  messages_in_per_s: number;
+  bytes_in_per_s: number;
+  messages_out_per_s: number;
+  bytes_out_per_s: number;
+  cpu: number;
+  latency_mean_us: number;
+}
+
+/** One of another directory has its name and owner only. */
+export interface ElasticQueue extends Partial<Load> {
+  name: string;
+  owner: string | null;
+  definition?: Record<string, unknown>;
+  relays?: number | Relay[];
+  producers?: number;
+  listeners?: number;
+  moves_under_way?: number;
+  moves_done?: number;
+  moves_aborted?: number;
+  spent_this_hour_micros?: number;
+  kpi_queue?: { load: number; deliveries_per_s: number; deliveries_per_s_max: number | null; throughput_per_s_min: number; kept: boolean } | null;
+}
+
+export interface Relay extends Load {
+  id: number;
+  state: string;
+  address: string;
+  pid: number | null;
+  age_ms: number;
+  dropped: number;
+  spilled: number;
+  left_behind: number;
+  memory_bytes: number;
+  memory_bytes_max: number;
+  memory_percent: number;
+  network_percent: number;
+  producers: number;
+  listeners: number;
+}
+
+export interface ElasticProducer extends Load {
+  id: string;
+  relay: number | null;
+  moving_to: number | null;
+  moved_ms_ago: number;
+  connected: boolean;
+  fixed: boolean;
+}
+
+export interface ElasticListener {
+  id: string;
+  listening: boolean;
+  relays: number[];
+  lagging: boolean;
+  connected: boolean;
+}
+
+export interface ElasticEvent {
+  number: number;
+  unix_ms: number;
+  queue: string;
+  kind: string;
+  subject: string;
+  reason: string;
+  notice: string | null;
+}
+
+export interface Plan {
+  queue: string;
+  actions: (Record<string, unknown> & { action: string; reason: string })[];
+  remarks: string[];
+}

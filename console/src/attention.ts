@@ -1,0 +1,99 @@
+// What needs attention now, and why, in plain words: from what the API says, and from nothing else.
+
+import type { Channel, Connection, Overview, Queue } from "./api/types";
+import { bytes, count, plural, rate } from "./format";
+import type { History } from "./live/history";
+import { to } from "./router.svelte";
+
+export interface Point {
+  level: "bad" | "warn" | "note";
+  text: string;
+  why: string;
+  /** Where to look, at most a few. */
+  links: { text: string; href: string }[];
+}
+
+/** How many objects a point names. */
+const NAMED_MAX = 5;
+/** What the system's own buffers hold anyway: a client with more waiting for it does not read. */
+const UNREAD_BYTES = 64 * 1_024;
+/** Over so many samples, some half a minute. */
+const GROWTH_SAMPLES = 15;
+/** Fewer are ordinary. */
+const GROWTH_READY_MIN = 1_000;
+
+interface Seen {
+  overview: Overview | undefined;
+  history: History;
+  queues: Queue[];
+  /** Whether nothing of a queue was acknowledged between the last two answers. */
+  isStanding: (queue: Queue) => boolean;
+  channels: Channel[];
+  connections: Connection[];
+}
+
+export function attention({ overview, history, queues, isStanding, channels, connections }: Seen): Point[] {
+  return [...ofNode(overview, history), ...ofQueues(queues, isStanding), ...ofClients(channels, connections)];
+}
+
+function ofNode(overview: Overview | undefined, history: History): Point[] {
+  const points: Point[] = [];
+  if (overview?.publishers_blocked) {
+    points.push({ level: "bad", text: "Publishers are blocked.", why: `${overview.publishers_blocked}. Nothing new is taken until that is mended; consuming goes on.`, links: [] });
+  }
+  const unreadable = overview?.queue_totals?.messages_unreadable ?? 0;
+  if (unreadable > 0) {
+    points.push({ level: "bad", text: `${plural(unreadable, "message")} cannot be read from the log.`, why: `The last: ${overview?.unreadable_last ?? "unknown"}.`, links: [] });
+  }
+  const growth = history.growth("ready", GROWTH_SAMPLES);
+  const ready = history.latest("ready") ?? 0;
+  if (ready > GROWTH_READY_MIN && growth > ready / 600) {
+    points.push({ level: "warn", text: `Ready messages grow by ${rate(growth)}.`, why: `More comes into the queues than leaves them: ${rate(history.latest("deliver_get"))} are delivered.`, links: [] });
+  }
+  const unroutable = history.latest("unroutable") ?? 0;
+  if (unroutable > 0) {
+    points.push({ level: "warn", text: `${rate(unroutable)} messages fit no queue.`, why: "No binding of their exchange matches, so they are dropped, or returned to a publisher that asked for that.", links: [{ text: "Exchanges", href: to("exchanges") }] });
+  }
+  return points;
+}
+
+function ofQueues(queues: Queue[], isStanding: Seen["isStanding"]): Point[] {
+  const points: Point[] = [];
+  const idle = queues.filter((queue) => queue.messages_ready > 0 && queue.consumers === 0);
+  if (idle.length > 0) {
+    const ready = idle.reduce((sum, queue) => sum + queue.messages_ready, 0);
+    const has = idle.length === 1 ? "holds" : "hold";
+    points.push({ level: "note", text: `${plural(idle.length, "queue")} ${has} ${plural(ready, "message")} and no AMQP client consumes.`, why: "They wait for a consumer. Programs that get or receive through SQS are no consumers, so this may be as it should be.", links: named(idle) });
+  }
+  // Who works at full pace has no room either, but acknowledges.
+  const full = queues.filter((queue) => queue.messages_ready > 0 && queue.consumers > 0 && queue.consumers_with_credit === 0 && isStanding(queue));
+  if (full.length > 0) {
+    points.push({ level: "warn", text: `Consumers of ${plural(full.length, "queue")} take no more.`, why: "They hold as many messages as their prefetch allows, and have acknowledged none of late: they are slow, or forget to acknowledge.", links: named(full) });
+  }
+  const unreadable = queues.filter((queue) => queue.messages_unreadable > 0);
+  if (unreadable.length > 0) points.push({ level: "bad", text: `${plural(unreadable.length, "queue")} with messages that cannot be read.`, why: "They are set aside; the log names each.", links: named(unreadable) });
+  return points;
+}
+
+function ofClients(channels: Channel[], connections: Connection[]): Point[] {
+  const points: Point[] = [];
+  const stopped = [...new Set(channels.filter((channel) => channel.state === "flow").map((channel) => channel.connection_details.name))];
+  if (stopped.length > 0) points.push({ level: "warn", text: `${plural(stopped.length, "client")} asked that nothing be delivered for now.`, why: "They have stopped the flow on a channel (channel.flow).", links: stopped.slice(0, NAMED_MAX).map(toConnection) });
+  const unread = connections.filter((connection) => connection.send_pend > UNREAD_BYTES);
+  if (unread.length > 0) {
+    const waiting = unread.reduce((sum, connection) => sum + connection.send_pend, 0);
+    points.push({ level: "warn", text: `${plural(unread.length, "client")} ${unread.length === 1 ? "does" : "do"} not read what is sent to them.`, why: `${bytes(waiting)} wait for them, beyond what the system has taken.`, links: unread.slice(0, NAMED_MAX).map((connection) => toConnection(connection.name)) });
+  }
+  return points;
+}
+
+function named(queues: Queue[]): Point["links"] {
+  const largest = [...queues].sort((a, b) => b.messages - a.messages);
+  const links = largest.slice(0, NAMED_MAX).map((queue) => ({ text: queue.name, href: to("queues", queue.vhost, queue.name) }));
+  if (queues.length > NAMED_MAX) links.push({ text: `and ${count(queues.length - NAMED_MAX)} more`, href: to("queues") });
+  return links;
+}
+
+function toConnection(name: string): { text: string; href: string } {
+  return { text: name, href: to("connections", name) };
+}

@@ -1,0 +1,69 @@
+// The broker's totals, sampled from the sign-in on, whichever page is shown.
+
+import { request, requestText } from "../api/client";
+import type { Overview } from "../api/types";
+import { History, type Sample } from "./history";
+import { Live } from "./live.svelte";
+
+const PERIOD_MS = 2_000;
+const METRICS_PERIOD_MS = 10_000;
+
+export const GAUGES = ["ready", "unacknowledged", "connections"];
+export const COUNTERS = ["publish", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "unroutable"];
+
+class BrokerState {
+  overview = new Live<Overview>((signal) => this.#sample(signal), PERIOD_MS);
+  metrics = new Live<Map<string, number>>(async (signal) => parseMetrics(await requestText("/metrics", { signal })), METRICS_PERIOD_MS);
+  history = new History(GAUGES, COUNTERS);
+  /** Grows with each sample, so that what shows the history knows. */
+  samples = $state(0);
+
+  /** Begins anew, for whoever has signed in. */
+  start(): () => void {
+    this.history.clear();
+    this.overview.data = this.metrics.data = undefined;
+    const stops = [this.overview.start(), this.metrics.start()];
+    return () => stops.forEach((stop) => stop());
+  }
+
+  /** A front-end over Cassandra, without queues of its own. */
+  get isFrontEnd(): boolean {
+    return this.overview.data?.store === "cassandra";
+  }
+
+  async #sample(signal: AbortSignal): Promise<Overview> {
+    const overview = await request<Overview>("/api/overview", { signal });
+    this.history.add(Date.now(), sampled(overview));
+    this.samples += 1;
+    return overview;
+  }
+}
+
+function sampled(overview: Overview): Sample {
+  const { queue_totals: queues, object_totals: objects, message_stats: stats } = overview;
+  return {
+    ready: queues?.messages_ready ?? 0,
+    unacknowledged: queues?.messages_unacknowledged ?? 0,
+    connections: objects?.connections ?? 0,
+    publish: stats?.publish ?? 0,
+    deliver_get: stats?.deliver_get ?? 0,
+    ack: stats?.ack ?? 0,
+    redeliver: stats?.redeliver ?? 0,
+    expired: stats?.expired ?? 0,
+    dead_lettered: stats?.dead_lettered ?? 0,
+    unroutable: (stats?.drop_unroutable ?? 0) + (stats?.return_unroutable ?? 0),
+  };
+}
+
+/** The values of Prometheus' text format, by name with labels as they stand there. */
+export function parseMetrics(text: string): Map<string, number> {
+  const values = new Map<string, number>();
+  for (const line of text.split("\n")) {
+    const space = line.lastIndexOf(" ");
+    if (line.startsWith("#") || space < 0) continue;
+    values.set(line.slice(0, space), Number(line.slice(space + 1)));
+  }
+  return values;
+}
+
+export const broker = new BrokerState();

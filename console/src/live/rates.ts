@@ -1,0 +1,54 @@
+// Rates of many objects: what each counter grew by between two answers.
+
+import type { MessageStats } from "../api/types";
+
+interface Counted {
+  message_stats: MessageStats;
+}
+
+interface Rates {
+  in: number;
+  out: number;
+  acknowledged: number;
+}
+
+const NONE: Rates = { in: 0, out: 0, acknowledged: 0 };
+
+/** Of what the last two answers had; what is gone is forgotten. */
+export class RatesOfMany<T extends Counted> {
+  #last = new Map<string, MessageStats>();
+  #lastAtMs = 0;
+  #rates = new Map<string, Rates>();
+
+  constructor(readonly key: (object: T) => string) {}
+
+  take(objects: T[], atMs: number): void {
+    const seconds = (atMs - this.#lastAtMs) / 1_000;
+    const [before, rates] = [this.#last, new Map<string, Rates>()];
+    const now = new Map<string, MessageStats>();
+    for (const object of objects) {
+      const [key, stats] = [this.key(object), object.message_stats];
+      const last = before.get(key);
+      now.set(key, stats);
+      if (!last) continue;
+      const since = (name: keyof MessageStats): number => grown(last[name], stats[name], seconds);
+      rates.set(key, { in: since("publish"), out: since("deliver_get"), acknowledged: since("ack") });
+    }
+    this.#last = now;
+    this.#lastAtMs = atMs;
+    this.#rates = rates;
+  }
+
+  /** Whether it was there in both answers. */
+  knows(object: T): boolean {
+    return this.#rates.has(this.key(object));
+  }
+
+  of(object: T): Rates {
+    return this.#rates.get(this.key(object)) ?? NONE;
+  }
+}
+
+function grown(before: number, now: number, seconds: number): number {
+  return now < before || seconds <= 0 ? 0 : (now - before) / seconds;
+}

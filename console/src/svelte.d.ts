@@ -1,0 +1,3 @@
+/// <reference types="svelte" />
+
+declare module "*.css";

@@ -1,0 +1,36 @@
+//! The management API of a broker beside Cassandra: all of a broker's, but that users, permissions, accounts and keys are
+//! Cassandra's, and virtual hosts come and go with accounts.
+
+use axum::routing::put;
+use quelea_node::{Authenticator, CoreHandle};
+use quelea_sqs_protocol::IdentityDirectory;
+use tokio::net::TcpListener;
+
+use crate::api::{HttpSettings, routes};
+use crate::front_end::{FrontEnd, identity_routes, vhosts};
+use crate::state::ApiState;
+
+/// Serves the API until `stop` resolves; answers what is under way before it returns.
+pub async fn serve_beside<D: IdentityDirectory>(
+    listener: TcpListener,
+    (core, authenticator): (CoreHandle, Authenticator),
+    directory: D,
+    settings: HttpSettings,
+    stop: impl Future<Output = ()> + Send + 'static,
+) {
+    let (api, elastic, served) = ApiState::new(core, authenticator, settings);
+    let front_end = FrontEnd {
+        directory,
+        authenticator: api.authenticator.clone(),
+        loopback_users: api.loopback_users.clone(),
+        node: api.node.clone(),
+        account_id: api.account_id.clone(),
+        sqs: api.sqs.clone(),
+        counters: api.counters.clone(),
+        collectors: api.collectors.clone(),
+    };
+    let vhosts = put(vhosts::put::<D>).delete(vhosts::delete::<D>);
+    let access = identity_routes().route("/vhosts/{vhost}", vhosts).with_state(front_end);
+    let router = routes(api, elastic, access);
+    served.run(listener, router, stop).await;
+}

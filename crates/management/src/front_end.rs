@@ -1,0 +1,153 @@
+//! The management API of a front-end that has no broker: who there is, whether the store answers, and what the SQS
+//! interface counts. Its requests and answers are those of a broker's API.
+
+mod access_keys;
+mod accounts;
+mod node;
+mod permissions;
+mod takeover;
+mod users;
+pub(crate) mod vhosts;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post, put};
+use prometheus_client::collector::Collector;
+use quelea_node::Authenticator;
+use quelea_sqs_protocol::{Fault, IdentityDirectory};
+use quelea_sqs_server::SqsCounters;
+use tokio::net::TcpListener;
+
+use crate::api::HttpSettings;
+use crate::api::accounts::DEFAULT_VHOST;
+use crate::authentication::{KnownUser, Users};
+use crate::console;
+use crate::counters::ApiCounters;
+use crate::error::ApiError;
+use crate::limits::BODY_BYTES_MAX;
+use crate::server::{self, Shared};
+use crate::web_pages::WebPages;
+
+/// Serves the API of a front-end until `stop` resolves; answers what is under way before it returns.
+pub async fn serve_front_end<D: IdentityDirectory>(
+    listener: TcpListener,
+    directory: D,
+    authenticator: Authenticator,
+    settings: HttpSettings,
+    stop: impl Future<Output = ()> + Send + 'static,
+) {
+    let counters = Arc::<ApiCounters>::default();
+    let front_end = FrontEnd {
+        directory,
+        authenticator,
+        loopback_users: settings.loopback_users.into(),
+        node: settings.node.into(),
+        account_id: settings.account_id.into(),
+        sqs: settings.sqs,
+        collectors: settings.collectors.into(),
+        counters: Arc::clone(&counters),
+    };
+    let router = routes(front_end);
+    let shared = Shared::new(router, settings.limits, WebPages::new(settings.hosts), counters);
+    server::serve(listener, shared, stop).await;
+}
+
+/// What the handlers share; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct FrontEnd<D> {
+    pub(crate) directory: D,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) loopback_users: Arc<[String]>,
+    pub(crate) node: Arc<str>,
+    pub(crate) account_id: Arc<str>,
+    pub(crate) sqs: Option<Arc<SqsCounters>>,
+    pub(crate) counters: Arc<ApiCounters>,
+    pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
+}
+
+fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>) -> Router {
+    let api = Router::new()
+        .route("/overview", get(node::overview::<D>))
+        .route("/whoami", get(users::whoami::<D>))
+        .route("/health/checks/alarms", get(node::health::<D>))
+        .route("/health/checks/local-alarms", get(node::health::<D>))
+        .route("/health/checks/virtual-hosts", get(node::health::<D>))
+        .route("/health/checks/is-in-service", get(node::health::<D>))
+        .merge(identity_routes());
+    Router::new()
+        .merge(console::routes())
+        .route("/metrics", get(node::metrics::<D>))
+        .nest("/api", api)
+        .fallback(async || ApiError::NotFound)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(front_end)
+}
+
+/// What is about users, permissions, accounts and keys.
+pub(crate) fn identity_routes<D: IdentityDirectory>() -> Router<FrontEnd<D>> {
+    Router::new()
+        .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost::<D>))
+        .route("/accounts", get(accounts::list::<D>))
+        .route("/accounts/{account}", put(accounts::put::<D>).delete(accounts::delete::<D>))
+        .route("/access-keys", get(access_keys::list::<D>).post(access_keys::create::<D>))
+        .route(
+            "/access-keys/{id}",
+            get(access_keys::one::<D>)
+                .put(access_keys::enable::<D>)
+                .delete(access_keys::delete::<D>),
+        )
+        .route("/users", get(users::list::<D>))
+        .route(
+            "/users/{user}",
+            get(users::one::<D>).put(users::put::<D>).delete(users::delete::<D>),
+        )
+        .route("/users/{user}/permissions", get(permissions::of_user::<D>))
+        .route("/permissions", get(permissions::list::<D>))
+        .route(
+            "/permissions/{vhost}/{user}",
+            get(permissions::one::<D>).put(permissions::put::<D>).delete(permissions::delete::<D>),
+        )
+        .route("/take-over", post(takeover::take_over::<D>))
+}
+
+impl<D> FrontEnd<D> {
+    /// The account that a virtual host is.
+    fn account_of<'a>(&'a self, vhost: &'a str) -> &'a str {
+        if vhost == DEFAULT_VHOST { &self.account_id } else { vhost }
+    }
+
+    /// The virtual host that an account is.
+    fn vhost_of<'a>(&self, account: &'a str) -> &'a str {
+        if *account == *self.account_id { DEFAULT_VHOST } else { account }
+    }
+}
+
+impl<D: IdentityDirectory> Users for FrontEnd<D> {
+    fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    fn loopback_users(&self) -> &[String] {
+        &self.loopback_users
+    }
+
+    async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {
+        let Some(user) = self.directory.user(&name).await? else { return Ok(None) };
+        let permissions = self.directory.permissions().await?;
+        let own = permissions.iter().filter(|permission| *permission.user == *name);
+        let vhosts = own.map(|permission| self.vhost_of(&permission.account).to_owned()).collect();
+        Ok(Some(KnownUser { hash: user.password_hash, tags: user.tags, vhosts }))
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::NoSuchQueue | Fault::NotFound(_) => Self::NotFound,
+            Fault::Invalid(reason) | Fault::Unsupported(reason) => Self::BadRequest(reason),
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}

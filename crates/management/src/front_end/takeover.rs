@@ -1,0 +1,23 @@
+//! `/api/take-over`: what the log beside Cassandra has of users, permissions, accounts and keys goes there.
+
+use axum::Json;
+use quelea_sqs_protocol::IdentityDirectory;
+use serde_json::json;
+
+use super::FrontEnd;
+use crate::api::{JsonAnswer, flag_field};
+use crate::call::Call;
+
+/// `POST /api/take-over` with `replace` (default false). Answers with how much was taken over, and what was there already.
+pub(super) async fn take_over<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
+    let (api, user, [], body) = call.parts_and_optional_body().await?;
+    user.require_administrator()?;
+    let taken = api.directory.take_over(flag_field(&body, "replace", false)?).await?;
+    Ok(Json(json!({
+        "accounts": taken.accounts,
+        "users": taken.users,
+        "permissions": taken.permissions,
+        "access_keys": taken.access_keys,
+        "kept": taken.kept,
+    })))
+}
