@@ -14,7 +14,7 @@ IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
 MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
 
-.PHONY: help run build bench-build check test test-hostile test-kubernetes lint bench bench-compare soak fuzz sim clean
+.PHONY: help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -22,8 +22,9 @@ help: ## Lists the targets
 run: build ## Builds the release and starts the broker; data in ./quelea-data
 	exec $(BINARY) serve
 
-build: ## Builds the release binary
-	cargo build --locked --profile $(PROFILE) -p quelea-server
+build: ## Builds the release binary, with the console where Node.js is (20.19 or later)
+	@console=$$(QUELEA_CACHE=$(CACHE) console/build.sh) && set -x && \
+	QUELEA_CONSOLE_DIST=$$console cargo build --locked --profile $(PROFILE) -p quelea-server $${console:+--features console}
 
 bench-build: ## Builds the load generator beside the release binary, where `quelea bench` finds it
 	cargo build --profile $(PROFILE) -p quelea-bench $(IN_EXPERIMENTS)
@@ -37,8 +38,27 @@ test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and 
 test-hostile: ## Attacks a broker as the suite `hostile` of `make test` does, with more of everything
 	QUELEA_HOSTILE_LARGE=1 $(PYTHON) tests/run.py hostile
 
+test-console: ## Runs the console in Chromium as the suite `console` of `make test` does, and what takes longer: ten thousand queues
+	QUELEA_CONSOLE_WHOLE=1 $(PYTHON) tests/run.py console
+
 test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)
 	$(PYTHON) tests/run.py kubernetes
+
+test-cassandra: ## Runs replicated queues on three nodes of Cassandra, which are killed, frozen and cut off; then all SQS clients against three front-ends that take turns
+	$(PYTHON) tests/run.py cassandra_faults cassandra_sqs
+
+CASSANDRA := cd tests && $(PYTHON) -m harness.cassandra
+cassandra: ## Runs Apache Cassandra on 127.0.0.1 and the addresses that follow, ready when it returns (N=3)
+	$(CASSANDRA) start --nodes $${N:-1}
+
+cassandra-add: ## One node more
+	$(CASSANDRA) add
+
+cassandra-stop: ## Stops them; what they stored stays
+	$(CASSANDRA) stop
+
+cassandra-clear: ## Stops them, and removes what they stored
+	$(CASSANDRA) clear
 
 lint: $(MACHETE) ## Checks format and lints, warnings being errors
 	cargo fmt --all --check

@@ -11,7 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.amqp.peer import Peer  # noqa: E402
-from harness.broker import Broker, binary_path, foreign_broker  # noqa: E402
+from harness.broker import foreign_broker  # noqa: E402
+from harness.served import served  # noqa: E402
 
 _numbers = itertools.count(1)
 
@@ -33,14 +34,14 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def broker():
     """One broker for the whole suite, on a fresh data directory."""
-    with foreign_broker() or Broker(binary_path()) as started:
+    with foreign_broker() or served() as started:
         yield started
 
 
 @pytest.fixture
 def own_broker():
     """A broker for one test, to be killed and restarted; it does not wait for clients that sleep."""
-    with Broker(binary_path(), environment={"QUELEA__STOP_TIMEOUT_MS": "300"}) as started:
+    with served(fresh=True, QUELEA__STOP_TIMEOUT_MS="300") as started:
         yield started
 
 

@@ -151,6 +151,7 @@ MEASUREMENTS = [
      amqp("--size", 1_024, "--persistent", "--confirm", 200, "--prefetch", 200, "--multi-ack", 50)),
     # At rates that the consumers keep up with: a backlog that grows would be paged out, now and then.
     ({"amqp_64k": "AMQP, 64 KiB, unconfirmed, 3,000/s"}, amqp("--size", 65_536, "--rate", 3_000, *AUTO_ACK)),
+    ({"amqp_1m": "AMQP, 1 MiB, unconfirmed, 200/s"}, amqp("--size", 1_048_576, "--rate", 200, *AUTO_ACK)),
     ({"amqp_fanout": "AMQP, 100 B to 20 queues, 3,000/s, a delivery"},
      amqp("--size", 100, "--fanout", 20, "--rate", 3_000, *AUTO_ACK)),
     ({"sqs_send": "SQS, 100 B, send", "sqs_receive": "SQS, 100 B, receive and delete"}, Bench.sqs),

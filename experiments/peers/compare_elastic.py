@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One relay beside libzmq's proxy and NATS on this machine, in turns in one run.
 
-    experiments/peers/compare_elastic.py --quelea target/release/quelea [--rows paper,fivefold,flood,stalled,growth,moves,reaction,failover]
+    experiments/peers/compare_elastic.py --quelea target/release/quelea [--rows paper,fivefold,flood,stalled,growth,moves,reaction,failover,restart]
 
 The first four rows are one relay beside its rivals; the others are a queue with its directory, Quelea's alone.
 
@@ -154,11 +154,12 @@ QUEUE_ROWS = {
     "moves": [["moves"]],
     "reaction": [["reaction"]],
     "failover": [["failover"], ["failover", "--acknowledge", "delivered"]],
+    "restart": [["restart"]],
 }
 """`quelea bench elastic …` with the defaults of each, which are the paper's load."""
 QUICK = {
     "growth": ["--speed", "60", "--send-min", "20"], "moves": ["--moves", "50"], "reaction": ["--rounds", "1"],
-    "failover": ["--rounds", "2"],
+    "failover": ["--rounds", "2"], "restart": ["--rounds", "2"],
 }
 QUEUE_RUN_S = 900
 
@@ -225,6 +226,11 @@ def queue_figures(found, figure):
             figure("the same, missing and not announced", "0", f"{report['unannounced']:,}", report["unannounced"] == 0)
         else:
             figure("the same, lost, twice or out of order", "0", f"{broken(report):,}", broken(report) == 0)
+    for report in found.get("restart", []):
+        for end in report["ends"]:
+            figure(f"the directory by {end['how']} and started again, longest pause of {len(end['pauses_s'])}", "≤ 1 s",
+                   f"{end['max_s']:.2f} s", end["max_s"] <= 1)
+        figure("the same, missing and not announced", "0", f"{report['unannounced']:,}", report["unannounced"] == 0)
 
 
 def figures(found):

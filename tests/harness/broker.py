@@ -38,6 +38,7 @@ class Broker:
         self.log = self.directory / "broker.log"
         self.environment = dict(environment or {})
         self.wrapper = list(wrapper)
+        self.ready_timeout_s = READY_TIMEOUT_S
         self.host = "127.0.0.1"
         self.port = None
         self.http_port = None
@@ -70,6 +71,8 @@ class Broker:
             "QUELEA__ELASTIC__LISTEN": "",
             **self.environment,
         }
+        # What is None is not set at all.
+        environment = {name: value for name, value in environment.items() if value is not None}
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [*self.wrapper, self.binary, "serve"],
@@ -85,7 +88,7 @@ class Broker:
         return self
 
     def _wait_for_ready_line(self) -> str:
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + self.ready_timeout_s
         seen = b""
         descriptor = self.process.stdout.fileno()
         while time.monotonic() < deadline:
@@ -101,7 +104,7 @@ class Broker:
                 if line.startswith("quelea ready "):
                     return line
         self.kill()
-        raise BrokerError(f"the broker was not ready within {READY_TIMEOUT_S} s:\n{self.log_tail()}")
+        raise BrokerError(f"the broker was not ready within {self.ready_timeout_s} s:\n{self.log_tail()}")
 
     def _address_was_taken(self) -> bool:
         return "in use" in self.log_tail().lower()

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import outcome
-from harness.broker import Broker, ForeignBroker, binary_path, foreign_broker
+from harness.broker import Broker, ForeignBroker, foreign_broker
+from harness.cassandra.front_ends import FrontEnds
 from harness.install import TESTS
 from harness.outcome import Outcome
 from harness.process import run_group
+from harness.served import served
 
 TIMEOUT_S = 1_800
 """Far beyond what a suite takes on a machine that compiles something else: only what hangs comes so far."""
@@ -37,6 +39,6 @@ def run_pytest(python: Path, folder: str, *options, cwd=TESTS, timeout_s=TIMEOUT
     return outcome.checked(code, outcome.of_pytest(output))
 
 
-def fresh_broker(**environment) -> Broker | ForeignBroker:
+def fresh_broker(**environment) -> Broker | FrontEnds | ForeignBroker:
     """For a suite whose tests do not start one: Quelea, or the one that is named."""
-    return foreign_broker() or Broker(binary_path(), environment=environment)
+    return foreign_broker() or served(**environment)

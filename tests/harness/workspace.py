@@ -16,11 +16,13 @@ from harness.suite import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSPACES = PRODUCT, EXPERIMENTS = ROOT, ROOT / "experiments"
+CONSOLE = ROOT / "console"
 PROFILE = "release-lite"
 BUILD_TIMEOUT_S = 2_400
 TEST_TIMEOUT_S = 2_400
-FEATURES = ["quelea-server/etcd", "quelea-elastic-directory/etcd"]
-"""All that a suite of `make test` needs; another build with fewer would compile most of it again."""
+ETCD_FEATURES = ["quelea-server/etcd", "quelea-elastic-directory/etcd"]
+FEATURES = ["quelea-server/cassandra-tls", "quelea-cassandra-store/tls"]
+"""With these: all that a suite of `make test` needs; another build with fewer would compile most of it again."""
 WELL_KNOWN_TYPES = Path("/usr/include/google/protobuf/descriptor.proto")
 """What etcd's definitions import, and protoc has in another package."""
 PROGRAMS = {
@@ -28,8 +30,9 @@ PROGRAMS = {
     "quelea-monitoring": ("quelea-monitoring", "--bin", "quelea-monitoring"),
     "worker": ("quelea-sqs-client", "--example", "worker"),
     "etcd": ("quelea-elastic-directory", "--test", "etcd"),
+    "cassandra": ("quelea-cassandra-store", "--test", "cassandra"),
 }
-"""Where each stands: the broker, the examples that are tested, and the directory's own tests of a metadata store."""
+"""Where each stands: the broker, the examples that are tested, and the tests of what needs another's server."""
 QUICK_TARGETS = ["--lib", "--bins", "--tests"]
 """Examples are compiled by clippy already, and those in documentation rarely break by themselves."""
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
@@ -104,7 +107,7 @@ def build_programs() -> dict[str, Path]:
     wanted = dict(PROGRAMS)
     if not needs_binary():
         del wanted["quelea"]
-    if not enabled:
+    if not set(ETCD_FEATURES) <= set(enabled):
         del wanted["etcd"]
     command = ["cargo", "build", "--locked", "--profile", PROFILE]
     for package, *target in wanted.values():
@@ -126,14 +129,28 @@ def needs_binary() -> bool:
 
 
 def features() -> list[str]:
-    """Without etcd's where its definitions cannot be compiled: then only its suite fails."""
+    """Without etcd's and the console's where what they are made of is not here: then only their suites fail."""
+    return FEATURES + etcd_features() + console_features()
+
+
+def console_features() -> list[str]:
+    """Builds the console, whose place cargo reads from the environment; none where there is no Node.js."""
+    place = install_command([CONSOLE / "build.sh"]).strip().splitlines()
+    if not place or not Path(place[-1]).is_dir():
+        print("\n".join(place))
+        return []
+    os.environ["QUELEA_CONSOLE_DIST"] = place[-1]
+    return ["quelea-server/console"]
+
+
+def etcd_features() -> list[str]:
     try:
         if shutil.which("protoc") is None or not WELL_KNOWN_TYPES.exists():
             apt(["install", "--yes", "--no-install-recommends", "protobuf-compiler", "libprotobuf-dev"])
     except (InstallError, OSError) as error:
         print(f"no protoc, so the broker is built without etcd: {error}")
         return []
-    return FEATURES
+    return ETCD_FEATURES
 
 
 def executables(messages: str) -> dict[str, Path]:

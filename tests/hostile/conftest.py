@@ -1,5 +1,6 @@
 """What an attacker does, and a probe that must be served in between."""
 
+import contextlib
 import os
 import resource
 
@@ -26,17 +27,13 @@ def size():
 @pytest.fixture
 def quelea():
     """Starts brokers of the test's own; `files` bounds their open files."""
-    started = []
+    with contextlib.ExitStack() as started:
 
-    def start(files=None, **environment):
-        wrapper = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
-        broker = Broker(binary_path(), environment=environment, wrapper=wrapper)
-        started.append(broker)
-        return broker.start()
+        def start(files=None, **environment):
+            wrapper = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
+            return started.enter_context(Broker(binary_path(), environment=environment, wrapper=wrapper))
 
-    yield start
-    for broker in started:
-        broker.close()
+        yield start
 
 
 @pytest.fixture

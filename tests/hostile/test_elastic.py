@@ -1,5 +1,6 @@
 """Elastic queues that somebody tries to hijack, to fill a machine with, or to reach from elsewhere."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -16,15 +17,8 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def elastic():
-    started = []
-
-    def start(**environment):
-        started.append(ElasticBroker(environment=environment))
-        return started[-1].start()
-
-    yield start
-    for broker in started:
-        broker.close()
+    with contextlib.ExitStack() as started:
+        yield lambda **environment: started.enter_context(ElasticBroker(environment=environment))
 
 
 def open_producer(connection, queue, number):

@@ -4,11 +4,12 @@ import base64
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from harness.amqp.frames import Raw
 from harness.amqp.peer import until
-from hostile.probe import PATIENCE_S, metric
+from hostile.probe import PATIENCE_S, half_open, metric
 
 pytestmark = pytest.mark.process
 
@@ -97,3 +98,29 @@ def test_the_right_password_is_taken_while_the_wrong_ones_answer_is_late(quelea,
     assert visitor.served["amqp"] == 3
     for client in late:
         assert client.ends() or client.closes().code == 403
+
+
+def unread_bytes(broker, port) -> int:
+    """What the broker's sockets at this port hold that it has not read."""
+    unread = 0
+    for line in Path(f"/proc/{broker.process.pid}/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, queues, *_ = line.split()
+        if int(local.rsplit(":", 1)[1], 16) == port and state == "01":
+            unread += int(queues.split(":")[1], 16)
+    return unread
+
+
+def test_who_signs_in_to_management_with_a_wrong_password_gives_way(quelea, probe):
+    places = 4
+    broker = quelea(QUELEA__HTTP__CONNECTIONS_MAX=str(places))
+    wrong = base64.b64encode(b"guest:wrong").decode()
+    head = f"GET /api/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {wrong}\r\n\r\n"
+    attacking = half_open(broker.host, broker.http_port, head.encode(), places)
+    until(lambda: unread_bytes(broker, broker.http_port) == 0, "all requests are read")
+    # None of them is answered yet, and each holds a place.
+    visitor = probe(broker)
+    visitor.http()
+    assert visitor.served["http"] == 1
+    assert metric(broker, "quelea_management_refused_total", cause="gave_way") >= 1
+    for opened in attacking:
+        opened.close()

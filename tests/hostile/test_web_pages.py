@@ -1,5 +1,9 @@
 """What a browser sends for a page of another origin, also for one whose name was made to point here."""
 
+import datetime
+import hashlib
+import hmac
+
 import pytest
 from harness.management import Management
 from hostile.probe import request
@@ -14,6 +18,7 @@ FOREIGN = [
     "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
     "Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n",
 ]
+ALLOWED = "https://app.example.com"
 MOZILLA = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0\r\n"
 
 
@@ -21,7 +26,8 @@ MOZILLA = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0\r\n"
 def target():
     from harness.broker import Broker, binary_path
 
-    with Broker(binary_path(), environment={"QUELEA__HTTP__HOSTS": "mq.example.com", "QUELEA__SQS__HOSTS": "mq.example.com"}) as broker:
+    names = {"QUELEA__HTTP__HOSTS": "mq.example.com", "QUELEA__SQS__HOSTS": "mq.example.com", "QUELEA__SQS__ORIGINS": ALLOWED}
+    with Broker(binary_path(), environment=names) as broker:
         yield broker
 
 
@@ -93,3 +99,43 @@ def test_a_form_that_a_page_posts_changes_nothing_by_sqs(target):
         status, _ = request(target.sqs_port, f"POST / HTTP/1.1\r\nHost: {host}\r\n{headers}{kind}".encode())
         assert status == 403, (host, headers)
     assert b"stolen" not in queues(target)
+
+
+@pytest.fixture(scope="module")
+def key(target):
+    """One that a page got hold of: its user's."""
+    return Management(target.http).request("POST", "/api/access-keys", {"user": "guest", "account": "000000000000"})
+
+
+def post_signed(target, key, headers, action="CreateQueue", body='{"QueueName": "signed"}'):
+    """What an SDK in a page sends, with a signature that is right."""
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    host, scope = f"localhost:{target.sqs_port}", f"{now[:8]}/us-east-1/sqs/aws4_request"
+    names = "host;x-amz-date;x-amz-target"
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    canonical = f"POST\n/\n\nhost:{host}\nx-amz-date:{now}\nx-amz-target:AmazonSQS.{action}\n\n{names}\n{digest}"
+    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    secret = f"AWS4{key['secret_access_key']}".encode()
+    for part in scope.split("/"):
+        secret = hmac.digest(secret, part.encode(), "sha256")
+    signature = hmac.new(secret, text.encode(), "sha256").hexdigest()
+    signed = f"X-Amz-Date: {now}\r\nX-Amz-Target: AmazonSQS.{action}\r\nAuthorization: AWS4-HMAC-SHA256 Credential={key['access_key_id']}/{scope}, SignedHeaders={names}, Signature={signature}\r\n"
+    return ask(target.sqs_port, "POST /", signed + headers, host=host, body=body)
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+def test_a_page_of_another_origin_changes_nothing_by_sqs_with_a_key(target, key, headers):
+    status, answer = post_signed(target, key, headers)
+    assert status == 403 and b"sqs.origins" in answer
+    assert b"signed" not in queues(target)
+
+
+def test_a_page_of_an_allowed_origin_uses_sqs_with_a_key_only(target, key):
+    page = f"Origin: {ALLOWED}\r\nSec-Fetch-Site: cross-site\r\n{MOZILLA}"
+    assert ask(target.sqs_port, "OPTIONS /", page + "Access-Control-Request-Method: POST\r\n")[0] == 204
+    stranger = {"access_key_id": "AKIANONE", "secret_access_key": "none"}
+    assert post_signed(target, stranger, page)[0] == 403
+    assert b"signed" not in queues(target)
+    assert post_signed(target, key, page)[0] == 200
+    assert b"signed" in queues(target)
+    assert post_signed(target, key, page, "DeleteQueue", f'{{"QueueUrl": "http://localhost:{target.sqs_port}/000000000000/signed"}}')[0] == 200

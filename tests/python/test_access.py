@@ -331,3 +331,21 @@ def test_every_route_answers_whatever_its_parameters_name(management, name):
         except urllib.error.HTTPError as error:
             status = error.code
         assert status in (200, 201, 204, 400, 403, 404), f"{verb} {path}: {status}"
+
+
+@pytest.mark.parametrize("kind", ["queues/%2F", "vhosts"])
+def test_what_is_deleted_over_http_can_be_made_again_at_once(peer, management, name, kind):
+    """Though its bindings go one after the other: the broker has another client's work between them."""
+    path = f"/api/{kind}/{segment(name())}"
+    management.put(path)
+    channel = peer.channel(vhost=name()) if kind == "vhosts" else peer.channel()
+    if kind == "vhosts":
+        channel.queue_declare(name(), durable=True)
+    for number in range(60_000):
+        # The blocking channel would wait for each answer.
+        channel._impl.queue_bind(name(), "amq.direct", str(number))
+    channel.queue_bind(name(), "amq.direct", "last")
+    for _ in range(2):
+        management.delete(path)
+        management.put(path)
+    management.delete(path)

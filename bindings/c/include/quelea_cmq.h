@@ -165,6 +165,8 @@ typedef struct quelea_cmq_config {
   size_t flows_max;
   // Bytes that wait for what is missing before them, over all flows.
   size_t reassembly_bytes_max;
+  // Those flows that come from one address, or from one network of 64 bits of IPv6.
+  size_t flows_per_address_max;
 } quelea_cmq_config;
 
 // How a mailbox takes messages. Begin with `{ .size = sizeof(quelea_cmq_queue_options) }`.

@@ -83,6 +83,8 @@ pub struct QueleaCmqConfig {
     pub flows_max: usize,
     /// Bytes that wait for what is missing before them, over all flows.
     pub reassembly_bytes_max: usize,
+    /// Those flows that come from one address, or from one network of 64 bits of IPv6.
+    pub flows_per_address_max: usize,
 }
 
 /// How messages go to one destination. Begin with `{ .size = sizeof(quelea_cmq_dest_options) }`.
@@ -167,6 +169,8 @@ pub(crate) unsafe fn config(config: *const QueleaCmqConfig) -> Result<Config, Fa
     let any = (1, usize::MAX);
     set("outbox_bytes_max", &mut config.outbox_bytes_max, given.outbox_bytes_max, any)?;
     set("flows_max", &mut config.flows_max, given.flows_max, any)?;
+    let flows = given.flows_per_address_max;
+    set("flows_per_address_max", &mut config.flows_per_address_max, flows, any)?;
     set("reassembly_bytes_max", &mut config.reassembly_bytes_max, given.reassembly_bytes_max, any)?;
     if given.timeout_us != 0 {
         config.timeout = Duration::from_micros(given.timeout_us);

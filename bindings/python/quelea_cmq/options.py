@@ -31,6 +31,7 @@ class SocketConfig(TypedDict, total=False):
     destinations_max: int
     """Destinations at most."""
     flows_max: int
+    flows_per_address_max: int
     """Peers' flows that are remembered."""
     reassembly_bytes_max: int
     """Bytes that wait for what is missing before them, over all flows."""

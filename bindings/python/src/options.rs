@@ -55,6 +55,9 @@ impl EndpointOptions {
                     config.destinations_max = number(name, &value, 1, limits::DESTINATIONS_MAX)?;
                 }
                 name @ "flows_max" => config.flows_max = number(name, &value, 1, usize::MAX)?,
+                name @ "flows_per_address_max" => {
+                    config.flows_per_address_max = number(name, &value, 1, usize::MAX)?;
+                }
                 name @ "reassembly_bytes_max" => {
                     config.reassembly_bytes_max = number(name, &value, 1, usize::MAX)?;
                 }

@@ -8,6 +8,7 @@ mod elastic;
 mod permission;
 mod queue;
 mod table;
+mod takeover;
 mod user;
 mod vhost;
 
@@ -60,6 +61,8 @@ enum Resource {
     /// Access keys, with which clients of the SQS interface sign their requests.
     #[command(subcommand)]
     AccessKey(access_key::Command),
+    /// At a broker beside Cassandra: has Cassandra take over the users, permissions, accounts and access keys of its log.
+    TakeOver(takeover::Args),
     /// Queues of a virtual host.
     #[command(subcommand)]
     Queue(queue::Command),
@@ -100,6 +103,7 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::Permission(command) => permission::run(command, &client, output),
         Resource::Account(command) => account::run(command, &client, output),
         Resource::AccessKey(command) => access_key::run(command, &client, output),
+        Resource::TakeOver(args) => takeover::run(&args, &client, output),
         Resource::Queue(command) => queue::run(command, &client, output),
         Resource::Elastic(command) => elastic::run(command, &client, output),
     }

@@ -4,8 +4,10 @@
 
 mod address;
 mod amqp;
+mod bdqs;
 mod bridge;
 pub(crate) mod byte_size;
+mod cassandra;
 mod check;
 mod cmq;
 mod elastic;
@@ -22,8 +24,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::amqp::Amqp;
+pub(crate) use self::bdqs::Bdqs;
 pub(crate) use self::bridge::{Bridge, BridgeDelivery, BridgeFeed};
 use self::byte_size::{ByteSize, GIB, MIB};
+pub(crate) use self::cassandra::Cassandra;
 pub(crate) use self::check::ConfigError;
 pub(crate) use self::cmq::{Cmq, CmqForward, CmqRoute};
 pub(crate) use self::elastic::{Elastic, ElasticEntry, Metadata, Provider, RelaysOnExit};
@@ -39,6 +43,10 @@ const DAY_MS: u64 = 86_400_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
+    /// What queues are in: `embedded`, the log of this broker, with replicated queues beside it if `cassandra.nodes` names
+    /// some; `cassandra`, Cassandra alone: this is one of several [front-ends](../cassandra/front-ends.md) then, which serves SQS
+    /// and the management API, and has no log, no data directory, and none of the other protocols.
+    pub(crate) store: Store,
     /// Directory of the log. It is made if it is missing, and locked while the broker runs.
     pub(crate) data_dir: PathBuf,
     /// How long a stop waits for clients to read what is left for them, in milliseconds.
@@ -47,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) amqp: Amqp,
     pub(crate) http: Http,
     pub(crate) sqs: Sqs,
+    pub(crate) cassandra: Cassandra,
+    pub(crate) bdqs: Bdqs,
     pub(crate) cmq: Cmq,
     pub(crate) elastic: Elastic,
     pub(crate) bridge: Bridge,
@@ -54,6 +64,14 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) access: Access,
     pub(crate) logging: Logging,
+}
+
+/// What queues are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Store {
+    Embedded,
+    Cassandra,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,11 +125,14 @@ pub(crate) struct Logging {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            store: Store::Embedded,
             data_dir: PathBuf::from("./quelea-data"),
             stop_timeout_ms: 5_000,
             amqp: Amqp::default(),
             http: Http::default(),
             sqs: Sqs::default(),
+            cassandra: Cassandra::default(),
+            bdqs: Bdqs::default(),
             cmq: Cmq::default(),
             elastic: Elastic::default(),
             bridge: Bridge::default(),

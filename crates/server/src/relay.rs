@@ -73,6 +73,12 @@ pub(crate) struct RelayArgs {
     /// How much that may be for each listener; 0 switches the policy off.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = spill_bytes)]
     spill_bytes: u64,
+    /// Memory that it may use; the limit of its control group if it is not given, else all that the machine has.
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = spill_bytes)]
+    memory_max: u64,
+    /// What its host's network carries a second in each direction; 0: not known.
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = spill_bytes)]
+    network_bytes_max: u64,
     /// How long a stop by SIGTERM waits for producers to move away and rings to empty, in seconds. A
     /// second signal ends it at once.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = pipe::seconds)]
@@ -175,6 +181,8 @@ impl RelayArgs {
             directory,
             zmtp: self.zmtp.config()?,
             spill: self.spill(),
+            memory_bytes_max: self.memory_max,
+            network_bytes_per_s_max: self.network_bytes_max,
             drain: self.drain_timeout,
             ..Config::standalone(&self.queue)
         })

@@ -2,9 +2,12 @@
 //! management API, announces when all are ready, and stops them on a signal. Each has a file below.
 
 mod bridge;
+mod cassandra;
 mod cmq;
 mod connection_limits;
 mod elastic;
+#[cfg(feature = "cassandra")]
+mod front_end;
 mod management;
 mod node;
 mod reload;
@@ -17,21 +20,22 @@ use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
-use quelea_node::{DataDir, Node, StartError, Stopped};
+use quelea_node::{DataDir, Node, NodeConfig, StartError, Stopped};
 use quelea_sqs_server::SqsCounters;
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 
 use self::bridge::{BridgeError, ElasticBridge};
+use self::cassandra::{CassandraError, Cluster, HeldNames, MirroredIdentity};
 use self::cmq::{CmqError, CmqFront};
 use self::connection_limits::ConnectionLimits;
 use self::elastic::exposure::ExposureError;
 use self::elastic::{ElasticDirectory, ElasticError};
-use self::management::{Management, ManagementError};
+use self::management::{Counted, Management, ManagementError};
 use self::reload::Reload;
 use self::sqs::{SqsError, SqsFront};
 use crate::cli::ConfigArgs;
-use crate::config::Config;
+use crate::config::{Config, Store};
 use crate::exit;
 use crate::logging::{self, LevelError, LogLevel};
 use crate::signals::Signals;
@@ -55,6 +59,8 @@ enum ServeError {
     Exposure(#[from] ExposureError),
     #[error(transparent)]
     Bridge(#[from] BridgeError),
+    #[error(transparent)]
+    Cassandra(#[from] CassandraError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -62,7 +68,11 @@ enum ServeError {
 impl ServeError {
     /// Whether the next start fails too, until the configuration is corrected.
     const fn is_of_settings(&self) -> bool {
-        matches!(self, Self::Level(_) | Self::Exposure(_))
+        match self {
+            Self::Level(_) | Self::Exposure(_) => true,
+            Self::Cassandra(error) => error.is_of_settings(),
+            _ => false,
+        }
     }
 }
 
@@ -94,8 +104,25 @@ async fn manage(
     // Before anything else, so that a signal during recovery is not lost.
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
     let mut reload = Reload::new(sources, config, level).map_err(system("listen for signals"))?;
+    cassandra::check(config)?;
+    match config.store {
+        Store::Embedded => serve_broker(config, &mut signals, &mut reload, started).await,
+        #[cfg(feature = "cassandra")]
+        Store::Cassandra => front_end::serve(config, &mut signals, &mut reload, started).await,
+        #[cfg(not(feature = "cassandra"))]
+        Store::Cassandra => Err(CassandraError::from(cassandra::FrontError).into()),
+    }
+}
+
+async fn serve_broker(
+    config: &Config,
+    signals: &mut Signals,
+    reload: &mut Reload<'_>,
+    started: Instant,
+) -> Result<Stopped, ServeError> {
     elastic::exposure::check(config)?;
     let checked = Checked::new(config)?;
+    let cluster = cassandra::connect(config).await?;
     // Before the addresses, which a second broker would find in use too: that says less.
     let directory = DataDir::lock(&config.data_dir).map_err(StartError::from)?;
     let Prepared { management, sqs, cmq, elastic, bridge } = match checked.listen(config) {
@@ -107,12 +134,15 @@ async fn manage(
     };
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let settings = node::settings(config, limits.amqp);
-    let node = Node::start(settings, directory)?;
+    let (node, beside) = start_node(config, settings, directory, cluster.as_ref()).await?;
+    let (identity, held_names) = beside.unzip();
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
     let cmq_counters = Arc::<DatagramCounters>::default();
     let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
+    #[cfg(feature = "cassandra")]
+    collectors.extend(cluster.iter().map(Cluster::collector));
     let keeper = bridge.keeper();
     let elastic =
         elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper, limits.elastic));
@@ -122,14 +152,20 @@ async fn manage(
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let directory = elastic.as_ref().map(ElasticDirectory::handle);
     let management = management
-        .map(|prepared| prepared.start(&node, config, counted, collectors, directory, limits.http))
+        .map(|prepared| {
+            let counted = Counted { sqs: counted, others: collectors };
+            prepared.start(&node, identity, config, counted, directory, limits.http)
+        })
         .transpose()?;
     let sqs = match sqs {
-        Some(prepared) => Some(prepared.start(&node, config, counters, limits.sqs).await?),
+        Some(prepared) => {
+            let beside = cluster.as_ref().zip(held_names);
+            Some(prepared.start(&node, beside, config, counters, limits.sqs).await?)
+        }
         None => None,
     };
     let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
-    let fronts = Fronts { management, sqs, cmq, elastic, bridge };
+    let fronts = Fronts { management, sqs, cmq, elastic, bridge, cluster };
     let pid = std::process::id();
     announce_ready(&node, &fronts, limits, started);
     notify_service_manager(NotifyState::Ready);
@@ -151,6 +187,20 @@ async fn manage(
     tracing::info!(clean, uptime_s, "stopped");
     print_line(&format!("quelea stopped clean={clean} uptime_s={uptime_s} pid={pid}"));
     Ok(stopped)
+}
+
+/// Starts the node; where there is a Cassandra, with its users and beside its queues.
+async fn start_node(
+    config: &Config,
+    settings: NodeConfig,
+    directory: DataDir,
+    cluster: Option<&Cluster>,
+) -> Result<(Node, Option<(MirroredIdentity, HeldNames)>), ServeError> {
+    let (other, beside) = cassandra::beside(cluster, config).unzip();
+    let node = Node::start_beside(settings, directory, other)?;
+    let Some((cluster, beside)) = cluster.zip(beside) else { return Ok((node, None)) };
+    let served = cluster.serve_beside_node(node.handle(), beside).await;
+    Ok((node, Some(served.map_err(CassandraError::Beside)?)))
 }
 
 /// The settings of what runs beside the core, all looked at before anything is locked, bound or opened.
@@ -197,13 +247,15 @@ struct Fronts {
     cmq: Option<CmqFront>,
     elastic: Option<ElasticDirectory>,
     bridge: Option<ElasticBridge>,
+    cluster: Option<Cluster>,
+}
+
+fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {
+    front.map_or_else(|| "-".to_owned(), address)
 }
 
 /// Writes the log's line, and the one for whoever started us.
 fn announce_ready(node: &Node, fronts: &Fronts, limits: ConnectionLimits, started: Instant) {
-    fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {
-        front.map_or_else(|| "-".to_owned(), address)
-    }
     let amqp: Vec<_> = node.amqp_addresses().iter().map(ToString::to_string).collect();
     let (amqp, http, sqs, cmq, elastic) = (
         amqp.join(","),
@@ -242,7 +294,7 @@ fn announce_ready(node: &Node, fronts: &Fronts, limits: ConnectionLimits, starte
 /// Stops the other interfaces, then the core, then the management API, which may ask the core to the
 /// last. A second signal ends the process at once: what was confirmed is in the log.
 async fn stop(node: Node, fronts: Fronts) -> Stopped {
-    let Fronts { management, sqs, cmq, elastic, bridge } = fronts;
+    let Fronts { management, sqs, cmq, elastic, bridge, cluster } = fronts;
     if let Some(bridge) = bridge {
         bridge.stop().await;
     }
@@ -251,6 +303,9 @@ async fn stop(node: Node, fronts: Fronts) -> Stopped {
     }
     if let Some(sqs) = sqs {
         sqs.stop().await;
+    }
+    if let Some(cluster) = cluster {
+        cluster.stop().await;
     }
     if let Some(cmq) = cmq {
         cmq.stop().await;

@@ -195,6 +195,7 @@ impl<C: Client> Node<C> {
             | Effect::Got { connection, .. }
             | Effect::GotEmpty { connection, .. }
             | Effect::ConsumerCancelled { connection, .. }
+            | Effect::PublisherResumed { connection }
             | Effect::CloseConnection { connection, .. } => Some(*connection),
             Effect::PublishersBlocked { .. }
             | Effect::PublishersUnblocked
@@ -213,7 +214,7 @@ impl<C: Client> Node<C> {
 impl<C: Client> End<C> {
     fn read(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
         let mut busy = false;
-        if self.more || self.session.is_stalled() {
+        if self.more || self.session.is_stalled() || self.session.awaits_removal() {
             busy |= self.more;
             self.more = self.session.process(broker, now);
         }

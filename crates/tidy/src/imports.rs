@@ -113,11 +113,26 @@ fn module_of(path: &str) -> Module {
     }
 }
 
-/// A source without comments and without the tests at its end.
+/// A source without comments and without what is compiled for tests only: the item that an attribute `cfg(test)` is
+/// for ends at the first line that ends it at the attribute's own indentation.
 fn product_code(text: &str) -> String {
-    let end = text.find("#[cfg(test)]").unwrap_or(text.len());
-    let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
-    lines.collect::<Vec<_>>().join("\n")
+    let mut code = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let indentation = &line[..line.len() - line.trim_start().len()];
+        if line.trim() == "#[cfg(test)]" {
+            let ends = |line: &str| {
+                line.strip_prefix(indentation).is_some_and(|rest| {
+                    !rest.starts_with([' ', '#']) && rest.trim_end().ends_with(['}', ';', ','])
+                })
+            };
+            lines.by_ref().find(|line| ends(line));
+            continue;
+        }
+        code.push_str(line.split("//").next().unwrap_or_default());
+        code.push('\n');
+    }
+    code
 }
 
 /// What the source hands on by `pub use`: its name here, and where it is from.
@@ -193,6 +208,17 @@ mod tests {
             ("d.rs", "// use crate::a;\nuse crate::a::A;\n"),
         ]);
         assert_eq!(found, [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn what_stands_behind_an_item_for_tests_counts() {
+        let tests = "#[cfg(test)]\n#[derive(Debug)]\nstruct Double {\n    a: u8,\n}\n#[cfg(test)]\nmod tests;\n";
+        let found = circles(&[
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a.rs", &format!("{tests}use crate::b::B;\n")),
+            ("b.rs", "use crate::a::A;\n"),
+        ]);
+        assert_eq!(found, [["a", "b"]]);
     }
 
     #[test]

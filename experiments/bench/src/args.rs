@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use quelea_model::Value;
 
+use crate::bdqs::args::BdqsArgs;
 use crate::byte_size::parse_bytes;
 use crate::cmq::args::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
 use crate::elastic::args::ElasticArgs;
@@ -28,6 +29,8 @@ pub enum BenchCommand {
     Backlog(Box<BacklogArgs>),
     /// The broker's memory for idle connections
     Connections(ConnectionsArgs),
+    /// Durable queues declared and deleted on one channel without waiting for each answer
+    Declares(DeclaresArgs),
     /// A bare append-and-fdatasync loop: what the disk gives at best
     Disk(DiskArgs),
     /// The experiment of the BDQS paper, against any SQS endpoint: rates, response times,
@@ -39,6 +42,8 @@ pub enum BenchCommand {
     SqsPolls(SqsPollsArgs),
     /// What many messages in flight, or delayed, do to an SQS queue's rates
     SqsHeld(SqsHeldArgs),
+    /// The experiments of the BDQS paper on replicated queues, with nodes of Cassandra and front-ends started for them
+    Bdqs(Box<BdqsArgs>),
     /// CMQ one way and there and back: rates, round trips, CPU time of both ends
     Cmq(Box<CmqArgs>),
     /// What a push to a CMQ destination costs, by their number
@@ -234,6 +239,20 @@ pub struct ConnectionsArgs {
     /// Seconds between the last connection and the look at the memory
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     pub settle_s: f64,
+}
+
+/// `quelea bench declares`.
+#[derive(Debug, Clone, Args)]
+pub struct DeclaresArgs {
+    /// The broker.
+    #[command(flatten)]
+    pub broker: BrokerArgs,
+    /// Queues
+    #[arg(long, default_value_t = 20_000)]
+    pub queues: u32,
+    /// Methods sent whose answers are not there, at most; 1 waits for each
+    #[arg(long, default_value_t = 1_000, value_name = "COUNT")]
+    pub window: u32,
 }
 
 /// `quelea bench disk`.

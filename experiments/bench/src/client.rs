@@ -142,6 +142,22 @@ impl Client {
         self.stream.write_all(&frame).map_err(BenchError::Socket)
     }
 
+    /// Sends methods in one write, without waiting.
+    pub(crate) fn send_all(&mut self, channel: u16, methods: &[Method]) -> Result<(), BenchError> {
+        let mut frames = Vec::new();
+        for method in methods {
+            let mut payload = BytesMut::new();
+            method.encode(&mut payload);
+            push_frame(&mut frames, FRAME_METHOD, channel, &payload);
+        }
+        self.stream.write_all(&frames).map_err(BenchError::Socket)
+    }
+
+    /// The next answer to what was sent without waiting, `asked`.
+    pub(crate) fn answer(&mut self, asked: &'static str) -> Result<Method, BenchError> {
+        self.read_method(asked)
+    }
+
     fn read_method(&mut self, asked: &'static str) -> Result<Method, BenchError> {
         let deadline = now_ns() + ANSWER_TIMEOUT_S * SECOND_NS;
         loop {

@@ -17,6 +17,7 @@ mod producers;
 mod progress;
 mod reaction;
 mod report;
+mod restart;
 mod site;
 mod stalled;
 mod stamp;
@@ -25,7 +26,7 @@ mod wire;
 
 pub use args::{
     AcknowledgeKind, ElasticArgs, ElasticCommand, FailoverArgs, FanoutArgs, FleetArgs, MovesArgs,
-    PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs, WireKind,
+    PaperQueueArgs, ReactionArgs, RestartArgs, RulesKind, SiteArgs, StalledArgs, WireKind,
 };
 pub use error::ElasticError;
 
@@ -38,6 +39,7 @@ pub(crate) fn run(args: &ElasticArgs) -> Result<(), BenchError> {
         ElasticCommand::Moves(args) => moves::run(args),
         ElasticCommand::Reaction(args) => reaction::run(args),
         ElasticCommand::Failover(args) => failover::run(args),
+        ElasticCommand::Restart(args) => restart::run(args),
         ElasticCommand::Stalled(args) => stalled::run(args),
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::bdqs::error::BdqsError;
 use crate::cmq::error::CmqError;
 use crate::device::DeviceError;
 use crate::elastic::error::ElasticError;
@@ -109,6 +110,9 @@ pub enum BenchError {
     /// A measurement of CMQ failed.
     #[error(transparent)]
     Cmq(#[from] CmqError),
+    /// A measurement of replicated queues failed.
+    #[error(transparent)]
+    Bdqs(#[from] BdqsError),
     /// A measurement of elastic queues failed.
     #[error(transparent)]
     Elastic(#[from] ElasticError),

@@ -7,12 +7,14 @@
 mod amqp;
 mod args;
 mod backlog;
+mod bdqs;
 mod byte_size;
 mod client;
 mod clock;
 mod cmq;
 mod connections;
 mod control;
+mod declares;
 mod device;
 mod disk;
 mod elastic;
@@ -32,6 +34,7 @@ mod progress;
 mod publisher;
 mod report;
 mod schedule;
+mod serve_process;
 mod session;
 mod setup;
 mod sqs;
@@ -46,15 +49,17 @@ mod worker_pool;
 
 pub use args::{
     AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
-    DiskArgs, ExchangeType, LoadArgs, Mode, PaperArgs, Preset, SpanArgs,
+    DeclaresArgs, DiskArgs, ExchangeType, LoadArgs, Mode, PaperArgs, Preset, SpanArgs,
 };
+pub use bdqs::{BdqsArgs, BdqsError, BdqsExperiment, BdqsLoadArgs, BdqsSiteArgs};
 pub use cmq::{
     CmqArgs, CmqError, CmqMemoryArgs, CmqMode, CmqPushArgs, CmqRole, CmqSoakArgs, WireArgs,
 };
 pub use device::DeviceError;
 pub use elastic::{
     AcknowledgeKind, ElasticArgs, ElasticCommand, ElasticError, FailoverArgs, FanoutArgs,
-    FleetArgs, MovesArgs, PaperQueueArgs, ReactionArgs, RulesKind, SiteArgs, StalledArgs, WireKind,
+    FleetArgs, MovesArgs, PaperQueueArgs, ReactionArgs, RestartArgs, RulesKind, SiteArgs,
+    StalledArgs, WireKind,
 };
 pub use error::BenchError;
 pub use inbox::ProtocolError;
@@ -74,11 +79,13 @@ pub fn run(args: BenchArgs) -> Result<(), BenchError> {
         BenchCommand::Amqp(args) => amqp::run(&args),
         BenchCommand::Backlog(args) => backlog::run(&args),
         BenchCommand::Connections(args) => connections::run(&args),
+        BenchCommand::Declares(args) => declares::run(&args),
         BenchCommand::Disk(args) => disk::run(&args),
         BenchCommand::Sqs(args) => sqs::experiment(&args),
         BenchCommand::SqsLoad(args) => sqs::load(&args),
         BenchCommand::SqsPolls(args) => sqs::polls(&args),
         BenchCommand::SqsHeld(args) => sqs::held(&args),
+        BenchCommand::Bdqs(args) => bdqs::run(&args),
         BenchCommand::Cmq(args) => cmq::experiment(&args),
         BenchCommand::CmqPush(args) => cmq::push(&args),
         BenchCommand::CmqMemory(args) => cmq::memory(&args),

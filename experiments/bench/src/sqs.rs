@@ -1,17 +1,19 @@
 //! Measurements of SQS endpoints, whoever serves them.
 
 pub(crate) mod args;
-mod call;
-mod experiment;
+pub(crate) mod call;
+pub(crate) mod experiment;
+mod front_ends;
 mod held;
 mod load;
 mod order;
 mod payload;
-mod phase;
+pub(crate) mod phase;
 mod polls;
 mod receiver;
+pub(crate) mod report;
 mod sender;
-mod service;
+pub(crate) mod service;
 mod tracked_queue;
 mod waiting_polls;
 

@@ -1,6 +1,7 @@
 //! Queues as rates, from outside.
 
 use quelea_elastic_core::plan::Policy;
+use quelea_elastic_core::sla::{Priorities, Rule, Sla};
 use quelea_sim::Seed;
 use quelea_sim::fluid::{Comparison, Figures, Scenario, heavy_tailed, play, play_all, play_fleet};
 
@@ -81,4 +82,57 @@ fn a_fleet_is_the_sum_of_its_queues() {
     assert_eq!(sum.relay_s, alone.sum::<u64>());
     assert_eq!(sum.queue_s, 6 * 1_200);
     assert_eq!(sum.moves, sum.relief_moves + sum.fill_moves + sum.drain_moves);
+}
+
+/// A queue with a tenth of the usual load, which is easily carried by one or two relays.
+fn quiet() -> Scenario {
+    Scenario { mean_rate: 0.005, rate_max: 0.05, flash_every_s: 0.0, ..two_hours() }
+}
+
+#[test]
+fn a_promised_throughput_holds_its_relays_through_quiet_hours() {
+    // 100 producers, 50,000 bytes a second each as frames, to 20 listeners: half of it fits on a relay of 10 MB/s.
+    let promise = Sla {
+        throughput_per_s_min: 20_000,
+        throughput_producers: 100,
+        throughput_listeners: 20,
+        throughput_payload_bytes: 49_968,
+        ..quiet().sla
+    };
+    let without = play(Seed(3), &quiet());
+    let with = play(Seed(3), &Scenario { sla: promise, ..quiet() });
+    let relays = |figures: &Figures| figures.relay_s as f64 / figures.queue_s as f64;
+    assert!(relays(&without) < 3.0, "{}", relays(&without));
+    // At 0.9 of the limit, where moves can bring it, 50 MB/s take six relays.
+    assert!((5.9..6.5).contains(&relays(&with)), "{}", relays(&with));
+}
+
+#[test]
+fn a_limit_of_memory_or_network_spreads_the_load_further() {
+    let plain = play(Seed(4), &two_hours());
+    for (memory_at_limit, network_at_limit) in [(0.8, 0.0), (0.0, 0.8)] {
+        let sla = Sla { memory_percent_max: 40, network_percent_max: 40, ..two_hours().sla };
+        let scenario = Scenario { memory_at_limit, network_at_limit, sla, ..two_hours() };
+        let limited = play(Seed(4), &scenario);
+        let share = limited.relay_s as f64 / plain.relay_s as f64;
+        assert!((1.5..2.5).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn the_first_of_two_rules_broken_together_decides_how_soon_relays_are_relieved() {
+    let play_with = |first: Rule| {
+        let priorities = Priorities::first(&[first]).expect("it is one");
+        let sla = Sla { memory_percent_max: 40, priorities, ..two_hours().sla };
+        play_all(Seed(6), 4, &Scenario { memory_at_limit: 0.4, sla, ..two_hours() })
+    };
+    // Both are broken at the same load. Too much memory is not held for a burst, too many bytes are.
+    let (memory, bytes) = (play_with(Rule::Memory), play_with(Rule::BytesIn));
+    assert!(
+        memory.overloaded_s < bytes.overloaded_s,
+        "{} {}",
+        memory.overloaded_s,
+        bytes.overloaded_s
+    );
+    assert!(memory.moves > bytes.moves, "{} {}", memory.moves, bytes.moves);
 }

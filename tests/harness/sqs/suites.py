@@ -1,11 +1,14 @@
 """The suites of SQS clients: how each is installed and run."""
 
+import os
 import shutil
 import urllib.parse
 from pathlib import Path
 
 from harness import outcome
 from harness.cache import installed
+from harness.cassandra.differences import judged
+from harness.cassandra.front_ends import front_ends_wanted
 from harness.install import TESTS, go_version, install_command, jars, node_modules, patch, python_environment
 from harness.outcome import Outcome
 from harness.process import run_group
@@ -22,12 +25,37 @@ def install_python() -> Path:
     return python_environment("sqs-python", PYTHON_PINS)
 
 
-def _run_pytest(folder: str, **environment) -> Outcome:
-    return run_pytest(install_python() / "bin" / "python", folder, **environment)
+def _run_pytest(folder: str, *options, **environment) -> Outcome:
+    words, more = replicated_words(folder)
+    return run_pytest(install_python() / "bin" / "python", folder, *words, *options, **environment, **more)
+
+
+def replicated_words(suite: str, *plugins: Path) -> tuple[list[str], dict[str, object]]:
+    """What pytest is told when a suite runs against front-ends over Cassandra: options, and environment."""
+    folders = list(plugins)
+    words = []
+    if front_ends_wanted():
+        folders.append(TESTS / "sqs_on_cassandra")
+        words = ["-p", "quelea_replicated"]
+    environment = {"QUELEA_TEST_SUITE": suite}
+    if folders:
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
+    return words, environment
+
+
+def _judged(suite: str, code: int, read_off: Outcome, output: str) -> Outcome:
+    outcome_ = outcome.checked(code, read_off)
+    return judged(suite, outcome_, output) if front_ends_wanted() else outcome_
+
+
+def build_worker() -> Path:
+    """The broker and the example worker, unless QUELEA_BINARY and QUELEA_WORKER name them."""
+    ensure_binary()
+    return Path(os.environ.get("QUELEA_WORKER") or program("worker"))
 
 
 def run_sqs_python() -> Outcome:
-    return _run_pytest("sqs_python", QUELEA_WORKER=program("worker"))
+    return _run_pytest("sqs_python", QUELEA_WORKER=build_worker())
 
 
 def run_awscli() -> Outcome:
@@ -58,7 +86,7 @@ def run_go() -> Outcome:
             environment={"SQS_ENDPOINT": broker.sqs},
             timeout_s=TIMEOUT_S + 60,
         )
-    return outcome.checked(code, outcome.of_go(output))
+    return _judged("sqs_go", code, outcome.of_go(output), output)
 
 
 # -- JavaScript: the AWS SDK v3 ------------------------------------------------------------------
@@ -76,7 +104,7 @@ def run_javascript() -> Outcome:
             environment={"NODE_PATH": install_javascript(), "SQS_ENDPOINT": broker.sqs},
             timeout_s=TIMEOUT_S,
         )
-    return outcome.checked(code, outcome.of_node(output))
+    return _judged("sqs_javascript", code, outcome.of_node(output), output)
 
 
 # -- Java: the AWS SDK v2 ------------------------------------------------------------------------
@@ -96,7 +124,7 @@ def run_java() -> Outcome:
             environment={"SQS_ENDPOINT": broker.sqs},
             timeout_s=TIMEOUT_S,
         )
-    return outcome.checked(code, outcome.of_junit(output))
+    return _judged("sqs_java", code, outcome.of_junit(output), output)
 
 
 # -- other people's tests: kombu's and moto's ----------------------------------------------------
@@ -137,16 +165,19 @@ def run_kombu() -> Outcome:
     # Their classes are named test_…, which pytest does not collect by itself.
     options = ["-W", "ignore", "-o", "python_classes=test_* Test*", "--timeout", "120"]
     options += [f"--deselect=t/integration/test_sqs.py::{name}" for name in KOMBU_DESELECTED]
+    words, environment = replicated_words("kombu")
     with fresh_broker() as broker:
         where = urllib.parse.urlsplit(broker.sqs)
         theirs = run_pytest(
             install_python() / "bin" / "python",
             "t/integration/test_sqs.py",
             *options,
+            *words,
             cwd=install_sources() / "kombu-tests",
             SQS_HOST=where.hostname,
             SQS_PORT=where.port,
             AWS_DEFAULT_REGION="us-east-1",
+            **environment,
         )
     return theirs + _run_pytest("sqs_kombu")
 
@@ -154,24 +185,26 @@ def run_kombu() -> Outcome:
 def run_moto() -> Outcome:
     options = ["-p", "quelea_moto", "--timeout", "120", "--tb=short", "-W", "ignore"]
     options += [f"--ignore=tests/test_sqs/{name}" for name in MOTO_IGNORED]
+    words, environment = replicated_words("sqs_moto", TESTS / "sqs_moto", TESTS)
     with fresh_broker(QUELEA__SQS__ACCOUNT_ID=MOTO_ACCOUNT) as broker:
         return run_pytest(
             install_python() / "bin" / "python",
             "tests/test_sqs",
             *options,
+            *words,
             cwd=install_sources() / "moto",
-            PYTHONPATH=TESTS / "sqs_moto",
             TEST_SERVER_MODE="true",
             TEST_SERVER_MODE_ENDPOINT=broker.sqs,
             MOTO_CALL_RESET_API="false",
             AWS_ACCESS_KEY_ID="test",
             AWS_SECRET_ACCESS_KEY="test",
             AWS_DEFAULT_REGION="us-east-1",
+            **environment,
         )
 
 
 SUITES = [
-    Suite("sqs_python", run_sqs_python, install_python, lambda: (ensure_binary(), program("worker"))),
+    Suite("sqs_python", run_sqs_python, install_python, build_worker),
     Suite("sqs_awscli", run_awscli, install_python, ensure_binary),
     Suite("sqs_go", run_go, install_go, ensure_binary),
     Suite("sqs_javascript", run_javascript, install_javascript, ensure_binary),

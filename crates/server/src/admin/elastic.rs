@@ -50,7 +50,7 @@ pub(crate) enum QueueCommand {
     /// Makes a queue, or changes what is named of it.
     Define {
         name: String,
-        /// FIELD=VALUE, such as relays_max=4; numbers are recognised.
+        /// FIELD=VALUE, such as relays_max=4; numbers and JSON lists are recognised.
         fields: Vec<String>,
     },
     /// Deletes a queue, and ends its relays.
@@ -205,7 +205,8 @@ fn field(text: &str) -> Result<(String, Value), AdminError> {
         return Err(AdminError::Field { text: text.to_owned() });
     };
     let number = value.parse::<u64>().ok().map(Value::from);
-    Ok((name.to_owned(), number.unwrap_or_else(|| value.into())))
+    let list = || serde_json::from_str(value).ok().filter(Value::is_array);
+    Ok((name.to_owned(), number.or_else(list).unwrap_or_else(|| value.into())))
 }
 
 #[cfg(test)]
@@ -213,9 +214,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_a_number_or_a_text() {
+    fn a_field_is_a_number_a_list_or_a_text() {
         assert_eq!(field("relays_max=4").unwrap(), ("relays_max".into(), 4.into()));
         assert_eq!(field("slow=drop_oldest").unwrap().1, Value::from("drop_oldest"));
+        assert_eq!(field("priorities=[\"memory\"]").unwrap().1, json!(["memory"]));
+        assert_eq!(field("keep=[x").unwrap().1, Value::from("[x"));
         assert_eq!(field("keep=").unwrap().1, Value::from(""));
         assert!(field("relays_max").is_err() && field("=4").is_err());
     }

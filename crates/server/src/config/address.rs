@@ -11,12 +11,19 @@ pub(super) struct Address;
 /// The same, or empty for none.
 pub(super) struct OptionalAddress;
 
+/// `SCHEME://HOST` or `SCHEME://HOST:PORT`, as a browser writes the origin of a page.
+pub(super) struct Origin;
+
 impl Address {
     pub(super) const FORMAT: &'static str = "address";
 }
 
 impl OptionalAddress {
     pub(super) const FORMAT: &'static str = "optional-address";
+}
+
+impl Origin {
+    pub(super) const FORMAT: &'static str = "origin";
 }
 
 impl JsonSchema for Address {
@@ -37,6 +44,29 @@ impl JsonSchema for OptionalAddress {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "format": Self::FORMAT })
     }
+}
+
+impl JsonSchema for Origin {
+    fn schema_name() -> Cow<'static, str> {
+        "Origin".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": Self::FORMAT })
+    }
+}
+
+/// Whether a text is an origin. `*` and `null` are none: they would be every page.
+pub(super) fn is_origin(text: &str) -> bool {
+    let is_authority = |authority: &str| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+        !authority.is_empty() && authority.bytes().all(is_part)
+    };
+    text.split_once("://").is_some_and(|(scheme, authority)| {
+        !scheme.is_empty()
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && is_authority(authority)
+    })
 }
 
 /// Whether a text is `HOST:PORT`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-use super::address::is_address;
+use super::address::{is_address, is_origin};
 use super::byte_size;
 use super::key::{Key, Kind};
 
@@ -131,6 +131,7 @@ impl Kind {
             Self::Choice(allowed) => Err(Fault::Choice { value, allowed }),
             Self::Address if is_address(&text) => Ok(value),
             Self::OptionalAddress if text.is_empty() || is_address(&text) => Ok(value),
+            Self::Origin if is_origin(&text) => Ok(value),
             _ => Err(self.is_expected_not(value)),
         }
     }
@@ -140,6 +141,7 @@ impl Kind {
             Self::Text(_) | Self::Choice(_) => "text",
             Self::Address => "an address HOST:PORT",
             Self::OptionalAddress => "an address HOST:PORT, or empty",
+            Self::Origin => "an origin such as https://app.example.com",
             Self::Flag => "true or false",
             Self::Integer(_) => "an integer",
             Self::Size(_) => "a size such as 65536 or 64MiB",

@@ -59,6 +59,10 @@ pub(crate) struct Elastic {
     /// and budgets have no effect.
     #[schemars(range(max = 1_000_000_000_000_u64))]
     pub(crate) relay_cost_per_hour_micros: u64,
+    /// What the network of a relay's host carries in each direction, in bytes a second: relays are given no more
+    /// than 0.85 of it, and `network_percent_max` of an agreement is a part of it. 0: not known.
+    #[schemars(range(max = 1_000_000_000_000_u64))]
+    pub(crate) relay_network_bytes_per_s_max: u64,
     /// Where queues' records are kept: `embedded`, a file of this directory alone in the data
     /// directory; `etcd`, for several directories (only in a build with that feature).
     pub(crate) metadata: Metadata,
@@ -192,6 +196,7 @@ impl Default for Elastic {
             kubernetes_relay_listen: "$(POD_IP):5680".to_owned(),
             relays_on_exit: RelaysOnExit::ByMetadata,
             relay_cost_per_hour_micros: 0,
+            relay_network_bytes_per_s_max: 0,
             metadata: Metadata::Embedded,
             etcd_endpoints: vec!["http://127.0.0.1:2379".to_owned()],
             drain_ms_max: 60_000,

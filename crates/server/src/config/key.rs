@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::Config;
-use super::address::{Address, OptionalAddress};
+use super::address::{Address, OptionalAddress, Origin};
 use super::byte_size::ByteSize;
 
 /// One key.
@@ -34,6 +34,8 @@ pub(super) enum Kind {
     Address,
     /// The same, or empty for none.
     OptionalAddress,
+    /// `SCHEME://HOST[:PORT]`, of a web page.
+    Origin,
     Flag,
     Integer(RangeInclusive<u64>),
     /// Bytes, with an optional unit.
@@ -119,6 +121,7 @@ impl Kind {
             }
             "string" if format == Address::FORMAT => Self::Address,
             "string" if format == OptionalAddress::FORMAT => Self::OptionalAddress,
+            "string" if format == Origin::FORMAT => Self::Origin,
             "string" => match schema["enum"].as_array() {
                 Some(names) => {
                     let names = names.iter().filter_map(Value::as_str);

@@ -96,6 +96,7 @@ fn type_name(kind: &Kind) -> String {
         }
         Kind::Address => "`HOST:PORT`".to_owned(),
         Kind::OptionalAddress => "`HOST:PORT` or empty".to_owned(),
+        Kind::Origin => "`SCHEME://HOST`".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Integer(within) => format!("integer, {} to {}", within.start(), within.end()),
         Kind::Size(within) => {
@@ -104,6 +105,7 @@ fn type_name(kind: &Kind) -> String {
         }
         Kind::List(item, _) => match **item {
             Kind::Address => "list of `HOST:PORT`".to_owned(),
+            Kind::Origin => "list of `SCHEME://HOST`".to_owned(),
             _ => "list of texts".to_owned(),
         },
         Kind::Tables(_) => "list of tables".to_owned(),

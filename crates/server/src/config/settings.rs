@@ -249,6 +249,15 @@ mod tests {
             message(toml("[amqp]\nlisten = ['5672']")),
             "quelea.toml: amqp.listen = \"5672\" is not an address HOST:PORT"
         );
+        for origin in ["*", "null", "app.example.com", "https://", "https://app.example.com/"] {
+            assert_eq!(
+                message(toml(&format!("[sqs]\norigins = ['{origin}']"))),
+                format!(
+                    "quelea.toml: sqs.origins = {origin:?} is not an origin such as \
+                     https://app.example.com"
+                )
+            );
+        }
         assert_eq!(
             message(toml("[log]\nsegment_bytes = -1")),
             "quelea.toml: log.segment_bytes = -1 is not within 1MiB to 1GiB"

@@ -1,11 +1,12 @@
 //! `[sqs]`.
 
+use quelea_sqs_protocol::QueueClass;
 use quelea_sqs_server::Verify;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DAY_MS;
-use super::address::Address;
+use super::address::{Address, Origin};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -20,6 +21,11 @@ pub(crate) struct Sqs {
     /// sent without a key of this broker, such as the one that a proxy passes on; `*.example.com`
     /// stands for all names below. See [web pages](access.md#web-pages).
     pub(crate) hosts: Vec<String>,
+    /// Origins whose web pages may send requests, as `https://app.example.com`. They have to sign them with a
+    /// key of this broker. Pages of other origins are refused, also with a key. See [web
+    /// pages](access.md#web-pages).
+    #[schemars(with = "Vec<Origin>")]
+    pub(crate) origins: Vec<String>,
     /// Threads of the SQS interface. Each serves the connections that it accepts. 0: the core's own
     /// thread serves them, which costs least for each request, but takes from AMQP's clients what
     /// HTTP and signatures cost.
@@ -30,6 +36,10 @@ pub(crate) struct Sqs {
     pub(crate) account_id: String,
     /// Region in the ARNs of queues. Requests may be signed for any region.
     pub(crate) region: String,
+    /// [Class](../sqs/service.md#attributes) of queues that are made without the attribute `Class`: `ordered`, in the log of
+    /// this broker, or `replicated`, in Cassandra. Where `store` is `cassandra` all are replicated.
+    #[serde(with = "ClassName")]
+    pub(crate) default_class: QueueClass,
     /// Which requests have to be signed with an access key of this broker: `remote`, those from
     /// other machines (what is signed with a known key is verified everywhere); `always`, all.
     #[serde(with = "VerifyName")]
@@ -51,6 +61,14 @@ pub(crate) struct Sqs {
     pub(crate) cooldown_ms: u64,
 }
 
+/// The names of [`QueueClass`].
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "QueueClass", rename_all = "snake_case")]
+enum ClassName {
+    Ordered,
+    Replicated,
+}
+
 /// The names of [`Verify`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Verify", rename_all = "snake_case")]
@@ -65,9 +83,11 @@ impl Default for Sqs {
             enabled: true,
             listen: vec!["127.0.0.1:9324".to_owned()],
             hosts: Vec::new(),
+            origins: Vec::new(),
             threads: 0,
             account_id: "000000000000".to_owned(),
             region: "us-east-1".to_owned(),
+            default_class: QueueClass::Ordered,
             verify: Verify::Remote,
             connections_max: 150_000,
             idle_timeout_ms: 60_000,

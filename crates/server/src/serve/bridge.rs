@@ -7,7 +7,8 @@ use prometheus_client::collector::Collector;
 use quelea_elastic_bridge::{
     BridgeCounters, BridgeFront, BridgeSettings, BridgeStartError, DeliverySettings, FeedSettings,
 };
-use quelea_node::{ListenError, Node};
+use quelea_net::ListenError;
+use quelea_node::Node;
 
 use super::elastic::{self, ElasticDirectory};
 use crate::config::{Bridge, BridgeDelivery, BridgeFeed, Config};
@@ -103,7 +104,7 @@ impl Checked {
         let Self(mut settings) = self;
         let mut keeper = keep_advertise.clone();
         if listens(config) {
-            let listener = quelea_node::listen(keep_listen)?;
+            let listener = quelea_net::listen(keep_listen)?;
             if keeper.is_empty() {
                 let address = listener.local_addr().map_err(BridgeError::Listener)?;
                 if address.ip().is_unspecified() && !config.elastic.listen.is_empty() {

@@ -1,6 +1,6 @@
 //! How many connections each front may have: what is configured, as far as there are files for all of them.
 
-use crate::config::Config;
+use crate::config::{Config, Store};
 
 /// Most connections of each front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +15,11 @@ impl ConnectionLimits {
     /// Of `files` that are left for connections. A front that is not served takes none.
     pub(crate) fn of(config: &Config, files: u64) -> Self {
         let Config { amqp, sqs, http, elastic, .. } = config;
+        let has_broker = config.store == Store::Embedded;
         let [amqp, sqs, http, elastic] = quelea_node::share_files(
             files,
             [
-                amqp.connections_max,
+                if has_broker { amqp.connections_max } else { 0 },
                 if sqs.enabled { sqs.connections_max } else { 0 },
                 if http.enabled { http.connections_max } else { 0 },
                 if elastic.listen.is_empty() { 0 } else { elastic.connections_max },

@@ -17,7 +17,7 @@ use quelea_elastic_directory::{
 };
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_elastic_relay::entry::EntryConfig;
-use quelea_node::ListenError;
+use quelea_net::ListenError;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
 use crate::config::{Config, Elastic as ElasticConfig, Metadata, Provider, RelaysOnExit};
@@ -230,7 +230,7 @@ fn metadata(config: &ElasticConfig, file: PathBuf) -> MetaSettings {
 impl Checked {
     /// Takes the addresses.
     pub(crate) fn listen(mut self, config: &ElasticConfig) -> Result<Prepared, ElasticError> {
-        let listener = quelea_node::listen(&config.listen)?;
+        let listener = quelea_net::listen(&config.listen)?;
         check_advertise(config, &listener)?;
         let entries = entries::listen(std::mem::take(&mut self.entries))?;
         Ok(Prepared { listener, checked: self, entries })
@@ -276,6 +276,7 @@ impl Prepared {
             queues: checked.queues,
             provider: provider(&config.elastic, dir.join("relays"), checked.program),
             relay_listen: config.elastic.relay_listen.clone(),
+            relay_network_bytes_per_s_max: config.elastic.relay_network_bytes_per_s_max,
             key_file: checked.key_file,
             metadata: metadata(&config.elastic, dir.join("metadata.redb")),
             stop_relays: checked.stop_relays,
@@ -392,7 +393,7 @@ mod tests {
         let checked = |listen: &str, advertise: &str| {
             let (advertise, metadata) = (advertise.to_owned(), Metadata::Etcd);
             let config = ElasticConfig { advertise, metadata, ..ElasticConfig::default() };
-            check_advertise(&config, &quelea_node::listen(listen).unwrap())
+            check_advertise(&config, &quelea_net::listen(listen).unwrap())
         };
         let refused = checked("0.0.0.0:0", "").unwrap_err().to_string();
         assert!(refused.starts_with("elastic.advertise = \"\": ") && refused.contains("0.0.0.0:"));

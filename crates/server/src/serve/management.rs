@@ -1,6 +1,7 @@
 //! The management API and the metrics page, as `serve` starts and stops them: on its own thread's runtime.
 
 use std::net::TcpListener;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +9,17 @@ use prometheus_client::collector::Collector;
 use quelea_elastic_directory::DirectoryHandle;
 use quelea_management::{HttpLimits, HttpSettings};
 use quelea_net::HostNames;
-use quelea_node::{ListenError, Node};
+use quelea_net::ListenError;
+#[cfg(feature = "cassandra")]
+use quelea_node::Authenticator;
+use quelea_node::Node;
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+#[cfg(feature = "cassandra")]
+use super::cassandra::Cluster;
+use super::cassandra::MirroredIdentity;
 use crate::config::{Config, Http};
 
 /// How long it may take to answer what it was asked before the stop.
@@ -23,6 +30,12 @@ pub(crate) struct Management {
     address: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
+}
+
+/// What the metrics page shows beside the broker's own.
+pub(crate) struct Counted {
+    pub(crate) sqs: Option<Arc<SqsCounters>>,
+    pub(crate) others: Vec<Arc<dyn Collector>>,
 }
 
 /// Why it does not start.
@@ -39,7 +52,7 @@ pub(crate) struct Prepared(TcpListener);
 
 /// Listens, unless the API is not wanted.
 pub(crate) fn listen(config: &Http) -> Result<Option<Prepared>, ManagementError> {
-    let listener = config.enabled.then(|| quelea_node::listen(&config.listen)).transpose()?;
+    let listener = config.enabled.then(|| quelea_net::listen(&config.listen)).transpose()?;
     Ok(listener.map(Prepared))
 }
 
@@ -48,37 +61,95 @@ impl Prepared {
     pub(crate) fn start(
         self,
         node: &Node,
+        identity: Option<MirroredIdentity>,
         config: &Config,
-        sqs: Option<Arc<SqsCounters>>,
-        collectors: Vec<Arc<dyn Collector>>,
+        counted: Counted,
         directory: Option<DirectoryHandle>,
         connections_max: usize,
     ) -> Result<Management, ManagementError> {
+        let mut settings = settings(config, counted.sqs, connections_max);
+        settings.collectors = counted.others;
+        settings.elastic = quelea_elastic_directory::routes(directory);
+        let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
+        match identity {
+            None => self.run(|listener, stopped| async move {
+                quelea_management::serve(listener, core, authenticator, settings, stopped).await;
+            }),
+            #[cfg(feature = "cassandra")]
+            Some(identity) => self.run(|listener, stopped| async move {
+                let node = (core, authenticator);
+                quelea_management::serve_beside(listener, node, identity, settings, stopped).await;
+            }),
+            #[cfg(not(feature = "cassandra"))]
+            Some(identity) => match identity {},
+        }
+    }
+
+    /// Serves the API of a front-end without a broker, on the calling thread's runtime.
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn start_front_end(
+        self,
+        cluster: &Cluster,
+        authenticator: Authenticator,
+        config: &Config,
+        sqs: Arc<SqsCounters>,
+        connections_max: usize,
+    ) -> Result<Management, ManagementError> {
+        let mut settings = settings(config, Some(sqs), connections_max);
+        settings.collectors.push(cluster.collector());
+        let identity = cluster.identity().clone();
+        self.run(|listener, stopped| async move {
+            quelea_management::serve_front_end(
+                listener,
+                identity,
+                authenticator,
+                settings,
+                stopped,
+            )
+            .await;
+        })
+    }
+
+    fn run<F>(
+        self,
+        serve: impl FnOnce(tokio::net::TcpListener, Stopped) -> F,
+    ) -> Result<Management, ManagementError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let address = self.0.local_addr().map_err(ManagementError::Register)?.to_string();
         let listener =
             tokio::net::TcpListener::from_std(self.0).map_err(ManagementError::Register)?;
-        let settings = HttpSettings {
-            loopback_users: config.access.loopback_users.clone(),
-            node: "quelea@localhost".to_owned(),
-            account_id: config.sqs.account_id.clone(),
-            sqs,
-            collectors,
-            limits: HttpLimits {
-                connections_max,
-                requests_per_s_max: config.http.requests_per_s_max,
-                request_max: Duration::from_millis(config.http.request_timeout_ms),
-            },
-            hosts: HostNames::new(&config.http.hosts),
-            elastic: quelea_elastic_directory::routes(directory),
-        };
         let (stop, stopped) = oneshot::channel::<()>();
-        let stopped = async move {
+        let stopped: Stopped = Box::pin(async move {
             // An error is the sender's end, which means the same.
             let _ = stopped.await;
-        };
-        let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
-        let serve = quelea_management::serve(listener, core, authenticator, settings, stopped);
-        Ok(Management { address, stop, task: tokio::spawn(serve) })
+        });
+        Ok(Management { address, stop, task: tokio::spawn(serve(listener, stopped)) })
+    }
+}
+
+/// Resolves when the API is to stop.
+type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn settings(
+    config: &Config,
+    sqs: Option<Arc<SqsCounters>>,
+    connections_max: usize,
+) -> HttpSettings {
+    HttpSettings {
+        loopback_users: config.access.loopback_users.clone(),
+        node: "quelea@localhost".to_owned(),
+        account_id: config.sqs.account_id.clone(),
+        sqs,
+        collectors: Vec::new(),
+        limits: HttpLimits {
+            connections_max,
+            requests_per_s_max: config.http.requests_per_s_max,
+            request_max: Duration::from_millis(config.http.request_timeout_ms),
+        },
+        hosts: HostNames::new(&config.http.hosts),
+        elastic: Vec::new(),
     }
 }
 

@@ -1,14 +1,21 @@
 //! The SQS interface over the broker in this process, as `serve` starts and stops it.
 
 use std::net::TcpListener;
+#[cfg(feature = "cassandra")]
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_net::HostNames;
-use quelea_node::{CoreStopped, ListenError, Node};
-use quelea_sqs_embedded::{EmbeddedQueues, EmbeddedSettings};
-use quelea_sqs_server::{BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings, SqsStartError};
+use quelea_net::{HostNames, ListenError};
+use quelea_node::Node;
+use quelea_sqs_embedded::{EmbeddedSettings, FrontError};
+#[cfg(feature = "cassandra")]
+use quelea_sqs_protocol::QueueClass;
+use quelea_sqs_server::{AllowedOrigins, BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings};
 
+#[cfg(feature = "cassandra")]
+use super::cassandra::CassandraError;
+use super::cassandra::{Cluster, HeldNames};
 use crate::config::{Config, Sqs};
 
 /// The running interface.
@@ -22,9 +29,10 @@ pub(crate) enum SqsError {
     #[error("sqs.listen: {0}")]
     Listen(#[from] ListenError),
     #[error(transparent)]
-    Start(#[from] SqsStartError),
-    #[error("cannot start SQS: {0}")]
-    Core(#[from] CoreStopped),
+    Start(#[from] FrontError),
+    #[cfg(feature = "cassandra")]
+    #[error(transparent)]
+    Cassandra(#[from] CassandraError),
 }
 
 /// What has to be there before the log is opened: addresses that are taken show early.
@@ -35,49 +43,76 @@ pub(crate) fn listen(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
     if !config.enabled {
         return Ok(None);
     }
-    let listeners = config.listen.iter().map(|address| quelea_node::listen(address));
+    let listeners = config.listen.iter().map(|address| quelea_net::listen(address));
     Ok(Some(Prepared(listeners.collect::<Result<_, _>>()?)))
 }
 
 impl Prepared {
-    /// Serves the node's queues.
+    /// Serves the node's queues, and replicated ones if there is a cluster.
     pub(crate) async fn start(
         self,
         node: &Node,
+        beside: Option<(&Cluster, HeldNames)>,
         config: &Config,
         counters: Arc<SqsCounters>,
         connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
-        let sqs = &config.sqs;
-        let queues = EmbeddedQueues::new(
-            node.handle().clone(),
-            EmbeddedSettings {
-                account_id: sqs.account_id.as_str().into(),
-                cooldown_ms: sqs.cooldown_ms,
-            },
-        );
-        let settings = SqsSettings {
-            threads: sqs.threads,
-            account: sqs.account_id.as_str().into(),
-            region: sqs.region.as_str().into(),
-            verify: sqs.verify,
-            hosts: HostNames::new(&sqs.hosts),
-            connections_max,
-            bodies_bytes_max: BODIES_BYTES_MAX,
-            idle_max: Duration::from_millis(sqs.idle_timeout_ms),
-            request_max: Duration::from_millis(sqs.request_timeout_ms),
-            counters,
+        let queues = EmbeddedSettings {
+            account_id: config.sqs.account_id.as_str().into(),
+            cooldown_ms: config.sqs.cooldown_ms,
         };
-        let server = match sqs.threads {
-            0 => {
-                let (server, run) = SqsServer::on_other_thread(listeners, &queues, &settings)?;
-                node.handle().spawn_local(move || run()).await?;
-                server
-            }
-            _ => SqsServer::start(listeners, &queues, &settings)?,
+        let settings = settings(config, counters, connections_max);
+        let core = node.handle();
+        let server = match beside {
+            None => quelea_sqs_embedded::serve(core, listeners, queues, &settings).await?,
+            #[cfg(feature = "cassandra")]
+            Some((cluster, held)) => quelea_cassandra_front::serve_beside(
+                cluster, core, held, listeners, queues, &settings,
+            )
+            .await
+            .map_err(CassandraError::from)?,
+            #[cfg(not(feature = "cassandra"))]
+            Some((cluster, _)) => match *cluster {},
         };
         Ok(SqsFront { server })
+    }
+
+    /// Serves replicated queues alone; with `sqs.threads` 0 on as many threads as there are cores.
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn start_alone(
+        self,
+        cluster: &Cluster,
+        config: &Config,
+        counters: Arc<SqsCounters>,
+        connections_max: usize,
+    ) -> Result<SqsFront, SqsError> {
+        let Self(listeners) = self;
+        let mut settings = settings(config, counters, connections_max);
+        settings.default_class = QueueClass::Replicated;
+        if settings.threads == 0 {
+            settings.threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        }
+        let server = quelea_cassandra_front::serve_alone(cluster, listeners, &settings);
+        Ok(SqsFront { server: server.map_err(CassandraError::from)? })
+    }
+}
+
+fn settings(config: &Config, counters: Arc<SqsCounters>, connections_max: usize) -> SqsSettings {
+    let sqs = &config.sqs;
+    SqsSettings {
+        threads: sqs.threads,
+        account: sqs.account_id.as_str().into(),
+        region: sqs.region.as_str().into(),
+        default_class: sqs.default_class,
+        verify: sqs.verify,
+        hosts: HostNames::new(&sqs.hosts),
+        origins: AllowedOrigins::new(&sqs.origins),
+        connections_max,
+        bodies_bytes_max: BODIES_BYTES_MAX,
+        idle_max: Duration::from_millis(sqs.idle_timeout_ms),
+        request_max: Duration::from_millis(sqs.request_timeout_ms),
+        counters,
     }
 }
 

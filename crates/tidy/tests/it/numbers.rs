@@ -14,7 +14,7 @@ const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 71] = [
+const STATED: [(&str, &str, &str, &str); 74] = [
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
@@ -39,6 +39,7 @@ const STATED: [(&str, &str, &str, &str); 71] = [
     (LIMITS, "of a virtual host | {}; ", CORE, "QUEUES_PER_VHOST_MAX"),
     (LIMITS, "000; {}; 1,", CORE, "EXCHANGES_PER_VHOST_MAX"),
     (LIMITS, "; {} | 406 with the limit |", CORE, "BINDINGS_PER_VHOST_MAX"),
+    (LIMITS, "a connection that wait for the disk | {} |", CORE, "PROMISES_WAITING_MAX"),
     (LIMITS, "exchange's patterns | {} steps", CORE, "TOPIC_STEPS_MAX"),
     (LIMITS, "key, {} different beginnings", CORE, "TOPIC_NODES_MAX"),
     (LIMITS, "with those of `CC` and `BCC` | {} steps", CORE, "ROUTE_STEPS_MAX"),
@@ -89,7 +90,14 @@ const STATED: [(&str, &str, &str, &str); 71] = [
     ("docs/elastic/relay.md", "at least {} and at most", RELAY, "WINDOW_BYTES_MIN"),
     ("docs/elastic/relay.md", "and at most {}", RELAY, "WINDOW_BYTES_MAX"),
     ("docs/cmq/library.md", "At most `flows_max` senders ({})", CMQ, "FLOWS_MAX_DEFAULT"),
-    ("docs/cmq/library.md", "are known, and {}\nthat", CMQ, "FLOWS_UNPROVEN_MAX"),
+    (
+        "docs/cmq/library.md",
+        "`flows_per_address_max`\n({}) of one",
+        CMQ,
+        "FLOWS_PER_ADDRESS_MAX_DEFAULT",
+    ),
+    ("docs/cmq/library.md", "is one), and {} that", CMQ, "FLOWS_UNPROVEN_MAX"),
+    ("docs/cmq/library.md", "Of the {} events that wait", CMQ, "EVENTS_MAX"),
     ("docs/cmq/pipes.md", "A message has at most {};", CMQ, "MESSAGE_BYTES_MAX_DEFAULT"),
     ("docs/cmq/pipes.md", "allows up to {},", CMQ, "MESSAGE_BYTES_MAX"),
     ("docs/formats/cmq.md", "of fragments, at most {} |", CMQ, "WINDOW_DATAGRAMS_MAX"),

@@ -27,6 +27,8 @@ pub enum ElasticCommand {
     Reaction(ReactionArgs),
     /// Relays killed under load: how soon messages flow again, and what is missing
     Failover(FailoverArgs),
+    /// The directory ended under load and started again: how long clients pause after kill -9 and after Ctrl-C
+    Restart(RestartArgs),
     /// What a listener that takes nothing does to the others
     Stalled(StalledArgs),
 }
@@ -182,6 +184,26 @@ pub struct FailoverArgs {
     pub fleet: FleetArgs,
     /// How often a relay is killed
     #[arg(long, default_value_t = 10, value_name = "COUNT")]
+    pub rounds: u32,
+    /// Relays of the queue
+    #[arg(long, default_value_t = 2, value_name = "COUNT")]
+    pub relays: u32,
+    /// When messages are acknowledged
+    #[arg(long, value_enum, default_value_t = AcknowledgeKind::Relayed)]
+    pub acknowledge: AcknowledgeKind,
+}
+
+/// `quelea bench elastic restart`.
+#[derive(Debug, Clone, Args)]
+pub struct RestartArgs {
+    /// Where; the directory has to be one that is started for the run.
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// The load.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    /// How often it is ended in each way
+    #[arg(long, default_value_t = 5, value_name = "COUNT")]
     pub rounds: u32,
     /// Relays of the queue
     #[arg(long, default_value_t = 2, value_name = "COUNT")]

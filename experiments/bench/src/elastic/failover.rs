@@ -9,10 +9,11 @@ use crate::elastic::args::FailoverArgs;
 use crate::elastic::error::ElasticError;
 use crate::elastic::fleet::{Fleet, FleetSize};
 use crate::elastic::report::order_words;
-use crate::elastic::site::{Queue, Site, signal};
+use crate::elastic::site::{Queue, Site};
 use crate::elastic::tally::Order;
 use crate::error::BenchError;
 use crate::report::publish;
+use crate::serve_process::send_signal;
 use crate::units::thousands;
 
 /// How long messages may take to flow again.
@@ -113,7 +114,7 @@ fn kill_one(site: &Site, queue: &Queue<'_>, fleet: &Fleet<'_>) -> Result<f64, El
     };
     let hit: Vec<usize> =
         producers.iter().filter(|(.., relay, _)| there(*relay)).map(|it| it.0).collect();
-    if !signal(pid, Signal::KILL) {
+    if !send_signal(pid, Signal::KILL) {
         let what = format!("relay {victim}, process {pid}, is killed");
         return Err(ElasticError::Late { what, seconds: 0 });
     }

@@ -2,32 +2,28 @@
 //! and ended with it.
 
 mod api;
+mod started;
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::cell::RefCell;
 use std::thread;
 use std::time::Duration;
 
 use quelea_elastic_client::{Client, Options};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::clock::{SECOND_NS, now_ns};
 use crate::elastic::args::SiteArgs;
 use crate::elastic::error::ElasticError;
 use crate::interrupt::Interrupt;
+use crate::serve_process;
 
 pub(crate) use api::Api;
+pub(crate) use started::Restarted;
+use started::Started;
 
 /// How often something that is waited for is looked at.
 const LOOK: Duration = Duration::from_millis(2);
-/// How long a directory may take to end, with its relays.
-const STOP_NS: u64 = 30 * SECOND_NS;
-/// The end of a log that is shown if a directory does not start.
-const LOG_TAIL_BYTES: usize = 500;
 
 /// A directory.
 #[derive(Debug)]
@@ -36,16 +32,7 @@ pub(crate) struct Site {
     pub api: Api,
     pub interrupt: Interrupt,
     /// Ends with the site.
-    _started: Option<Started>,
-}
-
-/// A directory of our own.
-#[derive(Debug)]
-struct Started {
-    child: Child,
-    home: PathBuf,
-    /// It has nobody else to write to.
-    _stdout: BufReader<ChildStdout>,
+    started: Option<RefCell<Started>>,
 }
 
 impl Site {
@@ -53,19 +40,28 @@ impl Site {
         let interrupt = Interrupt::install();
         if let Some(directory) = &args.directory {
             let (directory, api) = (directory.clone(), Api::new(&args.http, &args.user));
-            return Ok(Self { directory, api, interrupt, _started: None });
+            return Ok(Self { directory, api, interrupt, started: None });
         }
-        let beside = || std::env::current_exe().map(|own| own.with_file_name("quelea"));
-        let program = args.quelea.clone().map_or_else(beside, Ok);
-        let program = program.map_err(|error| ElasticError::Start(error.to_string()))?;
-        let (started, ready) = Started::start(&program)?;
-        let field = |name: &str| {
-            let found =
-                ready.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            found.map(str::to_owned).ok_or_else(|| ElasticError::Start(ready.clone()))
-        };
-        let api = Api::new(&field("http")?, "guest:guest");
-        Ok(Self { directory: field("elastic")?, api, interrupt, _started: Some(started) })
+        let program = serve_process::program(args.quelea.as_deref())?;
+        let started = Started::start(&program)?;
+        let api = Api::new(started.address("http"), "guest:guest");
+        let directory = started.address("elastic").to_owned();
+        Ok(Self { directory, api, interrupt, started: Some(RefCell::new(started)) })
+    }
+
+    /// Ends the directory by a signal, and starts it again at its addresses, with its data.
+    ///
+    /// # Errors
+    /// If it is not ours, or does not end or start.
+    pub(crate) fn restart(&self, by: Signal) -> Result<Restarted, ElasticError> {
+        let started = self.started.as_ref();
+        let started = started.ok_or_else(|| ElasticError::Start("it is not ours".to_owned()))?;
+        started.borrow_mut().restart(by)
+    }
+
+    /// Whether the directory was started here.
+    pub(crate) const fn is_ours(&self) -> bool {
+        self.started.is_some()
     }
 
     /// A client of this site.
@@ -162,7 +158,12 @@ impl Queue<'_> {
         let what = format!("{count} relays are up");
         self.site.wait_for(&what, 60, || {
             thread::sleep(LOOK * 10); // It is asked by HTTP.
-            let relays: Vec<_> = self.relays()?.into_iter().filter(|relay| relay.up).collect();
+            let relays = match self.relays() {
+                // A directory that was started anew takes the queue over first.
+                Err(ElasticError::Refused { status: 404 | 503, .. }) => return Ok(None),
+                relays => relays?,
+            };
+            let relays: Vec<_> = relays.into_iter().filter(|relay| relay.up).collect();
             Ok((relays.len() >= count).then_some(relays))
         })
     }
@@ -178,58 +179,4 @@ impl Drop for Queue<'_> {
         // A directory that is gone has no queue either.
         let _ = self.site.api.delete(&self.name);
     }
-}
-
-impl Started {
-    fn start(program: &Path) -> Result<(Self, String), ElasticError> {
-        let wrong = |text: String| ElasticError::Start(text);
-        let home = std::env::temp_dir().join(format!("quelea-bench-{:016x}", fastrand::u64(..)));
-        fs::create_dir_all(&home).map_err(|error| wrong(format!("{}: {error}", home.display())))?;
-        let log_path = home.join("log");
-        let log = File::create(&log_path)
-            .map_err(|error| wrong(format!("{}: {error}", log_path.display())))?;
-        let mut command = Command::new(program);
-        command.arg("serve").current_dir(&home).env("QUELEA__DATA_DIR", home.join("data"));
-        for front in ["AMQP", "HTTP", "SQS", "ELASTIC"] {
-            command.env(format!("QUELEA__{front}__LISTEN"), "127.0.0.1:0");
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        // Ctrl-C is for the bench, which ends it when the report is made.
-        let mut child = command
-            .process_group(0)
-            .spawn()
-            .map_err(|error| wrong(format!("{}: {error}", program.display())))?;
-        let stdout = child.stdout.take().ok_or_else(|| wrong("it has no output".to_owned()))?;
-        let mut started = Self { child, home, _stdout: BufReader::new(stdout) };
-        let mut line = String::new();
-        while !line.starts_with("quelea ready ") {
-            line.clear();
-            if started._stdout.read_line(&mut line).unwrap_or(0) == 0 {
-                let log = fs::read_to_string(&log_path).unwrap_or_default();
-                let tail = log.len().saturating_sub(LOG_TAIL_BYTES);
-                return Err(wrong(String::from_utf8_lossy(&log.as_bytes()[tail..]).into_owned()));
-            }
-        }
-        Ok((started, line.trim_end().to_owned()))
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        signal(self.child.id(), Signal::TERM);
-        let deadline = now_ns() + STOP_NS;
-        while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) && now_ns() < deadline {
-            thread::sleep(LOOK);
-        }
-        // Both do nothing to one that has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.home);
-    }
-}
-
-/// Sends a signal to a process, if it is there.
-pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }

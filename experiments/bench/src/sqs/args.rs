@@ -9,9 +9,14 @@ use crate::byte_size::parse_bytes;
 /// Where the service is, and how to look at it.
 #[derive(Debug, Clone, Args)]
 pub struct EndpointArgs {
-    /// The service
-    #[arg(long, default_value = "http://127.0.0.1:9324", value_name = "URL")]
-    pub endpoint: String,
+    /// The service; several front-ends with commas, which get the calls in turns
+    #[arg(
+        long,
+        default_value = "http://127.0.0.1:9324",
+        value_name = "URL",
+        value_delimiter = ','
+    )]
+    pub endpoint: Vec<String>,
     /// Access key; without one, requests carry a signature in form only
     #[arg(long, env = "AWS_ACCESS_KEY_ID", value_name = "ID", requires = "secret_access_key")]
     pub access_key_id: Option<String>,
@@ -24,9 +29,10 @@ pub struct EndpointArgs {
     /// Wait so long for a service that is still starting
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     pub connect_timeout_s: f64,
-    /// The service's process, if it is not found by its port (only a local one is looked at)
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
+    /// The service's process, if it is not found by its port (only a local one is looked at); of several front-ends
+    /// each one's
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
     /// Attributes of the queues that are made, such as Durability=os; several with commas
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = parse_attribute)]
     pub queue_attributes: Vec<(String, String)>,
@@ -65,9 +71,15 @@ pub struct SqsArgs {
     /// Time that a receiving thread processes a message before it deletes it (delta_recv)
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     pub receive_delay_s: f64,
-    /// Queue attribute OrderHint (K); a service that refuses it is measured without
+    /// Queue attribute OrderHint (K, or auto); a service that refuses it is measured without
     #[arg(long, value_name = "K")]
-    pub order_hint: Option<u32>,
+    pub order_hint: Option<String>,
+    /// Send, receive and delete ten messages with each call
+    #[arg(long)]
+    pub batch: bool,
+    /// An answer that takes longer, a long poll's own time not counted, counts as failed: the next front-end is tried
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    pub patience_s: f64,
     /// Visibility timeout of the queues
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub visibility_timeout_s: u32,
@@ -216,7 +228,7 @@ fn parse_attribute(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn parse_probability(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(p) if (0.0..1.0).contains(&p) => Ok(p),
         _ => Err("a probability is at least 0 and less than 1".to_owned()),

@@ -31,6 +31,18 @@ struct BatchAnswer {
     failed: Vec<IgnoredAny>,
 }
 
+#[derive(Deserialize)]
+struct Successes {
+    #[serde(rename = "Successful", default)]
+    successful: Vec<Success>,
+}
+
+#[derive(Deserialize)]
+struct Success {
+    #[serde(rename = "Id")]
+    id: String,
+}
+
 /// `SendMessage`; the text has no character that JSON escapes.
 pub(crate) fn send(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
     let delay = delay(delay_s);
@@ -39,9 +51,15 @@ pub(crate) fn send(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
 
 /// `SendMessageBatch` with ten times the same text.
 pub(crate) fn send_batch(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
+    send_texts(url, &[text; BATCH], delay_s)
+}
+
+/// `SendMessageBatch`; the id of an entry is its place.
+pub(crate) fn send_texts(url: &str, texts: &[impl AsRef<str>], delay_s: u32) -> Vec<u8> {
     let delay = delay(delay_s);
-    let entry = |id| format!(r#"{{"Id":"{id}","MessageBody":"{text}"{delay}}}"#);
-    let entries: Vec<String> = (0..BATCH).map(entry).collect();
+    let entry =
+        |(id, text): (usize, &str)| format!(r#"{{"Id":"{id}","MessageBody":"{text}"{delay}}}"#);
+    let entries: Vec<String> = texts.iter().map(AsRef::as_ref).enumerate().map(entry).collect();
     format!(r#"{{"QueueUrl":"{url}","Entries":[{}]}}"#, entries.join(",")).into_bytes()
 }
 
@@ -94,6 +112,12 @@ pub(crate) fn messages(answer: &[u8]) -> Result<Vec<Received<'_>>, serde_json::E
     serde_json::from_slice::<ReceiveAnswer<'_>>(answer).map(|answer| answer.messages)
 }
 
+/// The places of the entries of a batch that the service confirmed.
+pub(crate) fn confirmed(answer: &[u8]) -> Result<Vec<usize>, serde_json::Error> {
+    let Successes { successful } = serde_json::from_slice(answer)?;
+    Ok(successful.iter().filter_map(|entry| entry.id.parse().ok()).collect())
+}
+
 /// Entries of a batch that the service refused.
 pub(crate) fn refused(answer: &[u8]) -> usize {
     serde_json::from_slice::<BatchAnswer>(answer).map_or(BATCH, |answer| answer.failed.len())
@@ -144,5 +168,14 @@ mod tests {
         assert_eq!(refused(br#"{"Successful":[{"Id":"0"}]}"#), 0);
         assert_eq!(refused(br#"{"Failed":[{"Id":"0","Code":"x"}]}"#), 1);
         assert_eq!(refused(b"nonsense"), BATCH);
+    }
+
+    #[test]
+    fn confirmed_entries_are_known_by_their_places() {
+        let answer =
+            br#"{"Successful":[{"Id":"9","MessageId":"x"},{"Id":"0"}],"Failed":[{"Id":"1"}]}"#;
+        assert_eq!(confirmed(answer).unwrap(), [9, 0]);
+        assert!(confirmed(b"{}").unwrap().is_empty());
+        assert!(confirmed(b"nonsense").is_err());
     }
 }

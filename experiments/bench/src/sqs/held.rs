@@ -97,7 +97,7 @@ fn measure(
     let mean =
         |at: usize| f64::midpoint(empty[at].messages_per_s, empty[at + 2].messages_per_s).max(1e-9);
     Ok(HeldReport {
-        endpoint: service.endpoint.to_string(),
+        endpoint: service.endpoints(),
         held: match args.held {
             Held::InFlight => "in flight",
             Held::Delayed => "delayed",

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &SqsLoadArgs) -> Result<(), BenchError> {
     let measured = play(args, &mut service, &interrupt);
     let deleted = service.delete_queues();
     let report = LoadReport {
-        endpoint: service.endpoint.to_string(),
+        endpoint: service.endpoints(),
         connections: args.connections,
         queues: args.queues,
         phases: measured?,

@@ -83,7 +83,7 @@ impl Phase<'_> {
             let threads: Vec<_> = (0..self.connections as usize)
                 .map(|index| {
                     let url = self.queues[index % self.queues.len()].clone();
-                    let round = Round::new(self.kind, service.client(), url, self.size);
+                    let round = Round::new(self.kind, service.client_of(index), url, self.size);
                     let ready = &ready;
                     scope.spawn(move || round.repeat(ready, self.duration_s))
                 })

@@ -95,7 +95,7 @@ fn measure(
     let receive = |url: &String| call::receive(url, 1, args.wait_s, Some(VISIBILITY_S));
     let calls: Vec<Vec<u8>> = queues.iter().map(receive).collect();
     let before = service.sample();
-    let mut waiting = WaitingPolls::new(&service.endpoint, &calls).map_err(BenchError::Socket)?;
+    let mut waiting = WaitingPolls::new(service.endpoint(), &calls).map_err(BenchError::Socket)?;
     let mut renewed = 0;
     let begun = now_ns();
     let first_poll_ends = begun + u64::from(args.wait_s) * SECOND_NS;
@@ -118,7 +118,7 @@ fn measure(
     let waking_s = seconds_between(waking_from, now_ns());
     let resident = |sample: crate::process::ProcessSample| sample.resident_bytes;
     Ok(PollsReport {
-        endpoint: service.endpoint.to_string(),
+        endpoint: service.endpoints(),
         polls: waiting.len(),
         queues: args.queues,
         opening_s,

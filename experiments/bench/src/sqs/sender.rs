@@ -1,16 +1,20 @@
 //! A sending thread of the experiment.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
-use quelea_sqs_client::{Client, Error};
+use quelea_sqs_client::Error;
 
 use crate::clock::now_ns;
 use crate::sqs::args::SqsArgs;
 use crate::sqs::call;
-use crate::sqs::payload;
+use crate::sqs::front_ends::FrontEnds;
+use crate::sqs::payload::{self, Tag};
 use crate::sqs::tracked_queue::TrackedQueue;
+
+/// How often the entries that a batch's answer refused are sent again.
+const REFUSED_TRIES: u32 = 20;
 
 /// What a thread of the experiment saw.
 #[derive(Debug, Default)]
@@ -19,17 +23,21 @@ pub(crate) struct Trace {
     pub response_ns: Vec<u64>,
     pub first_ns: Option<u64>,
     pub last_ns: u64,
+    /// Messages sent, or received and deleted.
+    pub messages: u64,
     /// Operations given up.
     pub failures: u64,
     pub first_failure: Option<String>,
+    /// Senders: messages whose sending was done again, since the response was lost on purpose.
+    pub sent_again: u64,
     /// Receivers: messages processed and not deleted.
     pub forgotten: u64,
     /// Receivers: how often the thread quit.
     pub crashed: u64,
+    /// Receivers: messages that were in its hands then.
+    pub dropped: u64,
     /// Receivers: deletions that the service refused, since the message was not in their hands.
     pub refused_deletions: u64,
-    /// Receivers: messages received and deleted.
-    pub cycles: u64,
 }
 
 impl Trace {
@@ -48,36 +56,93 @@ impl Trace {
     }
 }
 
-/// Sends one thread's messages; the generator makes their bodies.
-pub(crate) fn run(
-    args: &SqsArgs,
-    queue: &TrackedQueue,
-    mut client: Client,
-    (sender, mut rng): (u32, Rng),
-    stop: &AtomicBool,
-) -> Result<Trace, Error> {
-    let mut trace =
-        Trace { response_ns: Vec::with_capacity(args.messages as usize), ..Trace::default() };
-    for of_sender in 0..args.messages {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let tag = queue.tag(sender, of_sender);
-        let body = call::send(&queue.url, &payload::make(tag, args.size, &mut rng), 0);
-        let begun = now_ns();
-        trace.begin(begun);
-        match client.call("SendMessage", &body) {
-            Ok(_) => {
-                let ended = now_ns();
-                trace.response_ns.push(ended - begun);
-                trace.last_ns = ended;
-                queue.note_sent(tag, ended);
+/// A sending thread.
+pub(crate) struct Sender<'a> {
+    pub args: &'a SqsArgs,
+    pub queue: &'a TrackedQueue,
+    /// Counted within the queue.
+    pub number: u32,
+    pub front_ends: FrontEnds,
+    /// Responses that its connections lost on purpose.
+    pub lost_responses: &'a AtomicU64,
+    pub rng: Rng,
+}
+
+impl Sender<'_> {
+    /// Sends the thread's messages; the generator makes their bodies.
+    pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<Trace, Error> {
+        let mut trace = Trace::default();
+        let at_once = if self.args.batch { call::BATCH as u32 } else { 1 };
+        let mut of_sender = 0;
+        while of_sender < self.args.messages && !stop.load(Ordering::Relaxed) {
+            let until = self.args.messages.min(of_sender + at_once);
+            let tags: Vec<Tag> =
+                (of_sender..until).map(|place| self.queue.tag(self.number, place)).collect();
+            let begun = now_ns();
+            trace.begin(begun);
+            let sent = if self.args.batch {
+                self.send_batch(tags, &mut trace)?
+            } else {
+                self.send_one(tags[0], &mut trace)?
+            };
+            if sent {
+                trace.last_ns = now_ns();
+                trace.response_ns.push(trace.last_ns - begun);
             }
-            Err(error) => trace.fail(error)?,
+            of_sender = until;
+            pause(self.args.send_delay_s);
         }
-        pause(args.send_delay_s);
+        Ok(trace)
     }
-    Ok(trace)
+
+    fn send_one(&mut self, tag: Tag, trace: &mut Trace) -> Result<bool, Error> {
+        let text = payload::make(tag, self.args.size, &mut self.rng);
+        let body = call::send(&self.queue.url, &text, 0);
+        let lost_before = self.lost_responses.load(Ordering::Relaxed);
+        match self.front_ends.call("SendMessage", &body) {
+            Ok(_) => {
+                self.queue.note_sent(tag, now_ns());
+                trace.messages += 1;
+                trace.sent_again += self.lost_responses.load(Ordering::Relaxed) - lost_before;
+                Ok(true)
+            }
+            Err(error) => trace.fail(error).map(|()| false),
+        }
+    }
+
+    /// What the answer does not confirm is sent again, by itself; whether all are confirmed in the end.
+    fn send_batch(&mut self, mut tags: Vec<Tag>, trace: &mut Trace) -> Result<bool, Error> {
+        for _ in 0..REFUSED_TRIES {
+            let texts: Vec<String> =
+                tags.iter().map(|tag| payload::make(*tag, self.args.size, &mut self.rng)).collect();
+            let body = call::send_texts(&self.queue.url, &texts, 0);
+            let lost_before = self.lost_responses.load(Ordering::Relaxed);
+            let answer = match self.front_ends.call("SendMessageBatch", &body) {
+                Ok(answer) => answer,
+                Err(error) => return trace.fail(error).map(|()| false),
+            };
+            let confirmed = call::confirmed(answer)
+                .map_err(|source| Error::Answer { action: "SendMessageBatch", source })?;
+            let now = now_ns();
+            let lost = self.lost_responses.load(Ordering::Relaxed) - lost_before;
+            trace.sent_again += lost * tags.len() as u64;
+            for tag in confirmed.iter().filter_map(|place| tags.get(*place)) {
+                self.queue.note_sent(*tag, now);
+                trace.messages += 1;
+            }
+            let mut place = 0;
+            tags.retain(|_| {
+                place += 1;
+                !confirmed.contains(&(place - 1))
+            });
+            if tags.is_empty() {
+                return Ok(true);
+            }
+        }
+        trace.failures += 1;
+        trace.first_failure.get_or_insert_with(|| call::refusal(tags.len()).to_string());
+        Ok(false)
+    }
 }
 
 /// The pauses of the experiment are its parameters.

@@ -11,6 +11,7 @@ use crate::clock::{now_ns, seconds_to_ns};
 use crate::error::BenchError;
 use crate::process::{self, ProcessSample};
 use crate::sqs::args::EndpointArgs;
+use crate::sqs::front_ends::FrontEnds;
 
 /// How often a service that is still starting is asked.
 const START_STEP: Duration = Duration::from_millis(100);
@@ -18,10 +19,11 @@ const START_STEP: Duration = Duration::from_millis(100);
 /// The service.
 #[derive(Debug)]
 pub(crate) struct Service {
-    pub endpoint: Endpoint,
-    client: Client,
+    /// One client for each front-end, the first of which makes and deletes the queues.
+    clients: Vec<Client>,
     attributes: BTreeMap<String, String>,
-    pid: Option<u32>,
+    /// As far as they are visible.
+    pids: Vec<u32>,
     queues: Vec<String>,
     /// Distinguishes this run's queues from those of others.
     run: u64,
@@ -39,7 +41,11 @@ pub(crate) struct ServerCost {
 impl Service {
     /// Connects, waiting for a service that is still starting, and finds its process.
     pub(crate) fn open(args: &EndpointArgs) -> Result<Self, BenchError> {
-        let endpoint: Endpoint = args.endpoint.parse()?;
+        let endpoints: Vec<Endpoint> =
+            args.endpoint.iter().map(|url| url.parse()).collect::<Result<_, _>>()?;
+        if endpoints.is_empty() {
+            return Err(BenchError::Arguments("--endpoint names nothing".to_owned()));
+        }
         let credentials = match (&args.access_key_id, &args.secret_access_key) {
             (Some(id), Some(secret)) => {
                 let key = Credentials::new(id.clone(), secret.clone());
@@ -47,27 +53,50 @@ impl Service {
             }
             _ => None,
         };
-        let mut client = Client::new(endpoint.clone(), credentials);
         let until = now_ns() + seconds_to_ns(args.connect_timeout_s);
-        loop {
-            match client.call("ListQueues", b"{}") {
-                Err(Error::Connect { .. }) if now_ns() < until => std::thread::sleep(START_STEP),
-                answer => break answer.map(drop)?,
-            }
+        let mut clients = Vec::with_capacity(endpoints.len());
+        for endpoint in &endpoints {
+            let mut client = Client::new(endpoint.clone(), credentials.clone());
+            await_start(&mut client, until)?;
+            clients.push(client);
         }
-        let pid = find_process(args, &endpoint)?;
+        let pids = find_processes(args, &endpoints)?;
         let attributes = args.queue_attributes.iter().cloned().collect();
-        Ok(Self { endpoint, client, attributes, pid, queues: Vec::new(), run: now_ns() })
+        Ok(Self { clients, attributes, pids, queues: Vec::new(), run: now_ns() })
     }
 
-    /// A client with a connection of its own, which tries every call just once.
-    pub(crate) fn client(&self) -> Client {
-        self.client.clone().with_retry(Retry::never())
+    /// The first front-end.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        self.clients[0].endpoint()
+    }
+
+    /// All front-ends, in words.
+    pub(crate) fn endpoints(&self) -> String {
+        let names: Vec<String> =
+            self.clients.iter().map(|client| client.endpoint().to_string()).collect();
+        names.join(", ")
+    }
+
+    /// A client of one of the front-ends, counted round and round, with a connection of its own, which tries every call
+    /// just once.
+    pub(crate) fn client_of(&self, number: usize) -> Client {
+        self.clients[number % self.clients.len()].clone().with_retry(Retry::never())
     }
 
     /// A client with a connection of its own, which tries again.
     pub(crate) fn patient_client(&self) -> Client {
-        self.client.clone()
+        self.clients[0].clone()
+    }
+
+    /// A client whose calls go to all front-ends in turns; `number` is that of the thread.
+    pub(crate) fn front_ends(&self, number: usize, retry: Retry, patience_s: f64) -> FrontEnds {
+        let patience = Duration::from_secs_f64(patience_s);
+        FrontEnds::new(self.clients.iter().cloned(), number, retry, patience)
+    }
+
+    /// How many front-ends there are.
+    pub(crate) const fn width(&self) -> usize {
+        self.clients.len()
     }
 
     /// Makes a queue of ours with the attributes of the command line and some more.
@@ -76,7 +105,7 @@ impl Service {
         let name = format!("quelea-bench-{:x}-{}", self.run & 0xffff_ffff, self.queues.len());
         let mut attributes = self.attributes.clone();
         attributes.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let url = self.client.create_queue(&name, &attributes)?;
+        let url = self.clients[0].create_queue(&name, &attributes)?;
         self.queues.push(url.clone());
         Ok(url)
     }
@@ -85,18 +114,23 @@ impl Service {
     pub(crate) fn delete_queues(&mut self) -> Result<(), BenchError> {
         let mut outcome = Ok(());
         for url in std::mem::take(&mut self.queues) {
-            let deleted = self.client.delete_queue(&url).map_err(BenchError::from);
+            let deleted = self.clients[0].delete_queue(&url).map_err(BenchError::from);
             outcome = outcome.and(deleted);
         }
         outcome
     }
 
-    /// The service's process now, if it is visible.
+    /// What the service's processes used until now, together, if they are visible.
     pub(crate) fn sample(&self) -> Option<ProcessSample> {
-        process::sample(self.pid?).ok()
+        let samples = self.pids.iter().filter_map(|pid| process::sample(*pid).ok());
+        samples.reduce(|sum, one| ProcessSample {
+            cpu_us: sum.cpu_us + one.cpu_us,
+            resident_bytes: sum.resident_bytes + one.resident_bytes,
+            peak_bytes: sum.peak_bytes + one.peak_bytes,
+        })
     }
 
-    /// What the process used since `before`.
+    /// What they used since `before`.
     pub(crate) fn cost_since(&self, before: Option<ProcessSample>) -> Option<ServerCost> {
         let (before, after) = (before?, self.sample()?);
         Some(ServerCost {
@@ -106,23 +140,36 @@ impl Service {
     }
 }
 
-/// The process that was named, or the one that listens on the endpoint's port here.
-fn find_process(args: &EndpointArgs, endpoint: &Endpoint) -> Result<Option<u32>, BenchError> {
-    if let Some(pid) = args.pid {
-        process::sample(pid)?;
-        return Ok(Some(pid));
+fn await_start(client: &mut Client, until: u64) -> Result<(), BenchError> {
+    loop {
+        match client.call("ListQueues", b"{}") {
+            Err(Error::Connect { .. }) if now_ns() < until => std::thread::sleep(START_STEP),
+            answer => return Ok(answer.map(drop)?),
+        }
     }
-    let addresses = (endpoint.host.as_str(), endpoint.port).to_socket_addrs();
-    let is_here = addresses.is_ok_and(|mut found| found.all(|to| to.ip().is_loopback()));
-    let found = if is_here {
-        process::listening_pid(endpoint.port).map_err(|error| error.to_string())
-    } else {
-        Err("the service runs on another machine".to_owned())
-    };
+}
+
+/// The processes that were named, or those that listen on the endpoints' ports here. All or none.
+fn find_processes(args: &EndpointArgs, endpoints: &[Endpoint]) -> Result<Vec<u32>, BenchError> {
+    for pid in &args.pid {
+        process::sample(*pid)?;
+    }
+    if !args.pid.is_empty() {
+        return Ok(args.pid.clone());
+    }
+    let found: Result<Vec<u32>, String> = endpoints.iter().map(find_process).collect();
     if let Err(reason) = &found
         && !args.quiet
     {
         eprintln!("no CPU time or memory of the service: {reason}");
     }
-    Ok(found.ok())
+    Ok(found.unwrap_or_default())
+}
+
+fn find_process(endpoint: &Endpoint) -> Result<u32, String> {
+    let addresses = (endpoint.host.as_str(), endpoint.port).to_socket_addrs();
+    if !addresses.is_ok_and(|mut found| found.all(|to| to.ip().is_loopback())) {
+        return Err("the service runs on another machine".to_owned());
+    }
+    process::listening_pid(endpoint.port).map_err(|error| error.to_string())
 }

@@ -17,6 +17,8 @@ pub(crate) struct TrackedQueue {
     senders_left: AtomicU32,
     /// When something was last sent or received.
     moved_ns: AtomicU64,
+    /// Answers without a message to calls that began when nothing had moved for long, since something last moved.
+    empty_answers: AtomicU32,
     is_done: AtomicBool,
     ledger: Mutex<Ledger>,
 }
@@ -58,6 +60,10 @@ pub(crate) struct Outcome {
     pub sent: u64,
     /// Of them, those that never came whole.
     pub lost: u64,
+    /// Messages whose sending was given up: they may be there or not.
+    pub unconfirmed: u64,
+    /// Of them, those that came.
+    pub unconfirmed_received: u64,
     /// Their deliveries beyond each message's first.
     pub duplicates: u64,
     /// Deliveries whose checksum was wrong.
@@ -81,6 +87,7 @@ impl TrackedQueue {
             next_of_queue: AtomicU32::new(0),
             senders_left: AtomicU32::new(senders),
             moved_ns: AtomicU64::new(now_ns()),
+            empty_answers: AtomicU32::new(0),
             is_done: AtomicBool::new(false),
             ledger: Mutex::default(),
         }
@@ -115,6 +122,7 @@ impl TrackedQueue {
         (begun_ns, ended_ns): (u64, u64),
     ) -> Option<Tag> {
         self.moved_ns.fetch_max(ended_ns, Ordering::Relaxed);
+        self.empty_answers.store(0, Ordering::Relaxed);
         let tag = payload::check(text);
         let mut ledger = self.ledger();
         match tag {
@@ -154,6 +162,14 @@ impl TrackedQueue {
         now.saturating_sub(self.moved_ns.load(Ordering::Relaxed))
     }
 
+    pub(crate) fn note_empty_answer(&self) {
+        self.empty_answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn empty_answers(&self) -> u32 {
+        self.empty_answers.load(Ordering::Relaxed)
+    }
+
     /// The receivers begin now; what came before does not count as quiet.
     pub(crate) fn begin_receiving(&self) {
         self.moved_ns.fetch_max(now_ns(), Ordering::Relaxed);
@@ -173,6 +189,9 @@ impl TrackedQueue {
         // that was confirmed and did not come, and its repetitions are none of the confirmed ones'.
         let came = |tag: &&Tag| ledger.known.contains_key(tag);
         let lost = ledger.confirmed.iter().filter(|tag| !came(tag)).count();
+        let confirmed = ledger.confirmed.len();
+        let unconfirmed = u64::from(self.next_of_queue.load(Ordering::Relaxed)) - confirmed as u64;
+        let unconfirmed_received = ledger.known.len() - (confirmed - lost);
         let fates = ledger.known.iter().filter(|(tag, _)| ledger.confirmed.contains(tag));
         let duplicates = fates.map(|(_, fate)| fate.duplicates).sum();
         let mut firsts = ledger.firsts.clone();
@@ -180,8 +199,10 @@ impl TrackedQueue {
         firsts.sort_by_key(|first| first.ended_ns);
         let of_queue: Vec<u32> = firsts.iter().map(|first| first.tag.of_queue).collect();
         Outcome {
-            sent: ledger.confirmed.len() as u64,
+            sent: confirmed as u64,
             lost: lost as u64,
+            unconfirmed,
+            unconfirmed_received: unconfirmed_received as u64,
             duplicates,
             corrupted: ledger.corrupted,
             of_pairs: disorder_of_pairs(&firsts),
@@ -220,6 +241,8 @@ impl Outcome {
         Self {
             sent: self.sent + other.sent,
             lost: self.lost + other.lost,
+            unconfirmed: self.unconfirmed + other.unconfirmed,
+            unconfirmed_received: self.unconfirmed_received + other.unconfirmed_received,
             duplicates: self.duplicates + other.duplicates,
             corrupted: self.corrupted + other.corrupted,
             of_pairs: self.of_pairs.plus(other.of_pairs),
@@ -282,6 +305,15 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_was_given_up_and_never_came_is_no_loss() {
+        let sent = sent(2);
+        sent.queue.tag(1, 1);
+        let found = sent.queue.outcome();
+        assert_eq!((found.sent, found.lost), (2, 2));
+        assert_eq!((found.unconfirmed, found.unconfirmed_received), (1, 0));
+    }
+
+    #[test]
     fn losses_and_duplicates_are_counted_and_stay_out_of_the_order() {
         let mut sent = sent(6);
         for number in [0, 1, 0, 2, 0, 4, 1] {
@@ -306,6 +338,7 @@ mod tests {
         }
         let found = sent.queue.outcome();
         assert_eq!((found.sent, found.lost, found.duplicates), (2, 1, 0));
+        assert_eq!((found.unconfirmed, found.unconfirmed_received), (1, 1));
         assert!(!sent.queue.is_settled(), "message 1 is not deleted");
         let tag = sent.receive(1);
         sent.queue.note_deleted(tag);

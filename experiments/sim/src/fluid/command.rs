@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use quelea_elastic_core::directory::{Definition, DefinitionError};
 use quelea_elastic_core::plan::Policy;
+use quelea_elastic_core::sla::Sla;
 
 use super::compare::Comparison;
 use super::figures::Figures;
@@ -35,12 +37,31 @@ pub struct Options {
     /// The limit of policy `paper` as a share of what a relay carries.
     #[arg(long, default_value_t = 0.8)]
     paper_limit: f64,
+    /// What the agreement says besides: a JSON object with fields of a queue's definition. A relay's limit of bytes in is
+    /// the simulator's own.
+    #[arg(long, default_value = "{}", value_parser = agreement)]
+    agreement: Agreement,
+    /// Part of its host's memory that a relay uses when it carries its limit.
+    #[arg(long, default_value_t = 0.0)]
+    memory_at_limit: f64,
+    /// The same of its host's network.
+    #[arg(long, default_value_t = 0.0)]
+    network_at_limit: f64,
     /// The planner is asked only when it may find something to do.
     #[arg(long)]
     gated: bool,
     /// `steady` or `paper`, for a run with one policy.
     #[arg(long, default_value = "steady", value_parser = policy)]
     policy: Policy,
+}
+
+/// See [`Options::agreement`].
+#[derive(Clone, Debug)]
+struct Agreement(Sla);
+
+fn agreement(text: &str) -> Result<Agreement, DefinitionError> {
+    let base = Definition { sla: Scenario::default().sla, ..Definition::default() };
+    Definition::parse_over(&base, text.as_bytes()).map(|definition| Agreement(definition.sla))
 }
 
 fn policy(text: &str) -> Result<Policy, String> {
@@ -70,6 +91,9 @@ impl Options {
             mean_rate: if self.mean_rate > 0.0 { self.mean_rate } else { usual },
             gated: self.gated,
             paper_limit: self.paper_limit,
+            sla: self.agreement.0.clone(),
+            memory_at_limit: self.memory_at_limit,
+            network_at_limit: self.network_at_limit,
             ..Scenario::default()
         }
         .under(self.policy)

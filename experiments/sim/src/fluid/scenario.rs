@@ -49,6 +49,11 @@ pub struct Scenario {
     pub boot_failures: f64,
     /// What a relay costs an hour, millionths.
     pub relay_cost_per_hour_micros: u64,
+    /// Parts of its host's memory and network that a relay uses when it carries its limit; they grow with what it
+    /// carries.
+    pub memory_at_limit: f64,
+    /// See [`Self::memory_at_limit`].
+    pub network_at_limit: f64,
     /// The agreement.
     pub sla: Sla,
     /// The limit in the agreement under policy `paper`, as a share of what a relay carries. Its rule acts
@@ -79,6 +84,8 @@ impl Default for Scenario {
             relay_life_s: 7.0 * 86_400.0,
             boot_failures: 0.01,
             relay_cost_per_hour_micros: 50_000,
+            memory_at_limit: 0.0,
+            network_at_limit: 0.0,
             sla: Sla {
                 bytes_in_per_s_max: LIMIT_BYTES_PER_S as u64,
                 relays_max: 256,

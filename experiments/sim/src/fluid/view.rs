@@ -82,6 +82,8 @@ impl Queue<'_> {
             let load = rates(share, self.scenario.listeners);
             Load {
                 cpu: load.messages_out * CPU_S_PER_DELIVERY,
+                memory: f64::from(share) * self.scenario.memory_at_limit,
+                network: f64::from(share) * self.scenario.network_at_limit,
                 clients: f64::from(producers + self.scenario.listeners),
                 ..load
             }

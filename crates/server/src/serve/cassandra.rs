@@ -1,0 +1,53 @@
+//! The Cassandra that holds replicated queues, as `serve` connects to it and lets go of it.
+
+#[cfg(not(feature = "cassandra"))]
+mod absent;
+mod error;
+mod settings;
+
+use quelea_node::OtherStore;
+
+#[cfg(feature = "cassandra")]
+pub(crate) use quelea_cassandra_front::{Beside, Bootstrap, Cluster, HeldNames, MirroredIdentity};
+
+#[cfg(not(feature = "cassandra"))]
+pub(crate) use self::absent::{Beside, Cluster, FrontError, HeldNames, MirroredIdentity};
+pub(crate) use self::error::CassandraError;
+use crate::config::Config;
+
+/// Looks at the settings, before anything is opened.
+///
+/// # Errors
+/// [`CassandraError`] of what does not go together.
+pub(crate) fn check(config: &Config) -> Result<(), CassandraError> {
+    settings::check(config)
+}
+
+/// What a node beside that Cassandra is started with, and what serves it then.
+pub(crate) fn beside(cluster: Option<&Cluster>, config: &Config) -> Option<(OtherStore, Beside)> {
+    #[cfg(feature = "cassandra")]
+    return cluster.map(|cluster| {
+        cluster.beside(Bootstrap {
+            account: config.sqs.account_id.clone(),
+            user: config.access.bootstrap_user.clone(),
+            password: config.access.bootstrap_password.clone(),
+        })
+    });
+    #[cfg(not(feature = "cassandra"))]
+    cluster.map(|cluster| cluster.beside(config))
+}
+
+/// Connects, if nodes are named.
+///
+/// # Errors
+/// [`CassandraError::Front`].
+pub(crate) async fn connect(config: &Config) -> Result<Option<Cluster>, CassandraError> {
+    if config.cassandra.nodes.is_empty() {
+        return Ok(None);
+    }
+    #[cfg(feature = "cassandra")]
+    let cluster = Cluster::connect(settings::of(config), settings::peers(config)).await?;
+    #[cfg(not(feature = "cassandra"))]
+    let cluster = Cluster::connect()?;
+    Ok(Some(cluster))
+}

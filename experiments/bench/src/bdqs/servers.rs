@@ -1,0 +1,191 @@
+//! `servers` and `front-ends`: processes that fail at exponential times while clients send and receive (BDQS §V-D, figure 8).
+//! A server is a node of Cassandra and the front-end beside it, which fail together.
+
+mod failing;
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use fastrand::Rng;
+use quelea_plot::{Plot, Series};
+
+use crate::bdqs::args::BdqsLoadArgs;
+use crate::bdqs::error::BdqsError;
+use crate::bdqs::load::{
+    Bench, CONSISTENCY, GIVEN_UP, LAMBDA, Load, OUT_OF_ORDER, PAPER, RECEIVE_MEAN, RECEIVES,
+    SEND_MEAN, SEND_P99, SENDS,
+};
+use crate::bdqs::servers::failing::{Fault, Rhythm, Server, Signals, Suffered};
+use crate::bdqs::site::FrontEnd;
+use crate::bdqs::table::{Row, Section, Unit};
+use crate::error::BenchError;
+use crate::sqs::args::SqsArgs;
+use crate::sqs::experiment::Moment;
+use crate::sqs::report::ExperimentReport;
+
+const MTTF_S: [f64; 3] = [100.0, 1_000.0, 10_000.0];
+const FRONT_END_MTTF_S: [f64; 1] = [10.0];
+const SMOKE_MTTF_S: [f64; 1] = [1.5];
+/// A client goes on to the next front-end after that.
+const PATIENCE_S: f64 = 0.5;
+/// Queues are made before the first failure, but a busy machine takes a while.
+const CONNECT_TIMEOUT_S: f64 = 60.0;
+
+/// What fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Servers,
+    FrontEnds,
+}
+
+pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchError> {
+    let args = &bench.args.load;
+    let factor = args.compress;
+    let usual = bench.load(Load { queues: 200, send_delay_s: 0.5, receive_delay_s: 2.0, ..PAPER });
+    let load = Load {
+        send_delay_s: usual.send_delay_s / factor,
+        receive_delay_s: usual.receive_delay_s / factor,
+        ..usual
+    };
+    let (experiment, usual_mttf_s): (_, &[f64]) = match kind {
+        Kind::Servers => ("servers", &MTTF_S),
+        Kind::FrontEnds => ("front-ends", &FRONT_END_MTTF_S),
+    };
+    let named = BdqsLoadArgs::series(&args.mttf_s, usual_mttf_s, &SMOKE_MTTF_S, args.smoke);
+    let fault = match (kind, args.kill) {
+        (Kind::FrontEnds, _) => Fault::KillFrontEnd,
+        (Kind::Servers, true) => Fault::Kill,
+        (Kind::Servers, false) => Fault::Freeze,
+    };
+    if kind == Kind::Servers {
+        bench.site.nodes(experiment)?;
+    }
+    let (mut rows, mut points) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for mttf_s in std::iter::once(f64::INFINITY).chain(named) {
+        let label = if mttf_s.is_finite() {
+            format!("MTTF = {mttf_s} s")
+        } else {
+            "no failures".to_owned()
+        };
+        let rhythm = Rhythm { mttf_s: mttf_s / factor, mttr_s: mttr_s(bench, fault) / factor };
+        let runs: Result<Vec<_>, BenchError> = (0..args.repeat)
+            .map(|run| fail(bench, (&label, load), (fault, rhythm), u64::from(run)))
+            .collect();
+        let row = row(&label, &runs?);
+        for (line, (name, ..)) in points.iter_mut().zip([LAMBDA, OUT_OF_ORDER]) {
+            line.extend(row.mean(name).map(|share| (1_000.0 / mttf_s, share * 100.0)));
+        }
+        rows.push(row);
+    }
+    let how = match fault {
+        Fault::Freeze => "frozen and thawed",
+        Fault::Kill => "killed and started again",
+        Fault::KillFrontEnd => "killed and started again, front-ends alone",
+    };
+    let load = format!(
+        "{}; {how}, MTTR = {} s{}",
+        load.to_words(args.size),
+        mttr_s(bench, fault),
+        if factor > 1.0 { format!(", all times divided by {factor}") } else { String::new() },
+    );
+    let plots = vec![(format!("figure8-{experiment}"), plot(experiment, points))];
+    Ok(Section { experiment, load, rows, plots, ..Section::default() })
+}
+
+/// A front-end that was killed comes back at once, as a supervisor would have it.
+const fn mttr_s(bench: &Bench<'_>, fault: Fault) -> f64 {
+    match fault {
+        Fault::KillFrontEnd => 0.0,
+        Fault::Freeze | Fault::Kill => bench.args.load.or_smoke(bench.args.load.mttr_s, 1.0),
+    }
+}
+
+/// One run, with front-ends of its own.
+fn fail(
+    bench: &Bench<'_>,
+    (label, load): (&str, Load),
+    (fault, rhythm): (Fault, Rhythm),
+    run: u64,
+) -> Result<(ExperimentReport, Suffered), BenchError> {
+    let count = match fault {
+        Fault::KillFrontEnd => bench.args.site.front_ends,
+        Fault::Freeze | Fault::Kill => bench.site.nodes("servers")?.count(),
+    };
+    let mut front_ends = bench.site.front_ends(count)?;
+    let mut experiment = bench.experiment(load, &front_ends);
+    experiment.service.connect_timeout_s = CONNECT_TIMEOUT_S;
+    // Processes come and go: what they use is not asked for.
+    experiment.service.pid.clear();
+    let visibility_s = f64::from(experiment.visibility_timeout_s) / bench.args.load.compress;
+    let experiment = SqsArgs {
+        patience_s: PATIENCE_S,
+        visibility_timeout_s: visibility_s.ceil() as u32,
+        seed: experiment.seed + run * 1_000_003,
+        ..experiment
+    };
+    let signals = &Signals::default();
+    let (report, suffered) = thread::scope(|scope| {
+        let servers = front_ends.iter_mut().zip(1..).map(|(front_end, number)| {
+            let server = server(bench, fault, front_end, number);
+            let rng = Rng::with_seed(experiment.seed ^ u64::from(number).rotate_left(32));
+            scope.spawn(move || failing::fail(server?, rhythm, rng, signals))
+        });
+        let servers: Vec<_> = servers.collect();
+        let mut between = |moment: Moment| match moment {
+            Moment::BeforeSending => signals.begun.store(true, Ordering::Release),
+            Moment::Sent => {}
+            // The queues can be deleted when all are there again.
+            Moment::Received => signals.end_and_wait(),
+        };
+        let report = bench.measure(label, &experiment, &mut between);
+        signals.end_and_wait();
+        let suffered: Result<Vec<Suffered>, BdqsError> = servers
+            .into_iter()
+            .map(|server| server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        (report, suffered)
+    });
+    let report = report?;
+    Ok((report, suffered?.into_iter().fold(Suffered::default(), Suffered::plus)))
+}
+
+fn server<'a>(
+    bench: &'a Bench<'_>,
+    fault: Fault,
+    front_end: &'a mut FrontEnd,
+    number: u32,
+) -> Result<Server<'a>, BdqsError> {
+    let nodes = match fault {
+        Fault::KillFrontEnd => None,
+        Fault::Freeze | Fault::Kill => Some(bench.site.nodes("servers")?),
+    };
+    Ok(Server { front_end, nodes, number, fault })
+}
+
+fn row(label: &str, runs: &[(ExperimentReport, Suffered)]) -> Row {
+    let reports: Vec<ExperimentReport> = runs.iter().map(|(report, _)| report.clone()).collect();
+    let mut row = Row::new(label);
+    let of_runs = |of: fn(&Suffered) -> f64| runs.iter().map(|(_, it)| of(it)).collect::<Vec<_>>();
+    row.add("failures", Unit::Count, &of_runs(|it| it.failures as f64));
+    row.add("mean time down", Unit::Seconds, &of_runs(Suffered::mean_down_s));
+    let more = [SENDS, RECEIVES, SEND_MEAN, SEND_P99, RECEIVE_MEAN, GIVEN_UP];
+    let rest = Row::of("", &reports, &[&CONSISTENCY[..], &more].concat());
+    row.figures.extend(rest.figures);
+    row.runs = rest.runs;
+    row
+}
+
+fn plot(experiment: &str, points: [Vec<(f64, f64)>; 2]) -> Plot {
+    let series = [LAMBDA.0, OUT_OF_ORDER.0].into_iter().zip(points).map(|(name, points)| Series {
+        name: name.to_owned(),
+        points,
+        ..Series::default()
+    });
+    Plot {
+        title: format!("Duplication and order under failures: {experiment}"),
+        x_label: "failures of each in 1,000 s".to_owned(),
+        y_label: "%".to_owned(),
+        series: series.collect(),
+        ..Plot::default()
+    }
+}

@@ -1,0 +1,174 @@
+//! Where replicated queues are measured: nodes of Cassandra, which run already or are started for the run, and front-ends,
+//! which are started.
+
+mod front_end;
+mod nodes;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::bdqs::args::BdqsSiteArgs;
+use crate::bdqs::error::BdqsError;
+use crate::bdqs::raw_rows::Driver;
+use crate::interrupt::Interrupt;
+use crate::serve_process;
+
+pub(crate) use front_end::FrontEnd;
+pub(crate) use nodes::Nodes;
+
+/// The paper's replication.
+const REPLICATION: u32 = 3;
+
+/// Nodes, and what front-ends over them have in common.
+#[derive(Debug)]
+pub(crate) struct Site {
+    contact_points: Vec<String>,
+    /// Those that were started here.
+    nodes: Option<Nodes>,
+    pub replication: u32,
+    replication_wanted: Option<u32>,
+    keyspace: String,
+    settings: Vec<(String, String)>,
+    program: PathBuf,
+    /// For logs and data; gone at the end.
+    home: PathBuf,
+    pub interrupt: Interrupt,
+}
+
+impl Site {
+    /// Starts the nodes, if none are named.
+    pub(crate) fn open(args: &BdqsSiteArgs, is_small: bool) -> Result<Self, BdqsError> {
+        let program = serve_process::program(args.quelea.as_deref())
+            .map_err(|error| BdqsError::Start(error.to_string()))?;
+        let interrupt = Interrupt::install();
+        let home = std::env::temp_dir().join(format!("quelea-bench-{:016x}", fastrand::u64(..)));
+        fs::create_dir_all(&home).map_err(|error| BdqsError::System {
+            doing: "cannot make a directory for the run",
+            reason: error.to_string(),
+        })?;
+        let mut site = Self {
+            contact_points: args.nodes.clone(),
+            nodes: None,
+            replication: 0,
+            replication_wanted: args.replication,
+            keyspace: format!("quelea_bench_{:08x}", fastrand::u32(..)),
+            settings: args.settings.clone(),
+            program,
+            home,
+            interrupt,
+        };
+        if site.contact_points.is_empty() {
+            let tests = args.tests.clone().unwrap_or_else(nodes::tests_of_the_build);
+            // One node, and no other, is ready in a third of the time.
+            let count = if is_small { 1 } else { args.cassandra };
+            let nodes = Nodes::start(tests, site.home.join("cassandra"), count)?;
+            site.contact_points = nodes.contact_points();
+            site.nodes = Some(nodes);
+        }
+        site.settle_replication();
+        Ok(site)
+    }
+
+    fn settle_replication(&mut self) {
+        let count = u32::try_from(self.contact_points.len()).unwrap_or(REPLICATION);
+        self.replication = self.replication_wanted.unwrap_or_else(|| REPLICATION.min(count));
+    }
+
+    /// Its nodes, which were started here.
+    ///
+    /// # Errors
+    /// [`BdqsError::NotOurs`].
+    pub(crate) fn nodes(&self, experiment: &'static str) -> Result<&Nodes, BdqsError> {
+        self.nodes.as_ref().ok_or(BdqsError::NotOurs(experiment))
+    }
+
+    /// Ends all nodes, and starts so many others in their place.
+    pub(crate) fn start_anew(
+        &mut self,
+        experiment: &'static str,
+        count: u32,
+    ) -> Result<(), BdqsError> {
+        let nodes = self.nodes.as_mut().ok_or(BdqsError::NotOurs(experiment))?;
+        nodes.start_anew(count)?;
+        self.contact_points = nodes.contact_points();
+        self.settle_replication();
+        Ok(())
+    }
+
+    /// Whether the nodes were started here.
+    pub(crate) const fn has_nodes(&self) -> bool {
+        self.nodes.is_some()
+    }
+
+    pub(crate) fn contact_points(&self) -> &[String] {
+        &self.contact_points
+    }
+
+    /// Starts front-ends over all nodes.
+    pub(crate) fn front_ends(&self, count: u32) -> Result<Vec<FrontEnd>, BdqsError> {
+        self.front_ends_over(&self.contact_points, self.replication, count)
+    }
+
+    /// Starts front-ends over these nodes, in a keyspace with so many replicas.
+    pub(crate) fn front_ends_over(
+        &self,
+        nodes: &[String],
+        replication: u32,
+        count: u32,
+    ) -> Result<Vec<FrontEnd>, BdqsError> {
+        let keyspace = format!("{}_{replication}", self.keyspace);
+        let mut settings = vec![
+            ("store".to_owned(), "cassandra".to_owned()),
+            ("cassandra.nodes".to_owned(), nodes.join(",")),
+            ("cassandra.keyspace".to_owned(), keyspace),
+            ("cassandra.replication".to_owned(), replication.to_string()),
+        ];
+        settings.extend(self.settings.iter().cloned());
+        (0..count).map(|_| FrontEnd::start(&self.program, &self.home, &settings)).collect()
+    }
+
+    /// Starts a broker with its own log.
+    pub(crate) fn broker(&self) -> Result<FrontEnd, BdqsError> {
+        let settings = [("amqp.listen", "127.0.0.1:0"), ("elastic.listen", "")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        FrontEnd::start(&self.program, &self.home, &settings)
+    }
+
+    /// Connects as front-ends do, for raw rows.
+    pub(crate) fn driver(&self) -> Result<Driver, BdqsError> {
+        Driver::connect(&self.contact_points)
+    }
+
+    /// Bytes of files below the directory of each node that was started here.
+    pub(crate) fn stored_bytes(&self) -> Vec<u64> {
+        self.nodes
+            .as_ref()
+            .map(|nodes| nodes.directories().map(|one| bytes_below(&one)).collect())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if self.nodes.take().is_none()
+            && let Ok(driver) = self.driver()
+        {
+            for replication in 1..=9 {
+                driver.drop_keyspace(&format!("{}_{replication}", self.keyspace));
+            }
+        }
+        let _ = fs::remove_dir_all(&self.home);
+    }
+}
+
+/// A file that goes away meanwhile counts as nothing.
+fn bytes_below(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(about) if about.is_dir() => bytes_below(&entry.path()),
+            Ok(about) => about.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
