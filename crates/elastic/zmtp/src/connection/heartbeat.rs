@@ -5,7 +5,7 @@ use crate::{Error, ZmtpTime};
 /// When to ask whether the peer is there; the same three as libzmq's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Time between two PINGs; 0: none.
+    /// Time between two PINGs; 0: none. Without a `ttl_ms`, only a peer that was silent for so long gets one.
     pub interval_ms: u64,
     /// How long after a PING something must have come; 0: as the interval.
     pub timeout_ms: u64,
@@ -36,9 +36,14 @@ impl Heart {
         }
     }
 
+    /// Whom we hear, and promise nothing, we need not ask: it may have closed, and then a PING resets the
+    /// connection and destroys what it has sent and we have not read.
     pub(crate) const fn mark_received(&mut self, now: ZmtpTime) {
         self.last_heard = now;
         self.pinged_at = None;
+        if self.next_ping.is_some() && self.settings.ttl_ms == 0 {
+            self.next_ping = Some(now.plus_ms(self.settings.interval_ms));
+        }
     }
 
     /// The peer's PING: from now on it will be heard within its time to live.

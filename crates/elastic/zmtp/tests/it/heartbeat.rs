@@ -49,6 +49,16 @@ fn any_byte_is_an_answer() {
 }
 
 #[test]
+fn a_peer_that_is_heard_is_asked_only_where_it_was_promised_a_ping() {
+    for (ttl_ms, next) in [(0, 1_900), (3_000, 1_000)] {
+        let heartbeat = Heartbeat { ttl_ms, ..BEAT };
+        let mut pair = beating(heartbeat, Security::Null, Security::Null);
+        take(&mut pair.a, ZmtpTime(900), b"\x00", &mut Seen::default());
+        assert_eq!(pair.a.next_deadline(), Some(ZmtpTime(next)));
+    }
+}
+
+#[test]
 fn without_a_timeout_the_interval_is_it() {
     let heartbeat = Heartbeat { interval_ms: 700, timeout_ms: 0, ttl_ms: 0 };
     let mut pair = beating(heartbeat, Security::Null, Security::Null);
