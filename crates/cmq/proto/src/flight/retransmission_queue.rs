@@ -1,10 +1,10 @@
 //! What is under way and will be repeated: every datagram whole, until the receiver acknowledges it.
 //!
 //! A datagram goes `UnderWay` → `Received`, or `UnderWay` → `Lost` → (repeated) `UnderWay`, or from
-//! either of these to `GivenUp` when its deadline passes. It leaves the ring from the front, when
+//! either of these to `GivenUp` when its deadline passes. Between `UnderWay` and the two it may be `Unreported`. It leaves the ring from the front, when
 //! everything below it is acknowledged.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
@@ -27,8 +27,9 @@ pub(super) struct RetransmissionQueue {
     received_below: u64,
     /// Everything below is received or given up.
     floor: u64,
-    /// Sequences that are `Lost`, lowest mostly first; some may have arrived in the meantime.
-    lost: VecDeque<u64>,
+    /// Sequences that are `Lost`; some may have arrived in the meantime. The lowest goes first: a receiver whose memory
+    /// is full of what is ahead has room for nothing else.
+    lost: BTreeSet<u64>,
     /// Sendings so far, repetitions with them.
     departures: u64,
     /// Everything that departed before this one has arrived, is lost, or is late: one that left at its
@@ -60,6 +61,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     UnderWay,
+    /// It is under way no more, and beyond what the last STATUS had room to speak of: it arrived, or was lost.
+    Unreported,
     Lost,
     /// After a restart: not sent under its new number yet. Also in the queue `lost`.
     Unsent,
@@ -219,7 +222,7 @@ impl RetransmissionQueue {
             let entry = &mut self.entries[index];
             match entry.state {
                 State::Received | State::GivenUp => {}
-                State::UnderWay | State::Lost | State::Unsent => {
+                State::UnderWay | State::Unreported | State::Lost | State::Unsent => {
                     if entry.expires.is_none_or(|at| now < at) {
                         break;
                     }
@@ -243,11 +246,11 @@ impl RetransmissionQueue {
 
     /// What waits to be sent again, if the receiver has a place for it.
     pub(super) fn next_lost(&mut self) -> Option<Waiting> {
-        while let Some(&sequence) = self.lost.front() {
+        while let Some(&sequence) = self.lost.first() {
             match self.entry(sequence).map(|entry| entry.state) {
                 Some(State::Lost | State::Unsent) => break,
                 _ => {
-                    self.lost.pop_front();
+                    self.lost.pop_first();
                 }
             }
         }
@@ -256,7 +259,7 @@ impl RetransmissionQueue {
 
     /// The same, when `next_lost` has put aside what arrived in the meantime; none if it has not yet.
     pub(super) fn first_lost(&self) -> Option<Waiting> {
-        let &sequence = self.lost.front()?;
+        let &sequence = self.lost.first()?;
         let entry = self.entry(sequence)?;
         let repeated = match entry.state {
             State::Lost => true,
@@ -269,7 +272,7 @@ impl RetransmissionQueue {
 
     /// Repeats what `next_lost` returned.
     pub(super) fn repeat(&mut self, now: Time) -> Option<Bytes> {
-        let sequence = self.lost.pop_front()?;
+        let sequence = self.lost.pop_first()?;
         let index = self.index(sequence)?;
         let entry = &mut self.entries[index];
         entry.state = State::UnderWay;
@@ -289,7 +292,7 @@ impl RetransmissionQueue {
         let entry = &mut self.entries[index];
         entry.state = State::Lost;
         self.charges -= u64::from(entry.charge);
-        self.lost.push_back(self.first + index as u64);
+        self.lost.insert(self.first + index as u64);
         true
     }
 
@@ -311,7 +314,7 @@ impl RetransmissionQueue {
             if entry.state == State::Received {
                 entry.state = State::Lost;
                 entry.repeated = true;
-                self.lost.push_back(sequence);
+                self.lost.insert(sequence);
             }
         }
         self.raise_floor();
@@ -339,7 +342,7 @@ impl RetransmissionQueue {
             entry.repeated = true;
             self.bytes += entry.bytes.len() as u64;
             self.entries.push_back(entry);
-            self.lost.push_back(sequence);
+            self.lost.insert(sequence);
         }
     }
 
@@ -358,7 +361,7 @@ impl RetransmissionQueue {
         match entry.state {
             State::Received | State::GivenUp => return,
             State::UnderWay => self.charges -= u64::from(entry.charge),
-            State::Lost | State::Unsent => {}
+            State::Unreported | State::Lost | State::Unsent => {}
         }
         entry.state = State::Received;
         summary.arrived += 1;
@@ -371,14 +374,16 @@ impl RetransmissionQueue {
 
     /// A datagram is lost if [`REORDERED_MAX`] later ones arrived, or if one that was sent later arrived
     /// and it is overdue itself. The first rule is not for repeated ones, whose place in the
-    /// sequence says nothing of when they were sent.
+    /// sequence says nothing of when they were sent. What lies beyond the ranges of a full STATUS is not said to be
+    /// missing; it takes up none of the path any more.
     fn find_lost(&mut self, status: Option<&Status>, overdue_us: u64, now: Time) -> u32 {
         self.overdue_at = None;
         let mut later = status.map_or(0, Self::reported);
         let mut ranges = status.map_or(&[][..], |status| &status.ranges).iter().peekable();
         let mut found = 0;
         let start = self.received_below.max(self.first).max(self.floor);
-        for sequence in start..self.reported_below.unwrap_or_else(|| self.next()) {
+        let reported_below = self.reported_below.unwrap_or(u64::MAX);
+        for sequence in start..self.next() {
             while let Some(&&(first, end)) = ranges.peek()
                 && end <= sequence
             {
@@ -387,6 +392,12 @@ impl RetransmissionQueue {
             }
             let Some(index) = self.index(sequence) else { break };
             let entry = &mut self.entries[index];
+            let is_reported = sequence < reported_below;
+            if entry.state == State::Unreported && is_reported {
+                entry.state = State::Lost;
+                self.lost.insert(sequence);
+                found += 1;
+            }
             if entry.state != State::UnderWay {
                 continue;
             }
@@ -397,10 +408,14 @@ impl RetransmissionQueue {
             }
             let overdue_at = entry.sent_at.plus_us(overdue_us);
             if (later >= REORDERED_MAX && !entry.repeated) || (sent_before && overdue_at <= now) {
-                entry.state = State::Lost;
                 self.charges -= u64::from(entry.charge);
-                self.lost.push_back(sequence);
-                found += 1;
+                if is_reported {
+                    entry.state = State::Lost;
+                    self.lost.insert(sequence);
+                    found += 1;
+                } else {
+                    entry.state = State::Unreported;
+                }
             } else if sent_before {
                 let soonest = self.overdue_at.map_or(overdue_at, |at| at.min(overdue_at));
                 self.overdue_at = Some(soonest);

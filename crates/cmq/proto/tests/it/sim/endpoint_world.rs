@@ -24,7 +24,7 @@ const FORGED_EVERY_US: u64 = 2_000;
 const SETTLED_WITHIN_US: u64 = 30_000_000;
 
 /// Lossy flows count their tails within this.
-const COUNTED_WITHIN_US: u64 = 5_000_000;
+const COUNTED_WITHIN_US: u64 = 30_000_000;
 
 /// Then nothing is sent for so long.
 const IDLE_US: u64 = 60_000_000;
