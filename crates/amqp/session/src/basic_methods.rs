@@ -1,7 +1,7 @@
 //! Class `basic` without publish: qos, consume, cancel, get, and the acknowledgements.
 
 use quelea_amqp_codec::ShortStr;
-use quelea_amqp_codec::method::basic;
+use quelea_amqp_codec::method::{Method, basic};
 use quelea_broker::Consume;
 
 use crate::channel::{Channel, Mode};
@@ -70,7 +70,9 @@ pub(crate) fn ack(
 ) -> Result<Reply, Failure> {
     let basic::Ack { delivery_tag, multiple } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
-        if let Some(delivery_tag) = context.broker.hold(channel.id, delivery_tag, multiple)? {
+        if let Some(delivery_tag) =
+            context.broker.hold(context.now, channel.id, delivery_tag, multiple)?
+        {
             let operation = DeferredOperation::Ack { delivery_tag, multiple };
             transaction.push(context.transactions, operation)?;
         }
@@ -87,12 +89,17 @@ pub(crate) fn nack(
 ) -> Result<Reply, Failure> {
     let basic::Nack { delivery_tag, multiple, requeue } = *method;
     if let Mode::Transactional(transaction) = &mut channel.mode {
-        if let Some(delivery_tag) = context.broker.hold(channel.id, delivery_tag, multiple)? {
+        if let Some(delivery_tag) =
+            context.broker.hold(context.now, channel.id, delivery_tag, multiple)?
+        {
             let operation = DeferredOperation::Nack { delivery_tag, multiple, requeue };
             transaction.push(context.transactions, operation)?;
         }
     } else {
         context.broker.nack(context.now, channel.id, delivery_tag, multiple, requeue)?;
+        if multiple && context.broker.is_returning(channel.id) {
+            return Ok(Reply::Returning(None));
+        }
     }
     Ok(Reply::None)
 }
@@ -112,10 +119,14 @@ pub(crate) fn recover(
     context: &mut MethodContext<'_>,
     channel: &Channel,
     requeue: bool,
-) -> Result<(), Failure> {
+    answer: Option<Method>,
+) -> Result<Reply, Failure> {
     if !requeue {
         return Err(Failure::not_implemented("requeue=false"));
     }
     context.broker.recover(context.now, channel.id, requeue);
-    Ok(())
+    if context.broker.is_returning(channel.id) {
+        return Ok(Reply::Returning(answer));
+    }
+    Ok(answer.map_or(Reply::None, Reply::Now))
 }

@@ -29,12 +29,11 @@ pub(crate) fn carry_out(
         // The client agrees that a consumer is gone that we cancelled.
         Method::BasicCancelOk(_) => Ok(Reply::None),
         Method::BasicRecover(method) => {
-            basic_methods::recover(context, channel, method.requeue)?;
-            Ok(Reply::Now(basic::RecoverOk {}.into()))
+            let answer = Some(basic::RecoverOk {}.into());
+            basic_methods::recover(context, channel, method.requeue, answer)
         }
         Method::BasicRecoverAsync(method) => {
-            basic_methods::recover(context, channel, method.requeue)?;
-            Ok(Reply::None)
+            basic_methods::recover(context, channel, method.requeue, None)
         }
         Method::ExchangeDeclare(method) => exchange_methods::declare(context, channel, method),
         Method::ExchangeDelete(method) => exchange_methods::delete(context, channel, &method),

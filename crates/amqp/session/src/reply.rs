@@ -17,6 +17,9 @@ pub(crate) enum Reply {
     None,
     /// Nothing to wait for.
     Now(Method),
+    /// What the channel returns goes back to its queues over some turns, and what comes behind the method waits for
+    /// that. The answer does not, if there is one.
+    Returning(Option<Method>),
     /// This turn's steps are used up: the method is carried out again in the next one, and goes on.
     Unfinished,
     /// When it happens.

@@ -162,6 +162,7 @@ impl Session {
                     self.method(broker, parked.channel, parked.method, now);
                     continue;
                 }
+                Some(Stalled::Returning(_)) => continue,
                 Some(Stalled::ChannelCloseOk { number, .. }) => {
                     self.wire.channel_close_ok(number);
                     continue;
@@ -374,7 +375,9 @@ impl Session {
             // It waits for the answers to what came before it.
             Stalled::Failure { channel, .. } => self.owes_answers(*channel),
             Stalled::Parked(parked) => parked.names_freed == broker.names_freed(),
-            Stalled::ChannelCloseOk { channel, .. } => broker.is_returning(*channel),
+            Stalled::Returning(channel) | Stalled::ChannelCloseOk { channel, .. } => {
+                broker.is_returning(*channel)
+            }
             Stalled::ConnectionCloseOk(connection) => broker.is_returning_of(*connection),
             Stalled::Event(_) => false,
         }
@@ -470,6 +473,10 @@ impl Session {
         let context = &mut MethodContext { broker, wire, transactions, now, steps_end };
         match methods::carry_out(context, number, channel, method) {
             Ok(Reply::None) => {}
+            Ok(Reply::Returning(answer)) => {
+                self.stalled = Some(Stalled::Returning(channel.id));
+                answer.into_iter().for_each(|answer| self.wire.send(number, &answer));
+            }
             Ok(Reply::Unfinished) => {
                 let method = Method::from(tx::Commit {});
                 self.stalled = Some(Stalled::Event(Event::Method { channel: number, method }));

@@ -14,6 +14,8 @@ pub(crate) enum Stalled {
     Failure { channel: u16, failure: Failure, ids: (u16, u16) },
     /// A method as the session's parked one, on another channel than that one.
     Parked(Parked),
+    /// What comes behind a method that returns very many deliveries, which takes a while.
+    Returning(ChannelId),
     /// channel.close-ok: what the channel had is on its way back to its queues.
     ChannelCloseOk { number: u16, channel: ChannelId },
     /// connection.close-ok: what its channels had is.

@@ -139,10 +139,10 @@ impl Broker {
         messaging.resume_publishers(now);
         more |= messaging.queues.schedule.runnable() > 0;
         messaging.relieve_memory(now);
-        let Messaging { queues, clients, log, closing, .. } = messaging;
+        let Messaging { queues, clients, log, returning, .. } = messaging;
         queues.flush_acks(log);
         // The last checkpoint is to say how often each message was delivered.
-        if closing.is_empty() || !self.checkpoints.is_shutting_down() {
+        if returning.is_empty() || !self.checkpoints.is_shutting_down() {
             more |= self.checkpoints.run(queues, clients, log, now);
         }
         more

@@ -31,7 +31,7 @@ pub(crate) use dead_letter::{source_of, without_source};
 pub(crate) use enqueue::MessageOptions;
 use flow_control::FlowControl;
 pub(crate) use purge::{Purge, PurgedMessages};
-use return_deliveries::ClosingChannels;
+use return_deliveries::ReturningChannels;
 pub(crate) use settle::Settlement;
 
 /// Queues that one turn dispatches before the shell flushes and reads again.
@@ -52,7 +52,7 @@ pub(crate) struct Messaging {
     /// What passed through all queues.
     pub(crate) counters: MessageCounters,
     /// Channels that are closed, with deliveries that go back to their queues.
-    pub(crate) closing: ClosingChannels,
+    pub(crate) returning: ReturningChannels,
     pub(crate) purged: PurgedMessages,
 }
 
@@ -81,7 +81,7 @@ impl Messaging {
             flow_control: FlowControl::default(),
             effects: VecDeque::new(),
             counters: MessageCounters::default(),
-            closing: ClosingChannels::default(),
+            returning: ReturningChannels::default(),
             purged: PurgedMessages::default(),
         }
     }

@@ -110,7 +110,7 @@ impl Broker {
         for consumer in consumers {
             self.remove_consumer(consumer, now);
         }
-        self.work.spend(self.messaging.announce_deliveries(channel));
+        self.work.spend(self.messaging.announce_deliveries(channel, u64::MAX));
         true
     }
 
@@ -118,38 +118,39 @@ impl Broker {
     fn return_deliveries(&mut self, now: Timestamp, channel: ChannelId) {
         let steps = self.unacked(channel) as u64 * STEPS_PER_REQUEUE;
         if steps > self.work.left() {
-            return self.messaging.return_later(channel);
+            return self.messaging.return_later(channel, u64::MAX);
         }
         self.work.spend(steps);
         self.messaging.return_all(now, channel);
     }
 
-    /// Whether deliveries of a channel that was closed are still on their way back. Changes with
-    /// [`Broker::names_freed`].
+    /// Whether deliveries of a channel that was closed, or that returned very many, are still on their way back.
+    /// Changes with [`Broker::names_freed`].
     #[must_use]
     pub fn is_returning(&self, channel: ChannelId) -> bool {
-        self.messaging.clients.channels.get(channel).is_some_and(|channel| channel.is_closing)
+        let channel = self.messaging.clients.channels.get(channel);
+        channel.is_some_and(|channel| channel.is_closing || channel.returning_up_to > 0)
     }
 
     /// The same of any of the channels of a connection that was closed.
     #[must_use]
     pub fn is_returning_of(&self, connection: ConnectionId) -> bool {
-        self.messaging.closing.has_any_of(connection)
+        self.messaging.returning.has_any_of(connection)
     }
 
-    /// Goes on with the deliveries of channels that are closed, within this turn's steps; what is being removed
+    /// Goes on with the deliveries of channels that return them, within this turn's steps; what is being removed
     /// or was purged gets its share of them. True: there are more.
     pub(super) fn go_on_returning(&mut self, now: Timestamp) -> bool {
         let removes = !self.removals.is_empty() || !self.messaging.purged.is_empty();
         let kept = if removes { self.work.left() / 2 } else { 0 };
-        while self.work.left() > kept && !self.messaging.closing.is_empty() {
+        while self.work.left() > kept && !self.messaging.returning.is_empty() {
             let (steps, is_done) = self.messaging.return_some(now, self.work.left() - kept);
             self.work.spend(steps);
             if is_done {
                 self.removals.note_change();
             }
         }
-        !self.messaging.closing.is_empty()
+        !self.messaging.returning.is_empty()
     }
 
     /// basic.qos. Without `global` it is for consumers of this channel to come, each by itself;

@@ -39,6 +39,8 @@ pub(crate) struct Channel {
     pub(crate) flow_stopped: bool,
     /// Being closed: what goes back to its queues must not come to its waiting gets.
     pub(crate) is_closing: bool,
+    /// Deliveries up to this tag are on their way back to their queues; 0: none.
+    pub(crate) returning_up_to: u64,
     pub(crate) consumers: FxHashMap<Arc<str>, ConsumerId>,
     /// Consumers that wait until this channel may take more, with the time of their last delivery:
     /// the first has waited longest.
@@ -75,6 +77,7 @@ impl Channel {
             global_prefetch: 0,
             flow_stopped: false,
             is_closing: false,
+            returning_up_to: 0,
             consumers: FxHashMap::default(),
             parked: BTreeSet::new(),
             called: 0,

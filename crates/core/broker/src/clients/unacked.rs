@@ -53,6 +53,16 @@ impl UnackedDeliveries {
         self.slots.len() - self.holes
     }
 
+    /// How many are unsettled up to a tag, at most: those are counted too that are settled and not yet forgotten.
+    pub(crate) fn count_up_to(&self, tag: u64) -> usize {
+        self.slots.partition_point(|(other, _)| *other <= tag)
+    }
+
+    /// Whether an open transaction has settled any.
+    pub(crate) const fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     pub(crate) fn push(&mut self, tag: u64, unacked: Unacked) {
         debug_assert!(self.slots.back().is_none_or(|(last, _)| *last < tag), "tags rise");
         self.slots.push_back((tag, Some(unacked)));

@@ -40,6 +40,11 @@ impl Messaging {
         }
     }
 
+    /// Whether an open transaction has settled any of a channel's deliveries.
+    pub(crate) fn holds_any(&self, channel: ChannelId) -> bool {
+        self.clients.channels.get(channel).is_some_and(|state| state.unacked.holds_any())
+    }
+
     /// All unsettled deliveries of a channel go back but those that an open transaction has settled.
     pub(crate) fn requeue_unheld(&mut self, now: Timestamp, channel: ChannelId) {
         let state = self.clients.channel(channel).ok();

@@ -230,12 +230,72 @@ fn deliveries_that_are_returned_at_once_are_counted_as_work() {
     let mut test = held(StoreKind::Memory);
     let channel = test.client("holder").channel;
     let before = test.broker.work_done();
-    test.broker.nack(test.now, channel, 100, true, true).unwrap();
-    assert!(test.broker.work_done() - before >= 1_000);
-    let before = test.broker.work_done();
-    test.broker.recover(test.now, channel, true);
-    assert!(test.broker.work_done() - before >= 4_000);
-    assert_eq!(test.broker.queue("/", "q").unwrap().messages_ready, MESSAGES as u64 + 10);
+    test.broker.nack(test.now, channel, 90, true, true).unwrap();
+    assert!(test.broker.work_done() - before >= 900);
+    assert!(!test.broker.is_returning(channel));
+    assert_eq!(test.broker.queue("/", "q").unwrap().messages_ready, 90 + 10);
+}
+
+/// Those up to the tag in their old order; those behind it stay the client's, who acknowledges some.
+#[test]
+fn what_one_nack_returns_comes_back_over_turns() {
+    for close in [false, true] {
+        let mut test = held(StoreKind::Log(64 * 1024));
+        let channel = test.client("holder").channel;
+        let refused = test.broker.nack(test.now, channel, MESSAGES as u64 + 1, true, true);
+        refused.expect_err("no such delivery");
+        assert!(!test.broker.is_returning(channel));
+        test.broker.nack(test.now, channel, 400, true, true).unwrap();
+        consume(&mut test, "other", "q");
+        test.turn();
+        assert!(test.broker.is_returning(channel), "most is left for later turns");
+        assert_eq!(numbers(&mut test, "other"), [0; 0]);
+        if close {
+            close_holder(&mut test);
+        }
+        while test.broker.is_returning(channel) {
+            test.turn();
+        }
+        test.settle();
+        let mut expected: Vec<_> = (0..MESSAGES + 10).collect();
+        if !close {
+            test.broker.ack(test.now, channel, 450, true).unwrap();
+            test.broker.recover(test.now, channel, true);
+            test.settle();
+            expected = (0..400).chain(MESSAGES..MESSAGES + 10).chain(450..MESSAGES).collect();
+        }
+        assert_eq!(numbers(&mut test, "other"), expected);
+    }
+}
+
+/// Sessions wait; whoever does not has all that was returned before what it does next.
+#[test]
+fn an_acknowledgement_behind_a_large_nack_finds_it_done() {
+    let mut test = held(StoreKind::Memory);
+    let channel = test.client("holder").channel;
+    test.broker.nack(test.now, channel, 400, true, true).unwrap();
+    assert!(test.broker.is_returning(channel));
+    test.broker.ack(test.now, channel, 400, false).expect_err("it is returned");
+    assert!(!test.broker.is_returning(channel));
+    test.broker.ack(test.now, channel, 0, true).unwrap();
+    test.settle();
+    let queue = test.broker.queue("/", "q").unwrap();
+    assert_eq!((queue.messages_ready, queue.messages_unacknowledged), (410, 0));
+}
+
+#[test]
+fn what_is_on_its_way_back_survives_a_crash_and_a_stop() {
+    for stop in [BrokerTest::shut_down, |test: &mut BrokerTest| test.crash(0)] {
+        let mut test = held(StoreKind::Log(64 * 1024));
+        let channel = test.client("holder").channel;
+        test.broker.nack(test.now, channel, 400, true, true).unwrap();
+        test.turn();
+        assert!(test.broker.is_returning(channel));
+        stop(&mut test);
+        consume(&mut test, "other", "q");
+        test.settle();
+        assert_eq!(numbers(&mut test, "other"), (0..MESSAGES + 10).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ struct Flood {
 
 const NOTHING: fn(&mut BrokerTest) = |_| {};
 
-const FLOODS: [Flood; 10] = [
+const FLOODS: [Flood; 12] = [
     Flood {
         name: "a queue with 2,000 bindings is deleted",
         prepare: |test| bind(test, "big", 2_000),
@@ -125,6 +125,30 @@ const FLOODS: [Flood; 10] = [
             assert_eq!(test.broker.queue("/", "big").unwrap().messages_ready, 20_000);
             delete_as(test, "probe", "big");
         },
+    },
+    Flood {
+        name: "20,000 deliveries are returned by one basic.nack",
+        prepare: hold_and_stop,
+        begin: |test| {
+            let channel = test.client("attacker").channel;
+            test.broker.nack(test.now, channel, 20_000, true, true).unwrap();
+            assert!(test.broker.is_returning(channel));
+        },
+        turns_min: 90,
+        steps_at_once: 20_000,
+        end: all_are_back,
+    },
+    Flood {
+        name: "20,000 deliveries are returned by one basic.recover",
+        prepare: hold_and_stop,
+        begin: |test| {
+            let channel = test.client("attacker").channel;
+            test.broker.recover(test.now, channel, true);
+            assert!(test.broker.is_returning(channel));
+        },
+        turns_min: 90,
+        steps_at_once: 20_000,
+        end: all_are_back,
     },
     Flood {
         name: "a virtual host with 1,000 queues, 1,000 exchanges and their bindings is deleted",
@@ -255,6 +279,20 @@ pub(crate) fn hold_deliveries(test: &mut BrokerTest, client: &str, queue: &str, 
     }
     test.settle();
     assert_eq!(test.client(client).inbox.len(), count);
+}
+
+/// Has the attacker hold 20,000 deliveries and take no more.
+fn hold_and_stop(test: &mut BrokerTest) {
+    hold_deliveries(test, "attacker", "big", 20_000);
+    let channel = test.client("attacker").channel;
+    test.broker.set_flow(test.now, channel, false);
+}
+
+fn all_are_back(test: &mut BrokerTest) {
+    let channel = test.client("attacker").channel;
+    assert!(!test.broker.is_returning(channel));
+    assert_eq!(test.broker.queue("/", "big").unwrap().messages_ready, 20_000);
+    delete_as(test, "probe", "big");
 }
 
 /// Makes a FIFO queue with so many messages, each of a group of its own, and receives some of them.
