@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use quelea_node::CoreHandle;
 use quelea_sqs_embedded::{EmbeddedIdentity, EmbeddedQueues, EmbeddedSettings};
-use quelea_sqs_protocol::ClassRouter;
+use quelea_sqs_protocol::{AnyIdentity, AnyQueues, ClassRouter};
 use quelea_sqs_server::{SqsServer, SqsSettings};
 
 use crate::beside::HeldNames;
@@ -21,7 +21,8 @@ pub fn serve_alone(
     server: &SqsSettings,
 ) -> Result<SqsServer, FrontError> {
     let Store { queues, identity } = cluster.store();
-    Ok(SqsServer::start(listeners, queues, identity, server)?)
+    let (queues, identity) = (AnyQueues::new(queues.clone()), AnyIdentity::new(identity.clone()));
+    Ok(SqsServer::start(listeners, &queues, &identity, server)?)
 }
 
 /// Serves a node's queues and replicated queues, for the users in the node's memory, which are Cassandra's: with `threads` 0
@@ -40,6 +41,7 @@ pub async fn serve_beside(
     let identity = EmbeddedIdentity::new(core.clone(), embedded.clone());
     let ordered = EmbeddedQueues::new(core.clone(), embedded);
     let queues = ClassRouter::holding(ordered, cluster.store().queues.clone(), held.0);
+    let (queues, identity) = (AnyQueues::new(queues), AnyIdentity::new(identity));
     if server.threads > 0 {
         return Ok(SqsServer::start(listeners, &queues, &identity, server)?);
     }

@@ -5,6 +5,7 @@
 //! service.
 
 pub mod action;
+mod any_store;
 mod attributes;
 mod capabilities;
 mod class_router;
@@ -32,6 +33,7 @@ mod signing;
 mod sigv4;
 
 pub use action::{Action, Reply, Request};
+pub use any_store::{AnyIdentity, AnyQueues};
 pub use capabilities::{Capabilities, Consistency, Counts, OldReceipts, Order, Reappearance};
 pub use class_router::{ClassRouter, NameLock};
 pub use error::{Blame, Error, ErrorKind};
