@@ -1,4 +1,4 @@
-"""Runs suites: what they need is installed and built first, then two run at a time, and those alone that must be."""
+"""Runs suites: what they need is installed and built first, then two run at a time, and those alone that must."""
 
 import json
 import time
@@ -29,10 +29,11 @@ class Runner:
         self.lanes = lanes
         self.results: list[Result] = []
         self._installers = ThreadPoolExecutor(max_workers=2)
-        # cargo uses all processors by itself.
-        self._builder = ThreadPoolExecutor(max_workers=1)
+        # cargo uses all processors by itself, but not while it waits for another cargo's lock.
+        self._builders = ThreadPoolExecutor(max_workers=2)
         self._runners = ThreadPoolExecutor(max_workers=lanes)
         self._ready: dict[str, list[Future]] = {}
+        self._builds: list[Future] = []
 
     def run(self, suites: list[Suite]) -> Outcome:
         mark_descendants()
@@ -53,9 +54,11 @@ class Runner:
         """Registries answer while the compiler works."""
         steps: dict[object, Future] = {}
         for suite in suites:
-            for step, pool in ((suite.install, self._installers), (suite.build, self._builder)):
+            for step, pool in ((suite.install, self._installers), (suite.build, self._builders)):
                 if step and step not in steps:
                     steps[step] = pool.submit(step)
+                    if pool is self._builders:
+                        self._builds.append(steps[step])
             self._ready[suite.name] = [steps[step] for step in (suite.install, suite.build) if step]
 
     def _run_now(self, suite: Suite) -> None:
@@ -64,7 +67,9 @@ class Runner:
         self._add(self._run(suite))
 
     def _run_in_lanes(self, suites: list[Suite]) -> None:
-        """The longest first, so that none is left over at the end; each as soon as it has what it needs."""
+        """The longest first, so that none is left over at the end; each as soon as it has what it needs and nothing
+        is compiled any more, which would take its time."""
+        wait(self._builds)
         seconds = _last_durations()
         waiting = sorted(suites, key=lambda suite: -seconds.get(suite.name, 0))
         running: dict[Future, Suite] = {}
@@ -100,7 +105,7 @@ class Runner:
         print(f"--- {result.suite.name}: {result.outcome} ({result.seconds:.0f} s)", flush=True)
 
     def _end(self) -> None:
-        pools = (self._installers, self._builder, self._runners)
+        pools = (self._installers, self._builders, self._runners)
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
         end_all_groups()

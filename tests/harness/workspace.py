@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import threading
+import tomllib
 from pathlib import Path
 
 from harness import outcome
@@ -33,8 +35,10 @@ PROGRAMS = {
     "cassandra": ("quelea-cassandra-store", "--test", "cassandra"),
 }
 """Where each stands: the broker, the examples that are tested, and the tests of what needs another's server."""
-QUICK_TARGETS = ["--lib", "--bins", "--tests"]
-"""Examples are compiled by clippy already, and those in documentation rarely break by themselves."""
+TEST_COMMAND = ["cargo", "test", "--locked", "--no-fail-fast"]
+ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
+"""Examples are compiled by clippy already."""
+DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```", re.MULTILINE)
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
 _built: dict[str, Path] = {}
@@ -62,18 +66,36 @@ def _cargo(words: list[str], workspaces=WORKSPACES, timeout_s=BUILD_TIMEOUT_S) -
     return Outcome(passed=codes.count(0), failed=len(codes) - codes.count(0))
 
 
-def run_cargo_tests() -> Outcome:
-    if is_quick():
-        # A test starts it; without naming targets, cargo would build all of them, and run what documentation has.
-        return _cargo(["build", "--locked", "--workspace", "--example", "worker"], [PRODUCT]) + _run_tests(PRODUCT)
-    return _run_tests(PRODUCT) + _run_tests(EXPERIMENTS)
-
-
-def _run_tests(workspace: Path) -> Outcome:
+def compile_tests() -> None:
     target_directory()
-    command = ["cargo", "test", "--locked", "--workspace", "--no-fail-fast"]
+    # A test starts it; since targets are named, cargo would not build it.
+    install_command(["cargo", "build", "--locked", "--workspace", "--example", "worker"], ROOT, timeout_s=BUILD_TIMEOUT_S)
+    for workspace in [PRODUCT] if is_quick() else WORKSPACES:
+        install_command([*TEST_COMMAND, *ALL_TESTS, "--no-run"], workspace, timeout_s=BUILD_TIMEOUT_S)
+
+
+def run_cargo_tests() -> Outcome:
+    outcome = _run_tests(PRODUCT, *ALL_TESTS)
+    if is_quick():
+        return outcome
+    documented = [word for package in _packages_with_doc_examples() for word in ("-p", package)]
+    return outcome + _run_tests(EXPERIMENTS, *ALL_TESTS) + _run_tests(PRODUCT, "--doc", *documented)
+
+
+def _packages_with_doc_examples() -> list[str]:
+    """To look for them takes rustdoc a second for each package, and few have any."""
+    found = []
+    for manifest in sorted(ROOT.glob("crates/**/Cargo.toml")):
+        sources = manifest.parent.glob("src/**/*.rs")
+        if any(DOC_EXAMPLE.search(source.read_text()) for source in sources):
+            found.append(tomllib.loads(manifest.read_text())["package"]["name"])
+    return found
+
+
+def _run_tests(workspace: Path, *words: str) -> Outcome:
+    target_directory()
     code, output = run_group(
-        [*command, *QUICK_TARGETS] if is_quick() else command,
+        [*TEST_COMMAND, *words],
         cwd=workspace,
         environment=QUICK_CASES if is_quick() else {},
         timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
@@ -166,5 +188,5 @@ def executables(messages: str) -> dict[str, Path]:
 SUITES = [
     Suite("format", run_format, alone=True),
     Suite("clippy", run_clippy, alone=True),
-    Suite("rust", run_cargo_tests, alone=True),
+    Suite("rust", run_cargo_tests, build=compile_tests),
 ]
