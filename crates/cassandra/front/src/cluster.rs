@@ -1,6 +1,5 @@
-//! A Cassandra that is connected, and the threads that speak with it.
+//! A Cassandra that is connected.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +8,12 @@ use quelea_cassandra_store::{
     CassandraIdentity, CassandraQueues, CassandraSettings, ConnectError, PeerSocket as _,
 };
 use quelea_sqs_protocol::{Fault, IdentityDirectory as _, UserRecord};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Handle;
 
+use crate::cluster_thread::ClusterThread;
 use crate::counters::ClusterCounters;
 use crate::error::FrontError;
 use crate::peer_socket::{CmqSocket, PeerSettings};
-
-/// Threads that speak with Cassandra. They only pass on what the server's threads have made.
-const THREADS: usize = 2;
 
 /// How long to wait until Cassandra knows that this front-end owns no FIFO queue any more, and the others that it ends.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -24,7 +21,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// A connected Cassandra. It is stopped by [`Cluster::stop`], after the servers that use it.
 #[derive(Debug)]
 pub struct Cluster {
-    runtime: Runtime,
+    thread: ClusterThread,
     store: Store,
 }
 
@@ -50,8 +47,8 @@ impl Cluster {
         settings: CassandraSettings,
         peers: PeerSettings,
     ) -> Result<Self, FrontError> {
-        let runtime = threads().map_err(FrontError::Threads)?;
-        let connected = runtime.spawn(async move {
+        let thread = ClusterThread::start().map_err(FrontError::Thread)?;
+        let connected = thread.handle().spawn(async move {
             let queues = CassandraQueues::connect(&settings).await?;
             join(&queues, &peers, &settings.nodes).await?;
             Ok::<_, FrontError>(queues)
@@ -61,16 +58,9 @@ impl Cluster {
             nodes: "cassandra.nodes".to_owned(),
             reason: "connecting was broken off".to_owned(),
         });
-        match connected.map_err(FrontError::from).and_then(|connected| connected) {
-            Ok(queues) => {
-                let identity = CassandraIdentity::new(&queues);
-                Ok(Self { runtime, store: Store { queues, identity } })
-            }
-            Err(error) => {
-                runtime.shutdown_background();
-                Err(error)
-            }
-        }
+        let queues = connected.map_err(FrontError::from)??;
+        let identity = CassandraIdentity::new(&queues);
+        Ok(Self { thread, store: Store { queues, identity } })
     }
 
     /// The queues.
@@ -115,7 +105,11 @@ impl Cluster {
     }
 
     pub(crate) fn handle(&self) -> Handle {
-        self.runtime.handle().clone()
+        self.thread.handle().clone()
+    }
+
+    pub(crate) const fn thread(&self) -> &ClusterThread {
+        &self.thread
     }
 
     pub(crate) const fn store(&self) -> &Store {
@@ -125,16 +119,13 @@ impl Cluster {
     /// Lets go of it, after the other front-ends were told. What is under way is broken off: what was confirmed is in
     /// Cassandra.
     pub async fn stop(self) {
-        let Self { runtime, store } = self;
-        let queues = store.queues.clone();
-        let left = runtime.spawn(async move {
+        let queues = self.store.queues.clone();
+        let left = self.thread.handle().spawn(async move {
             queues.release().await;
             let _ = queues.leave().await;
         });
         // If it does not come to this, they notice it by themselves.
         let _ = tokio::time::timeout(LEAVING, left).await;
-        drop(store);
-        runtime.shutdown_background();
     }
 }
 
@@ -155,12 +146,4 @@ async fn join(
     tracing::info!(address = %socket.address(), "other front-ends are heard");
     queues.join(Arc::new(socket)).await;
     Ok(())
-}
-
-fn threads() -> io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .thread_name("cassandra")
-        .enable_all()
-        .build()
 }

@@ -10,9 +10,9 @@ pub enum FrontError {
     /// Cassandra.
     #[error("cannot use Cassandra: {0}")]
     Connect(#[from] ConnectError),
-    /// The system gives no threads.
-    #[error("cannot start the threads that speak with Cassandra: {0}")]
-    Threads(std::io::Error),
+    /// The system gives no thread.
+    #[error("cannot start the thread that speaks with Cassandra: {0}")]
+    Thread(std::io::Error),
     /// The address at which it is to hear the other front-ends.
     #[error("bdqs.listen: {address}: {error}")]
     Peers {

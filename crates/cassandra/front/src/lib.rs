@@ -5,6 +5,7 @@
 mod account_names;
 mod beside;
 mod cluster;
+mod cluster_thread;
 mod counters;
 mod error;
 mod mirror;

@@ -11,7 +11,7 @@ use crate::beside::HeldNames;
 use crate::cluster::{Cluster, Store};
 use crate::error::FrontError;
 
-/// Serves replicated queues alone, on `threads` threads of its own, one at least.
+/// Serves replicated queues alone: with `threads` 0 on the thread that speaks with Cassandra.
 ///
 /// # Errors
 /// [`FrontError`] if the server does not start.
@@ -22,7 +22,12 @@ pub fn serve_alone(
 ) -> Result<SqsServer, FrontError> {
     let Store { queues, identity } = cluster.store();
     let (queues, identity) = (AnyQueues::new(queues.clone()), AnyIdentity::new(identity.clone()));
-    Ok(SqsServer::start(listeners, &queues, &identity, server)?)
+    if server.threads > 0 {
+        return Ok(SqsServer::start(listeners, &queues, &identity, server)?);
+    }
+    let (server, run) = SqsServer::on_other_thread(listeners, &queues, &identity, server)?;
+    cluster.thread().spawn_local(move || run());
+    Ok(server)
 }
 
 /// Serves a node's queues and replicated queues, for the users in the node's memory, which are Cassandra's: with `threads` 0

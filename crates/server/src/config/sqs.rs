@@ -28,7 +28,7 @@ pub(crate) struct Sqs {
     pub(crate) origins: Vec<String>,
     /// Threads of the SQS interface. Each serves the connections that it accepts. 0: the core's own
     /// thread serves them, which costs least for each request, but takes from AMQP's clients what
-    /// HTTP and signatures cost.
+    /// HTTP and signatures cost; of a front-end alone, the thread that speaks with Cassandra.
     #[schemars(range(max = 256))]
     pub(crate) threads: usize,
     /// Account of virtual host `/`, and of requests from this machine that no known key has signed.

@@ -2,7 +2,6 @@
 
 use std::net::TcpListener;
 #[cfg(feature = "cassandra")]
-use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +77,7 @@ impl Prepared {
         Ok(SqsFront { server })
     }
 
-    /// Serves replicated queues alone; with `sqs.threads` 0 on as many threads as there are cores.
+    /// Serves replicated queues alone; with `sqs.threads` 0 on the thread that speaks with Cassandra.
     #[cfg(feature = "cassandra")]
     pub(crate) fn start_alone(
         self,
@@ -90,9 +89,6 @@ impl Prepared {
         let Self(listeners) = self;
         let mut settings = settings(config, counters, connections_max);
         settings.default_class = QueueClass::Replicated;
-        if settings.threads == 0 {
-            settings.threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        }
         let server = quelea_cassandra_front::serve_alone(cluster, listeners, &settings);
         Ok(SqsFront { server: server.map_err(CassandraError::from)? })
     }
