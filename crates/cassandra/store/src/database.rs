@@ -137,30 +137,42 @@ impl Database {
         result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
     }
 
-    /// Writes rows of one partition, all or none of them.
-    pub(crate) async fn write<V: SerializeRow + Sync>(
+    /// Writes rows of one partition by one statement, all or none of them.
+    pub(crate) async fn write<V: SerializeRow + Send + Sync + 'static>(
         &self,
         purpose: For,
         statement: &AtEach,
         consistency: Consistency,
         rows: Vec<V>,
     ) -> Result<(), Fault> {
+        let owned = |row| (statement, Box::new(row) as driver::OwnedValues);
+        self.write_all(purpose, consistency, rows.into_iter().map(owned).collect()).await
+    }
+
+    /// Carries out statements that write to one partition, of whatever tables: all or none of them.
+    pub(crate) async fn write_all(
+        &self,
+        purpose: For,
+        consistency: Consistency,
+        writes: Vec<(&AtEach, driver::OwnedValues)>,
+    ) -> Result<(), Fault> {
         self.count(purpose);
-        let prepared = statement.at(consistency);
-        let result = match &rows[..] {
-            [row] => driver::execute(&self.session, prepared, row).await,
-            rows => {
+        let result = match &writes[..] {
+            [(statement, values)] => {
+                driver::execute(&self.session, statement.at(consistency), values.as_ref()).await
+            }
+            writes => {
                 let mut batch = Batch::new(BatchType::Unlogged);
-                for _ in rows {
-                    batch.append_statement(prepared.clone());
+                for (statement, _) in writes {
+                    batch.append_statement(statement.at(consistency).clone());
                 }
                 batch.set_is_idempotent(true);
                 batch.set_consistency(match consistency {
                     Consistency::One => scylla::statement::Consistency::One,
                     Consistency::LocalQuorum => scylla::statement::Consistency::LocalQuorum,
                 });
-                let rows = rows.iter().map(|row| row as driver::Values<'_>).collect();
-                driver::execute_batch(&self.session, &batch, rows).await
+                let rows = writes.iter().map(|(_, values)| values.as_ref() as driver::Values<'_>);
+                driver::execute_batch(&self.session, &batch, rows.collect()).await
             }
         };
         result.map(drop).map_err(|error| unavailable(&error))

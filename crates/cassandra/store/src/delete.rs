@@ -1,5 +1,5 @@
-//! DeleteMessage: the message's row is the truth, so that it is deleted; its entry goes at the same time, and if it stays
-//! it leads to nothing and is dropped.
+//! DeleteMessage: the message's row is the truth, so that it is deleted; its entry goes at the same time, with the same
+//! request where both are in one partition, and if it stays it leads to nothing and is dropped.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use crate::jobs::DeleteJob;
 use crate::limits::{BATCH_ROWS_MAX, BATCHES_AT_ONCE, WAITING_ROWS_MAX};
 use crate::queue::Queue;
 use crate::receipt::Receipt;
+use crate::row_write::RowWrite;
 use crate::rows::Rows;
 use crate::send::stopped;
 use crate::shared::Shared;
@@ -96,13 +97,12 @@ impl Shared {
         entries: &[Entry],
         at_us: i64,
     ) -> Vec<Result<(), Fault>> {
-        let messages: Vec<(Entry, i64)> =
-            entries.iter().map(|entry| (*entry, at_us.max(entry.deleted_at_us()))).collect();
-        let (deleted, _) = futures_util::future::join(
-            rows.delete_messages(&messages),
-            rows.delete_entries(entries),
-        )
-        .await;
+        let message =
+            |entry: &Entry| RowWrite::DeleteMessage(*entry, at_us.max(entry.deleted_at_us()));
+        let entry = |entry: &Entry| RowWrite::DeleteEntry(*entry);
+        let writes = entries.iter().map(message).chain(entries.iter().map(entry));
+        let mut deleted = rows.write(writes.collect()).await;
+        deleted.truncate(entries.len());
         deleted
     }
 }

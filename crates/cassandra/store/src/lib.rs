@@ -51,6 +51,7 @@ mod receipt;
 mod receive;
 mod remembered;
 mod rendezvous;
+mod row_write;
 mod rows;
 mod schema;
 mod send;

@@ -1,5 +1,6 @@
 //! ReceiveMessage: BDQS §III-B.2 and 3. A look at the head serves all who wait here; each message gets a new entry at the
-//! end of its visibility timeout, and then loses the old one. A crash in between duplicates it, and never loses it.
+//! end of its visibility timeout, and loses the old one: with the same write where both are in one partition, else
+//! afterwards. A crash in between duplicates it, and never loses it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,8 +23,9 @@ use crate::order_hint::Seen;
 use crate::peers::name;
 use crate::queue::Queue;
 use crate::receipt::Receipt;
+use crate::row_write::RowWrite;
 use crate::rows::{Rows, StoredMessage, Timed};
-use crate::send::{ENTRY_OUTLIVES_S, stopped};
+use crate::send::{ENTRY_OUTLIVES_S, First, stopped};
 use crate::shared::Shared;
 
 /// Looks of one round, each of which goes on where the last ended.
@@ -32,22 +34,21 @@ const LOOKS_AT_ONCE: usize = 64;
 /// Entries of one round whose messages could not be had; when there are so many, those behind them wait, too.
 const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
 
-/// What became of an entry that was taken.
+/// What was found of an entry's message.
 enum Taken {
-    /// It is delivered.
+    /// It is there.
     Message(Box<StoredMessage>),
     /// Its message is gone, was moved by somebody, or is older than its queue keeps messages.
     Stale,
     /// Its message was sent a moment ago and is not there yet, or Cassandra did not answer.
     Later,
-    /// Another front-end has chosen it too, and delivers it.
-    Elsewhere,
 }
 
-/// An entry, the one that replaces it, and whose call it is for.
+/// A message to be delivered: its entry, the one that replaces it, and whose call it is for.
 struct Move {
     old: Entry,
     new: Timed<Entry>,
+    message: Box<StoredMessage>,
     job: usize,
 }
 
@@ -241,7 +242,7 @@ impl Shared {
         queue.auto_hint().looked(start.now_us, &seen, is_whole, is_announced);
     }
 
-    /// Moves the entries, reads their messages, answers the calls. Returns whether something came of it.
+    /// Reads the messages, moves their entries, answers the calls. Returns whether something came of it.
     async fn deliver(
         self: &Arc<Self>,
         facts: &Arc<QueueFacts>,
@@ -255,35 +256,28 @@ impl Shared {
         if chosen.is_empty() {
             return is_any_moved;
         }
-        let began = Instant::now();
-        let now_us = self.database.now_us();
-        let moves = self.moves(facts, queue, &chosen, waiting, now_us);
-        let old: Vec<Entry> = moves.iter().map(|one| one.old).collect();
-        let mut new: Vec<Timed<Entry>> = moves.iter().map(|one| one.new.clone()).collect();
-        let (inserted, messages) = futures_util::future::join(
-            self.insert_entries(rows, queue, &mut new, began),
-            rows.read_messages(&old),
-        )
-        .await;
+        let messages = rows.read_messages(&chosen).await;
         self.hear_peers();
-        let taken: Vec<Taken> = old
-            .iter()
-            .zip(inserted.into_iter().zip(messages))
-            .map(|(entry, (inserted, message))| {
-                let is_young = is_young(entry, now_us, self.grace_us(rows));
-                match classify(facts, entry, inserted, message, is_young, now_us) {
-                    Taken::Message(_) if !self.peers.settle(queue.generation, entry) => {
-                        Taken::Elsewhere
-                    }
-                    taken => taken,
+        let now_us = self.database.now_us();
+        let (mut found, mut stale, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for (entry, message) in chosen.into_iter().zip(messages) {
+            let is_young = is_young(&entry, now_us, self.grace_us(rows));
+            match classify(facts, &entry, message, is_young, now_us) {
+                Taken::Message(message) if self.peers.settle(queue.generation, &entry) => {
+                    found.push((entry, message));
                 }
-            })
-            .collect();
-        self.delete_moved(rows, &old, &new, &taken).await;
-        let delivered = taken.iter().filter(|taken| matches!(taken, Taken::Message(_))).count();
-        queue.auto_hint().delivered(delivered, looked_at.elapsed());
-        queue.in_flight.delivered(delivered);
-        self.answer(facts, rows, queue, waiting, moves, new, taken, now_us)
+                // Another front-end has chosen it too, and delivers it.
+                Taken::Message(_) => {}
+                Taken::Stale => stale.push(entry),
+                Taken::Later => left.push(entry),
+            }
+        }
+        let moves = self.moves(facts, queue, found, waiting, now_us);
+        let moved = self.move_entries(rows, queue, moves, stale, &mut left).await;
+        self.peers.release(rows.generation, &left);
+        queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
+        queue.in_flight.delivered(moved.len());
+        self.answer(facts, rows, queue, waiting, moved, now_us)
     }
 
     /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.
@@ -317,7 +311,7 @@ impl Shared {
         &self,
         facts: &QueueFacts,
         queue: &Queue,
-        chosen: &[Entry],
+        found: Vec<(Entry, Box<StoredMessage>)>,
         waiting: &[ReceiveJob],
         now_us: i64,
     ) -> Vec<Move> {
@@ -325,7 +319,7 @@ impl Shared {
             .iter()
             .enumerate()
             .flat_map(|(job, one)| std::iter::repeat_n(job, one.receive.max));
-        let moved = chosen.iter().zip(places).map(|(old, job)| {
+        let moved = found.into_iter().zip(places).map(|((old, message), job)| {
             let visible_at_us = self
                 .peers
                 .own_us(now_us + (waiting[job].receive.visibility_timeout_ms * 1_000) as i64);
@@ -340,63 +334,61 @@ impl Shared {
                 receive_count: old.receive_count.saturating_add(1),
                 first_received_at_ms,
                 written_at_us: old.next_written_at_us(now_us),
-                ..*old
+                ..old
             };
-            Move {
-                old: *old,
-                new: Timed { row: new, ttl_s: entry_ttl_s(facts, old.message, now_us) },
-                job,
-            }
+            let ttl_s = entry_ttl_s(facts, old.message, now_us);
+            Move { old, new: Timed { row: new, ttl_s }, message, job }
         });
         moved.collect()
     }
 
-    /// Removes the old entries of what is delivered or stale, and the new ones of all else.
-    async fn delete_moved(
+    /// Writes the new entries and removes the old ones, and those that are stale. Returns what may be delivered, and adds
+    /// to `left` what may not.
+    async fn move_entries(
         &self,
         rows: &Rows<'_>,
-        old: &[Entry],
-        new: &[Timed<Entry>],
-        taken: &[Taken],
-    ) {
-        let (mut gone, mut left) = (Vec::with_capacity(old.len()), Vec::new());
-        for ((old, new), taken) in old.iter().zip(new).zip(taken) {
-            match taken {
-                Taken::Message(_) => gone.push(*old),
-                Taken::Stale => gone.extend([*old, new.row]),
-                Taken::Elsewhere => gone.push(new.row),
-                Taken::Later => {
-                    gone.push(new.row);
-                    left.push(*old);
-                }
+        queue: &Queue,
+        moves: Vec<Move>,
+        stale: Vec<Entry>,
+        left: &mut Vec<Entry>,
+    ) -> Vec<Move> {
+        let old: Vec<Entry> = moves.iter().map(|one| one.old).collect();
+        let mut new: Vec<Timed<Entry>> = moves.iter().map(|one| one.new.clone()).collect();
+        let others = stale.into_iter().map(RowWrite::DeleteEntry).collect();
+        let first = First { replaced: &old, others };
+        let (inserted, _) = self.write_entries(rows, queue, &mut new, first, Instant::now()).await;
+        let (mut moved, mut gone) = (Vec::with_capacity(moves.len()), Vec::new());
+        for ((one, new), inserted) in moves.into_iter().zip(new).zip(inserted) {
+            if inserted.is_err() {
+                left.push(one.old);
+                continue;
             }
+            if one.old.bucket != one.new.row.bucket {
+                gone.push(one.old);
+            }
+            moved.push(Move { new, ..one });
         }
-        self.peers.release(rows.generation, &left);
         // What stays is received once more, or dropped the next time.
         let _ = rows.delete_entries(&gone).await;
+        moved
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one round")]
     fn answer(
         self: &Arc<Self>,
         facts: &Arc<QueueFacts>,
         rows: &Rows<'_>,
         queue: &Arc<Queue>,
         waiting: &mut Vec<ReceiveJob>,
-        moves: Vec<Move>,
-        new: Vec<Timed<Entry>>,
-        taken: Vec<Taken>,
+        moved: Vec<Move>,
         now_us: i64,
     ) -> bool {
         let id = self.id(facts);
         let mut of_jobs: Vec<(Vec<Received>, Vec<Entry>)> = Vec::new();
         of_jobs.resize_with(waiting.len(), Default::default);
-        for ((one, entry), taken) in moves.into_iter().zip(new).zip(taken) {
-            if let Taken::Message(message) = taken {
-                let (received, entries) = &mut of_jobs[one.job];
-                received.push(delivered(id, rows.generation, entry.row, *message, now_us));
-                entries.push(entry.row);
-            }
+        for Move { new, message, job, .. } in moved {
+            let (received, entries) = &mut of_jobs[job];
+            received.push(delivered(id, rows.generation, new.row, *message, now_us));
+            entries.push(new.row);
         }
         let mut is_any = false;
         let jobs = std::mem::take(waiting);
@@ -469,20 +461,19 @@ fn within_bytes(entries: impl Iterator<Item = Entry>) -> Vec<Entry> {
 fn classify(
     facts: &QueueFacts,
     entry: &Entry,
-    inserted: Result<(), Fault>,
     message: Result<Option<StoredMessage>, Fault>,
     is_young: bool,
     now_us: i64,
 ) -> Taken {
-    match (inserted, message) {
-        (Ok(()), Ok(Some(message))) => {
+    match message {
+        Ok(Some(message)) => {
             let is_moved = message.lease_written_at_us > entry.written_at_us;
             let expires_at_ms =
                 sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
             let is_expired = expires_at_ms < (now_us / 1_000).max(0).unsigned_abs();
             if is_moved || is_expired { Taken::Stale } else { Taken::Message(Box::new(message)) }
         }
-        (Ok(()), Ok(None)) if !is_young => Taken::Stale,
+        Ok(None) if !is_young => Taken::Stale,
         _ => Taken::Later,
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use quelea_sqs_protocol::{Consistency, Fault, MessageAttribute, QueueRef};
-use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
 use crate::batch::{Batch, batches};
@@ -14,9 +13,7 @@ use crate::database::{Database, For};
 use crate::entry::Entry;
 use crate::fault::unreadable;
 use crate::limits::{BATCHES_AT_ONCE, READ_ROWS_MAX};
-
-/// A row of the index without its message's body, in bytes: what a batch counts.
-const ENTRY_BYTES: usize = 128;
+use crate::row_write::RowWrite;
 
 /// What keys and columns of a message's row take beside what it carries.
 const MESSAGE_BYTES: usize = 128;
@@ -80,126 +77,34 @@ impl Content {
 type Attributes = BTreeMap<String, (String, Bytes)>;
 
 impl Rows<'_> {
-    /// Writes messages' rows, each at its timestamp; an outcome for each.
-    pub(crate) async fn insert_messages(&self, messages: Vec<NewRow>) -> Vec<Result<(), Fault>> {
-        let count = messages.len();
-        let sized = messages.into_iter().enumerate();
-        let sized = sized
-            .map(|(number, message)| (message.bucket, message.content.bytes(), (number, message)));
-        let statement = &self.database.statements.insert_message;
-        let write = |batch: Batch<Bucket, (usize, NewRow)>| async move {
-            let numbers: Vec<usize> = batch.rows.iter().map(|(number, _)| *number).collect();
-            let values = batch.rows.into_iter().map(|(_, message)| {
-                let NewRow { bucket, id, written_at_us, content, ttl_s } = message;
-                let attributes =
-                    (!content.attributes.is_empty()).then(|| stored_attributes(content.attributes));
-                (
-                    self.generation,
-                    bucket.start_s,
-                    bucket.level,
-                    id,
-                    content.body,
-                    MaybeUnset::from_option(attributes),
-                    content.sender,
-                    MaybeUnset::from_option(content.trace_header),
-                    MaybeUnset::from_option(content.group_id),
-                    MaybeUnset::from_option(content.deduplication_id),
-                    MaybeUnset::from_option(
-                        content
-                            .source
-                            .map(|source| (source.account.to_string(), source.name.to_string())),
-                    ),
-                    MaybeUnset::from_option(
-                        Some(content.earlier_receives).filter(|count| *count > 0),
-                    ),
-                    written_at_us,
-                    ttl_s,
-                )
-            });
-            let values = values.collect();
-            (numbers, self.database.write(For::Messages, statement, self.consistency, values).await)
+    /// Carries out writes, those of one partition together; an outcome for each.
+    pub(crate) async fn write(&self, writes: Vec<RowWrite>) -> Vec<Result<(), Fault>> {
+        let count = writes.len();
+        let sized = writes.into_iter().enumerate();
+        let sized = sized.map(|(number, write)| (write.bucket(), write.bytes(), (number, write)));
+        let write = |batch: Batch<Bucket, (usize, RowWrite)>| async move {
+            let mut numbers = Vec::with_capacity(batch.rows.len());
+            let mut statements = Vec::with_capacity(batch.rows.len());
+            for (number, write) in batch.rows {
+                numbers.push(number);
+                write.put(self.generation, &self.database.statements, &mut statements);
+            }
+            let written = self.database.write_all(For::Messages, self.consistency, statements);
+            (numbers, written.await)
         };
-        each(count, batches(sized), write).await
+        let mut outcomes = vec![Ok(()); count];
+        let mut written = stream::iter(batches(sized)).map(write).buffer_unordered(BATCHES_AT_ONCE);
+        while let Some((numbers, outcome)) = written.next().await {
+            for number in numbers {
+                outcomes[number] = outcome.clone();
+            }
+        }
+        outcomes
     }
 
-    /// Writes rows of the index; an outcome for each.
-    pub(crate) async fn insert_entries(&self, entries: &[Timed<Entry>]) -> Vec<Result<(), Fault>> {
-        let sized = entries
-            .iter()
-            .enumerate()
-            .map(|(number, timed)| (timed.row.bucket, ENTRY_BYTES, number));
-        let statement = &self.database.statements.insert_entry;
-        let write = |batch: Batch<Bucket, usize>| async move {
-            let values = batch.rows.iter().map(|number| {
-                let Timed { row: entry, ttl_s } = &entries[*number];
-                (
-                    self.generation,
-                    entry.bucket.start_s,
-                    entry.bucket.level,
-                    entry.visible_at_us,
-                    entry.message,
-                    entry.body.start_s,
-                    entry.body.level,
-                    entry.bytes,
-                    entry.receive_count,
-                    entry.first_received_at_ms,
-                    entry.written_at_us,
-                    entry.written_at_us,
-                    *ttl_s,
-                )
-            });
-            let values = values.collect();
-            (
-                batch.rows,
-                self.database.write(For::Messages, statement, self.consistency, values).await,
-            )
-        };
-        each(entries.len(), batches(sized), write).await
-    }
-
-    /// Removes rows of the index. One that stays leads to a message that is elsewhere or gone, and is dropped later.
+    /// Removes rows of the index.
     pub(crate) async fn delete_entries(&self, entries: &[Entry]) -> Vec<Result<(), Fault>> {
-        let sized =
-            entries.iter().enumerate().map(|(number, entry)| (entry.bucket, ENTRY_BYTES, number));
-        let statement = &self.database.statements.delete_entry;
-        let write = |batch: Batch<Bucket, usize>| async move {
-            let values = batch.rows.iter().map(|number| {
-                let entry = &entries[*number];
-                let Bucket { start_s, level } = entry.bucket;
-                let at_us = entry.deleted_at_us();
-                (at_us, self.generation, start_s, level, entry.visible_at_us, entry.message)
-            });
-            let values = values.collect();
-            (
-                batch.rows,
-                self.database.write(For::Messages, statement, self.consistency, values).await,
-            )
-        };
-        each(entries.len(), batches(sized), write).await
-    }
-
-    /// Removes messages; an outcome for each. The timestamp is later than any of theirs.
-    pub(crate) async fn delete_messages(
-        &self,
-        messages: &[(Entry, i64)],
-    ) -> Vec<Result<(), Fault>> {
-        let sized = messages
-            .iter()
-            .enumerate()
-            .map(|(number, (entry, _))| (entry.body, ENTRY_BYTES, number));
-        let statement = &self.database.statements.delete_message;
-        let write = |batch: Batch<Bucket, usize>| async move {
-            let values = batch.rows.iter().map(|number| {
-                let (entry, at_us) = &messages[*number];
-                (*at_us, self.generation, entry.body.start_s, entry.body.level, entry.message)
-            });
-            let values = values.collect();
-            (
-                batch.rows,
-                self.database.write(For::Messages, statement, self.consistency, values).await,
-            )
-        };
-        each(messages.len(), batches(sized), write).await
+        self.write(entries.iter().copied().map(RowWrite::DeleteEntry).collect()).await
     }
 
     /// Reads messages; `Ok(None)`: it is not there. What one replica does not have is asked of more than half of them:
@@ -365,23 +270,7 @@ impl Rows<'_> {
     }
 }
 
-/// Carries out batches, a few at once; an outcome for each of their rows.
-async fn each<R, F: Future<Output = (Vec<usize>, Result<(), Fault>)>>(
-    count: usize,
-    batches: Vec<Batch<Bucket, R>>,
-    write: impl Fn(Batch<Bucket, R>) -> F,
-) -> Vec<Result<(), Fault>> {
-    let mut outcomes = vec![Ok(()); count];
-    let mut written = stream::iter(batches).map(write).buffer_unordered(BATCHES_AT_ONCE);
-    while let Some((numbers, outcome)) = written.next().await {
-        for number in numbers {
-            outcomes[number] = outcome.clone();
-        }
-    }
-    outcomes
-}
-
-fn stored_attributes(attributes: Vec<MessageAttribute>) -> Attributes {
+pub(crate) fn stored_attributes(attributes: Vec<MessageAttribute>) -> Attributes {
     attributes.into_iter().map(|one| (one.name, (one.data_type, one.value))).collect()
 }
 

@@ -1,5 +1,5 @@
-//! SendMessage: the body's row and the index's entry, written at the same time. What comes while they are under way goes
-//! into the next batches.
+//! SendMessage: the body's row and the index's entry, written at the same time, in one request where they are in one
+//! partition. What comes while they are under way goes into the next batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::limits::{
     BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCHES_AT_ONCE, GRACE_MS, WAITING_BYTES_MAX, WAITING_ROWS_MAX,
 };
 use crate::queue::Queue;
+use crate::row_write::RowWrite;
 use crate::rows::{Content, NewRow, Rows, Timed};
 use crate::shared::Shared;
 
@@ -149,9 +150,11 @@ impl Shared {
             });
         }
         let fresh = queue.unlisted_bodies(bodies.iter().map(|body| body.bucket));
-        let (stored, listed, ()) = futures_util::future::join3(
-            rows.insert_messages(bodies),
-            self.insert_entries(rows, queue, &mut entries, began),
+        let bodies =
+            bodies.into_iter().map(|body| RowWrite::InsertMessage(Box::new(body))).collect();
+        let first = First { replaced: &[], others: bodies };
+        let ((listed, stored), ()) = futures_util::future::join(
+            self.write_entries(rows, queue, &mut entries, first, began),
             self.list_bodies(rows, queue, fresh),
         )
         .await;
@@ -161,16 +164,19 @@ impl Shared {
         } else {
             listed
         };
-        let orphans: Vec<(Entry, i64)> = stored
+        let orphans: Vec<RowWrite> = stored
             .iter()
             .zip(&listed)
             .zip(&entries)
             .filter(|((stored, listed), _)| stored.is_ok() && listed.is_err())
-            .filter_map(|(_, entry)| Some((entry.row, *sent_at_us.get(&entry.row.message)?)))
+            .filter_map(|(_, entry)| {
+                let at_us = *sent_at_us.get(&entry.row.message)?;
+                Some(RowWrite::DeleteMessage(entry.row, at_us))
+            })
             .collect();
         if !orphans.is_empty() {
             // Who sent it hears that it was not, and sends it again: else the sweep would deliver this one, too.
-            let _ = rows.delete_messages(&orphans).await;
+            let _ = rows.write(orphans).await;
         }
         let written = stored.into_iter().zip(listed).map(|(stored, listed)| stored.and(listed));
         let outcome = |(written, entry): (Result<(), Fault>, &Timed<Entry>)| {
@@ -213,28 +219,45 @@ impl Shared {
         listed.into_iter().zip(again).map(|(first, again)| first.and(again)).collect()
     }
 
-    /// Writes entries, and the buckets that they are in. An entry that took so long that readers may have passed its
-    /// place is written again at a later one, and the first goes: else nobody would find it. One that came late each
-    /// time is not confirmed.
+    /// Writes entries, and the buckets that they are in; an outcome for each.
     pub(crate) async fn insert_entries(
         &self,
         rows: &Rows<'_>,
         queue: &Queue,
         entries: &mut [Timed<Entry>],
-        mut began: Instant,
+        began: Instant,
     ) -> Vec<Result<(), Fault>> {
+        self.write_entries(rows, queue, entries, First::default(), began).await.0
+    }
+
+    /// The same, with what goes with the first attempt: an outcome for each of its other writes, too. An entry that took
+    /// so long that readers may have passed its place is written again at a later one, and the first goes: else nobody
+    /// would find it. One that came late each time is not confirmed.
+    pub(crate) async fn write_entries(
+        &self,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        entries: &mut [Timed<Entry>],
+        first: First<'_>,
+        mut began: Instant,
+    ) -> (Vec<Result<(), Fault>>, Vec<Result<(), Fault>>) {
         let mut outcomes = vec![Ok(()); entries.len()];
         let mut superseded: Vec<Entry> = Vec::new();
         let mut open: Vec<usize> = (0..entries.len()).collect();
+        let First { mut replaced, mut others } = first;
+        let mut of_others = Vec::new();
         for attempt in 1..=ATTEMPTS {
-            let written: Vec<Timed<Entry>> =
-                open.iter().map(|number| entries[*number].clone()).collect();
-            let buckets = written.iter().map(|entry| entry.row.bucket);
-            let (listed, inserted) = futures_util::future::join(
-                queue.list_buckets(rows, buckets),
-                rows.insert_entries(&written),
-            )
-            .await;
+            let written =
+                open.iter().map(|number| entry_write(&entries[*number], replaced.get(*number)));
+            let writes: Vec<RowWrite> = written.chain(others.drain(..)).collect();
+            let buckets = open.iter().map(|number| entries[*number].row.bucket);
+            let (listed, mut inserted) =
+                futures_util::future::join(queue.list_buckets(rows, buckets), rows.write(writes))
+                    .await;
+            let more = inserted.split_off(open.len());
+            if attempt == 1 {
+                (of_others, replaced) = (more, &[]);
+            }
             for (number, inserted) in open.iter().zip(inserted) {
                 outcomes[*number] = inserted.and_then(|()| listed.clone());
             }
@@ -257,7 +280,23 @@ impl Shared {
         }
         // One that stays is a duplicate.
         let _ = rows.delete_entries(&superseded).await;
-        outcomes
+        (outcomes, of_others)
+    }
+}
+
+/// What goes with the first attempt to write entries.
+#[derive(Default)]
+pub(crate) struct First<'a> {
+    /// For each entry the one that it replaces, which goes at the same time if it is in the same bucket, and stays if not.
+    pub(crate) replaced: &'a [Entry],
+    /// Other writes.
+    pub(crate) others: Vec<RowWrite>,
+}
+
+fn entry_write(new: &Timed<Entry>, replaced: Option<&Entry>) -> RowWrite {
+    match replaced {
+        Some(old) if old.bucket == new.row.bucket => RowWrite::ReplaceEntry(new.clone(), *old),
+        _ => RowWrite::InsertEntry(new.clone()),
     }
 }
 
