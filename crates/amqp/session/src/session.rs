@@ -371,16 +371,9 @@ impl Session {
 
     /// Whether what is stalled cannot go on yet.
     fn is_held_up(&self, broker: &Broker, stalled: &Stalled) -> bool {
-        match stalled {
-            // It waits for the answers to what came before it.
-            Stalled::Failure { channel, .. } => self.owes_answers(*channel),
-            Stalled::Parked(parked) => parked.names_freed == broker.names_freed(),
-            Stalled::Returning(channel) | Stalled::ChannelCloseOk { channel, .. } => {
-                broker.is_returning(*channel)
-            }
-            Stalled::ConnectionCloseOk(connection) => broker.is_returning_of(*connection),
-            Stalled::Event(_) => false,
-        }
+        let owes =
+            matches!(stalled, Stalled::Failure { channel, .. } if self.owes_answers(*channel));
+        owes || stalled.waits_for(broker)
     }
 
     /// Whether what is put aside may be tried again: something is gone, and if it fails now the close has no answers

@@ -22,6 +22,20 @@ pub(crate) enum Stalled {
     ConnectionCloseOk(ConnectionId),
 }
 
+impl Stalled {
+    /// Whether it cannot go on before something has happened in the broker.
+    pub(crate) fn waits_for(&self, broker: &Broker) -> bool {
+        match self {
+            Self::Parked(parked) => parked.names_freed == broker.names_freed(),
+            Self::Returning(channel) | Self::ChannelCloseOk { channel, .. } => {
+                broker.is_returning(*channel)
+            }
+            Self::ConnectionCloseOk(connection) => broker.is_returning_of(*connection),
+            Self::Event(_) | Self::Failure { .. } => false,
+        }
+    }
+}
+
 /// A method to be carried out again when [`quelea_broker::Broker::names_freed`] is another.
 pub(crate) struct Parked {
     pub(crate) channel: u16,

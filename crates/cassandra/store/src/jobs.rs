@@ -7,8 +7,8 @@ use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received, SendOutcome};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use crate::content::Content;
 use crate::entry::Entry;
-use crate::rows::Content;
 
 /// One call's messages.
 pub(crate) struct SendJob {

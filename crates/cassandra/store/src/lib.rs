@@ -14,6 +14,7 @@ mod choice;
 mod claims;
 mod connect;
 mod connect_error;
+mod content;
 mod counted;
 mod counting;
 mod database;

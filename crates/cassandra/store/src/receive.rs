@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::backoff::Backoff;
 use crate::choice::choose;
+use crate::content::Timed;
 use crate::entry::Entry;
 use crate::gather::Size;
 use crate::head::{Look, Start};
@@ -24,7 +25,7 @@ use crate::peers::name;
 use crate::queue::Queue;
 use crate::receipt::Receipt;
 use crate::row_write::RowWrite;
-use crate::rows::{Rows, StoredMessage, Timed};
+use crate::rows::{Rows, StoredMessage};
 use crate::send::{ENTRY_OUTLIVES_S, First, stopped};
 use crate::shared::Shared;
 

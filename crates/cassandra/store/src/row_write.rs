@@ -8,9 +8,9 @@ use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::content::{NewRow, Timed, stored_attributes};
 use crate::driver::OwnedValues;
 use crate::entry::Entry;
-use crate::rows::{NewRow, Timed, stored_attributes};
 use crate::statements::{AtEach, Statements};
 
 /// A row of the index without its message's body, in bytes: what a batch counts.

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::content::{Content, NewRow, Timed};
 use crate::entry::Entry;
 use crate::gather::Size;
 use crate::jobs::{Outgoing, SendJob};
@@ -18,7 +19,7 @@ use crate::limits::{
 };
 use crate::queue::Queue;
 use crate::row_write::RowWrite;
-use crate::rows::{Content, NewRow, Rows, Timed};
+use crate::rows::Rows;
 use crate::shared::Shared;
 
 /// How much longer than its message an entry lives, in seconds.

@@ -16,6 +16,7 @@ use scylla::response::PagingState;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::content::Timed;
 use crate::database::For;
 use crate::directory::Directory;
 use crate::entry::Entry;
@@ -24,7 +25,7 @@ use crate::limits::{SWEPT_AGE_MS_MIN, SWEPT_AT_ONCE};
 use crate::message_id::sent_at_ms;
 use crate::queue::Queue;
 use crate::receive::entry_ttl_s;
-use crate::rows::{Rows, Timed};
+use crate::rows::Rows;
 use crate::shared::Shared;
 use crate::sweep_table::Found;
 

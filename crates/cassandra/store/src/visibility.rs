@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
 
 use crate::bucket::Bucket;
+use crate::content::Timed;
 use crate::database::For;
 use crate::entry::Entry;
 use crate::fault::unreadable;
@@ -15,7 +16,7 @@ use crate::limits::{READ_ROWS_MAX, VISIBILITY_MS_MAX};
 use crate::queue::Queue;
 use crate::receipt::Receipt;
 use crate::receive::entry_ttl_s;
-use crate::rows::{Rows, Timed};
+use crate::rows::Rows;
 use crate::shared::Shared;
 
 impl Shared {
