@@ -14,7 +14,7 @@ IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
 MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
 
-.PHONY: help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare soak fuzz sim clean
+.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -72,6 +72,11 @@ lint: $(MACHETE) ## Checks format and lints, warnings being errors
 
 $(MACHETE):
 	cargo install --locked --quiet --root $(CACHE)/cargo-machete-0.9.2 cargo-machete@0.9.2
+
+ORDERS ?= 100000
+stock-exchange: build ## Runs the stock exchange of examples/ over a broker of its own (ORDERS=100000; ARGUMENTS="--rate 8000 --view")
+	cargo build --locked --profile $(PROFILE) -p quelea-stock-exchange --target-dir $(TARGET) $(EXPERIMENTS)
+	$(dir $(BINARY))stock-exchange run --quelea $(BINARY) --orders $(ORDERS) $(ARGUMENTS)
 
 bench: build bench-build ## Measures every row of docs/benchmarks/README.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
 	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)

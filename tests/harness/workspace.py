@@ -140,7 +140,7 @@ def build_programs() -> dict[str, Path]:
     install_command(command, ROOT, timeout_s=BUILD_TIMEOUT_S)
     if "quelea" in wanted:
         # Beside it, where `quelea bench` finds it.
-        bench = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-bench"]
+        bench = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-bench", "-p", "quelea-stock-exchange"]
         install_command(bench, EXPERIMENTS, timeout_s=BUILD_TIMEOUT_S)
     # Once more, for nothing but the paths.
     return executables(install_command([*command, "--quiet", "--message-format=json"], ROOT))

@@ -32,7 +32,7 @@ const CAPABILITIES: [&str; 5] = [
 
 /// An open connection on which one call follows the other.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     stream: TcpStream,
     received: BytesMut,
     frame_max: usize,
@@ -42,7 +42,10 @@ pub(crate) struct Client {
 impl Client {
     /// Connects, logs in and enters the virtual host. Heartbeats are declined, so that an idle
     /// connection costs the broker nothing but its state.
-    pub(crate) fn connect(uri: &BrokerUri) -> Result<Self, BenchError> {
+    ///
+    /// # Errors
+    /// [`BenchError`], with what the broker says.
+    pub fn connect(uri: &BrokerUri) -> Result<Self, BenchError> {
         let stream = connect_tcp(uri)
             .map_err(|source| BenchError::Connect { uri: uri.to_string(), source })?;
         let timeout = Some(Duration::from_secs(ANSWER_TIMEOUT_S));
@@ -60,7 +63,10 @@ impl Client {
 
     /// Connects as soon as the broker takes connections, within `patience_s` seconds: for a broker
     /// that is just starting.
-    pub(crate) fn connect_patiently(uri: &BrokerUri, patience_s: f64) -> Result<Self, BenchError> {
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn connect_patiently(uri: &BrokerUri, patience_s: f64) -> Result<Self, BenchError> {
         let deadline = now_ns() + crate::clock::seconds_to_ns(patience_s);
         loop {
             match Self::connect(uri) {
@@ -119,7 +125,11 @@ impl Client {
         Some((peer.port(), peer.ip().is_loopback() || peer.ip() == local.ip()))
     }
 
-    pub(crate) fn open_channel(&mut self, number: u16) -> Result<(), BenchError> {
+    /// Opens a channel of that number.
+    ///
+    /// # Errors
+    /// [`BenchError`], with what the broker says.
+    pub fn open_channel(&mut self, number: u16) -> Result<(), BenchError> {
         match self.call(number, &channel::Open::default().into())? {
             Method::ChannelOpenOk(_) => Ok(()),
             _ => Err(unexpected("channel.open")),
@@ -128,7 +138,10 @@ impl Client {
 
     /// Sends a method and waits for the next one of that channel. A close of the channel or the
     /// connection is an error; what the broker says unasked (`connection.blocked`) is passed over.
-    pub(crate) fn call(&mut self, channel: u16, method: &Method) -> Result<Method, BenchError> {
+    ///
+    /// # Errors
+    /// [`BenchError`], with what the broker says.
+    pub fn call(&mut self, channel: u16, method: &Method) -> Result<Method, BenchError> {
         self.send(channel, method)?;
         self.read_method(method.name())
     }
@@ -224,8 +237,17 @@ impl Client {
         Link::new(self.stream, &self.received)
     }
 
+    /// The socket, with what has been read of it beyond the last answer.
+    #[must_use]
+    pub fn into_parts(self) -> (TcpStream, BytesMut) {
+        (self.stream, self.received)
+    }
+
     /// Ends the connection in order.
-    pub(crate) fn close(mut self) -> Result<(), BenchError> {
+    ///
+    /// # Errors
+    /// [`BenchError`] if it is broken already.
+    pub fn close(mut self) -> Result<(), BenchError> {
         let reply_code = quelea_amqp_codec::ReplyCode::Success.code();
         let reply_text = ShortStr::from_static("done");
         let close = connection::Close { reply_code, reply_text, ..Default::default() };

@@ -47,6 +47,12 @@ mod window;
 mod worker;
 mod worker_pool;
 
+/// What another program needs that puts a broker under load in its own way.
+pub mod amqp_client {
+    pub use crate::client::Client;
+    pub use crate::template::{push_ack, push_frame};
+}
+
 pub use args::{
     AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
     DeclaresArgs, DiskArgs, ExchangeType, LoadArgs, Mode, PaperArgs, Preset, SpanArgs,

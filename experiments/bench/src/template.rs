@@ -113,7 +113,7 @@ impl Template {
 }
 
 /// Appends one frame. The payload is below the negotiated limit, so its length fits.
-pub(crate) fn push_frame(out: &mut Vec<u8>, kind: u8, channel: u16, payload: &[u8]) {
+pub fn push_frame(out: &mut Vec<u8>, kind: u8, channel: u16, payload: &[u8]) {
     out.push(kind);
     out.extend_from_slice(&channel.to_be_bytes());
     out.extend_from_slice(&(payload.len() as u32).to_be_bytes());
@@ -122,7 +122,7 @@ pub(crate) fn push_frame(out: &mut Vec<u8>, kind: u8, channel: u16, payload: &[u
 }
 
 /// Appends `basic.ack` of all deliveries up to `tag`.
-pub(crate) fn push_ack(out: &mut Vec<u8>, channel: u16, tag: u64) {
+pub fn push_ack(out: &mut Vec<u8>, channel: u16, tag: u64) {
     let mut payload = [0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 1]; // …, tag, multiple
     payload[4..12].copy_from_slice(&tag.to_be_bytes());
     push_frame(out, FRAME_METHOD, channel, &payload);

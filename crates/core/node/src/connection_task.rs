@@ -24,21 +24,21 @@ pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 const READ_BYTES_MIN: usize = 32 * 1024;
 
 /// Accepts connections and starts a task for each, for ever.
-pub(crate) async fn accept(core: SharedCore, listener: TcpListener) {
+pub(crate) async fn accept(core: SharedCore, listener: TcpListener, nodelay: bool) {
     let mut acceptor = Acceptor::new(listener, "AMQP connections");
     loop {
         let failed = || core.with(|core| core.connections.count_accept_error());
         let (stream, peer) = acceptor.accept(failed).await;
-        start(&core, stream, peer);
+        // It is on then, and turning it off fails only if the peer is gone already.
+        if quelea_net::prepare_socket(&stream).and_then(|()| stream.set_nodelay(nodelay)).is_ok() {
+            start(&core, stream, peer);
+        }
     }
 }
 
 fn start(core: &SharedCore, stream: TcpStream, peer: SocketAddr) {
-    // Both fail only if the peer is gone already.
+    // It fails only if the peer is gone already.
     let Ok(local) = stream.local_addr() else { return };
-    if quelea_net::prepare_socket(&stream).is_err() {
-        return;
-    }
     let address = peer.ip().to_canonical();
     let peer = Peer {
         address: peer.to_string(),

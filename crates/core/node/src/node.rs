@@ -51,6 +51,8 @@ pub struct NodeConfig {
     pub amqp_listen: Vec<String>,
     /// Most AMQP connections, those in their handshake included.
     pub connections_max: usize,
+    /// Whether what is written to an AMQP client leaves at once; else the kernel gathers small packets (Nagle's algorithm).
+    pub tcp_nodelay: bool,
     /// How long clients may take to read what is left for them when the node stops.
     pub stop_timeout_ms: u64,
     /// What sessions offer and allow.
@@ -388,7 +390,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     for listener in listeners {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(system("register a listening socket"))?;
-        runtime.spawn_local(connection_task::accept(core.clone(), listener));
+        runtime.spawn_local(connection_task::accept(core.clone(), listener, config.tcp_nodelay));
     }
     Ok(Started { core, report, wake, clock, lock })
 }

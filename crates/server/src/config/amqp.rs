@@ -28,6 +28,9 @@ pub(crate) struct Amqp {
     /// raised as far as it may, lowers this.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub(crate) connections_max: usize,
+    /// Whether what is written to clients leaves at once. Without it the kernel gathers small packets until the client has
+    /// acknowledged those before (Nagle's algorithm): fewer packets, and answers that come later at low rates.
+    pub(crate) tcp_nodelay: bool,
     /// How long a client may take from connecting to `connection.open`, in milliseconds.
     #[schemars(range(min = 100, max = DAY_MS))]
     pub(crate) handshake_timeout_ms: u64,
@@ -41,6 +44,7 @@ impl Default for Amqp {
             channel_max: limits::CHANNELS_MAX,
             heartbeat_s: limits::HEARTBEAT_S,
             connections_max: 65_536,
+            tcp_nodelay: true,
             handshake_timeout_ms: limits::HANDSHAKE_TIMEOUT_MS,
         }
     }

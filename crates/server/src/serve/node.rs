@@ -31,6 +31,7 @@ pub(crate) fn settings(config: &Config, connections_max: usize) -> NodeConfig {
         data_dir: config.data_dir.clone(),
         amqp_listen: config.amqp.listen.clone(),
         connections_max,
+        tcp_nodelay: config.amqp.tcp_nodelay,
         stop_timeout_ms: config.stop_timeout_ms,
         session: SessionConfig {
             connection: Arc::new(connection),

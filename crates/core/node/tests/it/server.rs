@@ -45,6 +45,7 @@ pub(crate) fn config(dir: &Path) -> NodeConfig {
         data_dir: dir.join("data"),
         amqp_listen: vec!["127.0.0.1:0".to_owned()],
         connections_max: 1_000,
+        tcp_nodelay: true,
         stop_timeout_ms: 60_000,
         session: session(ConnectionConfig::default()),
         broker: BrokerConfig { loopback_user: String::new(), ..BrokerConfig::default() },

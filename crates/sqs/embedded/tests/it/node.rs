@@ -25,6 +25,7 @@ impl TestNode {
             data_dir: directory.join("data"),
             amqp_listen: vec!["127.0.0.1:0".to_owned()],
             connections_max: 10,
+            tcp_nodelay: true,
             stop_timeout_ms: 60_000,
             // Nobody connects.
             session: Default::default(),

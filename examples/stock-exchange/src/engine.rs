@@ -1,0 +1,252 @@
+//! The matching engine: takes orders, keeps the book, and answers with confirmations, trades and quotes.
+
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use crate::book::{Book, Rule};
+use crate::connection::{Event, Route};
+use crate::error::Error;
+use crate::messages::{Message, Order, Source};
+use crate::program::{Line, Outcome, ProgramArgs, SAMPLE_ORDERS, cpu_s};
+
+/// How often the book is drawn.
+const VIEW: Duration = Duration::from_millis(200);
+/// Prices of each side that are drawn.
+const VIEW_LEVELS: usize = 8;
+
+/// Options of the matching engine.
+#[derive(Clone, Debug, clap::Args)]
+pub struct EngineArgs {
+    /// What all programs are told
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Which orders trade
+    #[arg(long, value_enum, default_value_t = Rule::Exact)]
+    pub rule: Rule,
+    /// Draws the book in the terminal while it trades
+    #[arg(long)]
+    pub view: bool,
+}
+
+/// Takes all orders, each once, in their order.
+///
+/// # Errors
+/// If the broker fails, or loses something.
+pub fn run(args: &EngineArgs) -> Result<Outcome, Error> {
+    let mut line = Line::open(&args.program, Route::Orders)?;
+    let mut engine = Engine::new(args);
+    while !engine.is_done(&line) {
+        if let Err(error) = engine.step(&mut line) {
+            line.recover(error)?;
+            // Delivery tags and numbers of messages count from 1 again.
+            engine.unacknowledged.clear();
+        }
+    }
+    let outcome = engine.outcome(&line);
+    line.connection.close()?;
+    Ok(outcome)
+}
+
+struct Engine {
+    book: Book,
+    quote: (u16, u16),
+    count: u32,
+    next: u32,
+    /// Acknowledged are orders whose answers the broker has: the number of the last answer, and the delivery tag.
+    unacknowledged: VecDeque<(u64, u64)>,
+    answers: u64,
+    bytes: u64,
+    messages: u64,
+    began: Option<Instant>,
+    ended: Instant,
+    sample: Sample,
+    view: Option<Instant>,
+}
+
+struct Sample {
+    number: u32,
+    began: Instant,
+    orders: u32,
+    answers: u64,
+}
+
+impl Engine {
+    fn new(args: &EngineArgs) -> Self {
+        let now = Instant::now();
+        Self {
+            book: Book::new(args.rule),
+            quote: (0, 0),
+            count: args.program.orders,
+            next: 0,
+            unacknowledged: VecDeque::new(),
+            answers: 0,
+            bytes: 0,
+            messages: 0,
+            began: None,
+            ended: now,
+            sample: Sample { number: 0, began: now, orders: 0, answers: 0 },
+            view: args.view.then_some(now),
+        }
+    }
+
+    fn is_done(&self, line: &Line) -> bool {
+        self.next == self.count
+            && line.outbox.is_empty()
+            && self.unacknowledged.is_empty()
+            && line.connection.is_flushed()
+    }
+
+    fn step(&mut self, line: &mut Line) -> Result<(), Error> {
+        line.connection.write()?;
+        if line.connection.is_full() {
+            // The gateway does not take its answers: it gets no more until it does.
+            line.check_silence(|| "the broker takes no answers".to_owned())?;
+            line.connection.wait(Duration::from_millis(100));
+            return Ok(());
+        }
+        let Line { connection, outbox, .. } = line;
+        let (mut last, mut answers) = (None, Vec::new());
+        let has_come = connection.read(|event| {
+            match event {
+                Event::Delivery { tag, body } => {
+                    last = Some(tag);
+                    match Message::decode(body)? {
+                        Message::Order(order) => self.take(&order, outbox.keeps(), &mut answers)?,
+                        other => return Err(unexpected(format!("{other:?}"))),
+                    }
+                }
+                Event::Confirm { tag, multiple } => outbox.confirm(tag, multiple),
+            }
+            Ok(())
+        })?;
+        for (route, message) in answers {
+            outbox.publish(connection, route, message);
+        }
+        if let Some(tag) = last.filter(|_| outbox.keeps()) {
+            self.unacknowledged.push_back((outbox.next(), tag));
+        }
+        while let Some((next, tag)) = self.unacknowledged.front().copied()
+            && next <= outbox.first_unconfirmed()
+        {
+            connection.acknowledge(tag);
+            self.unacknowledged.pop_front();
+        }
+        if has_come {
+            line.heard();
+        } else {
+            let (count, next) = (self.count, self.next);
+            line.check_silence(|| format!("{next} of {count} orders have come"))?;
+            line.connection.wait(Duration::from_millis(100));
+        }
+        self.draw();
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        order: &Order,
+        may_repeat: bool,
+        answers: &mut Vec<(Route, Message)>,
+    ) -> Result<(), Error> {
+        if may_repeat && order.id < self.next {
+            return Ok(());
+        }
+        if order.id != self.next || self.next == self.count {
+            let next = self.next;
+            return Err(unexpected(format!("order {} where {next} was due", order.id)));
+        }
+        self.next += 1;
+        let began = *self.began.get_or_insert_with(Instant::now);
+        if order.id == 0 {
+            self.sample.began = began;
+        }
+        let before = answers.len();
+        let id = order.id;
+        self.book.take(order, |fill| {
+            let (resting, price, quantity) = (fill.resting, fill.price, fill.quantity);
+            answers.push((Route::Trades, Message::Traded { id, resting, price, quantity }));
+        });
+        if answers.len() == before {
+            answers.push((Route::Trades, Message::Confirmed { id }));
+        }
+        let quote = self.book.quote();
+        if std::mem::replace(&mut self.quote, quote) != quote {
+            answers.push((Route::Trades, Message::Quote { bid: quote.0, ask: quote.1 }));
+        }
+        self.count_messages(order, &answers[before..]);
+        if self.next.is_multiple_of(SAMPLE_ORDERS) || self.next == self.count {
+            answers.push((Route::Statistics, self.end_sample()));
+        }
+        Ok(())
+    }
+
+    fn count_messages(&mut self, order: &Order, answers: &[(Route, Message)]) {
+        let mut bytes = Vec::with_capacity(crate::messages::MESSAGE_BYTES_MAX);
+        Message::Order(*order).encode(&mut bytes);
+        answers.iter().for_each(|(_, message)| message.encode(&mut bytes));
+        self.bytes += bytes.len() as u64;
+        self.messages += 1 + answers.len() as u64;
+        self.answers += answers.len() as u64;
+    }
+
+    fn end_sample(&mut self) -> Message {
+        self.ended = Instant::now();
+        let seconds = (self.ended - self.sample.began).as_secs_f64().max(1e-9);
+        let rate = |count: f64| (count / seconds).round() as u32;
+        let message = Message::Throughput {
+            source: Source::Engine,
+            sample: self.sample.number,
+            orders_per_s: rate(f64::from(self.next - self.sample.orders)),
+            answers_per_s: rate((self.answers - self.sample.answers) as f64),
+        };
+        let number = self.sample.number + 1;
+        let (orders, answers) = (self.next, self.answers);
+        self.sample = Sample { number, began: self.ended, orders, answers };
+        message
+    }
+
+    /// Draws the book, if it is to be seen and it is time.
+    fn draw(&mut self) {
+        let now = Instant::now();
+        if self.view.is_none_or(|at| now < at) {
+            return;
+        }
+        self.view = Some(now + VIEW);
+        let [bids, asks] = self.book.depth(VIEW_LEVELS);
+        // Clears the terminal and goes to its top.
+        let mut text = format!("\x1b[2J\x1b[H{} of {} orders\n", self.next, self.count);
+        text += &format!("{:>12} {:>8} | {:<8} {:<12}\n", "lots", "bid", "ask", "lots");
+        for level in 0..VIEW_LEVELS {
+            let cell = |side: &[(u16, u64)]| {
+                let (price, lots) = side.get(level)?;
+                Some((price.to_string(), lots.to_string()))
+            };
+            let (bid, bid_lots) = cell(&bids).unwrap_or_default();
+            let (ask, ask_lots) = cell(&asks).unwrap_or_default();
+            text += &format!("{bid_lots:>12} {bid:>8} | {ask:<8} {ask_lots:<12}\n");
+        }
+        // Who does not look at it misses nothing.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    fn outcome(&self, line: &Line) -> Outcome {
+        let began = self.began.unwrap_or(self.ended);
+        let seconds = (self.ended - began).as_secs_f64().max(1e-9);
+        Outcome {
+            orders: self.next,
+            orders_per_s: f64::from(self.next) / seconds,
+            answers: self.answers,
+            answers_per_s: self.answers as f64 / seconds,
+            cpu_s: cpu_s(),
+            message_bytes: Some(self.bytes as f64 / self.messages.max(1) as f64),
+            fingerprint: Some(self.book.fingerprint()),
+            reconnects: line.reconnects,
+            ..Outcome::default()
+        }
+    }
+}
+
+fn unexpected(what: String) -> Error {
+    Error::Unexpected { who: "matching engine", what }
+}

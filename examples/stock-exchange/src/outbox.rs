@@ -1,0 +1,79 @@
+//! What a program has published and the broker has not confirmed: it is published again when the connection breaks.
+
+use std::collections::VecDeque;
+
+use crate::connection::{Connection, Route};
+use crate::messages::Message;
+
+/// Messages in the order in which they were published. Without confirms nothing is kept.
+#[derive(Debug)]
+pub struct Outbox {
+    keeps: bool,
+    unconfirmed: VecDeque<(Route, Message, bool)>,
+    /// The number of the first of them.
+    first: u64,
+}
+
+impl Outbox {
+    /// One that keeps messages, or not.
+    #[must_use]
+    pub const fn new(keeps: bool) -> Self {
+        Self { keeps, unconfirmed: VecDeque::new(), first: 1 }
+    }
+
+    /// Whether it keeps messages.
+    #[must_use]
+    pub const fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Publishes a message.
+    pub fn publish(&mut self, connection: &mut Connection, route: Route, message: Message) {
+        connection.publish(route, &message);
+        if self.keeps {
+            self.unconfirmed.push_back((route, message, false));
+        }
+    }
+
+    /// The broker has message `tag`, with `multiple` all up to it.
+    pub fn confirm(&mut self, tag: u64, multiple: bool) {
+        let Some(at) = tag.checked_sub(self.first).and_then(|at| usize::try_from(at).ok()) else {
+            return;
+        };
+        let from = if multiple { 0 } else { at };
+        for (_, _, is_confirmed) in self.unconfirmed.iter_mut().take(at + 1).skip(from) {
+            *is_confirmed = true;
+        }
+        while let Some((_, _, true)) = self.unconfirmed.front() {
+            self.unconfirmed.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Publishes all of it again, over a new connection.
+    pub fn publish_again(&mut self, connection: &mut Connection) {
+        self.unconfirmed.retain(|(_, _, is_confirmed)| !is_confirmed);
+        self.first = 1;
+        for (route, message, _) in &self.unconfirmed {
+            connection.publish(*route, message);
+        }
+    }
+
+    /// The number of the first message that is not confirmed.
+    #[must_use]
+    pub const fn first_unconfirmed(&self) -> u64 {
+        self.first
+    }
+
+    /// The number of the next message.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.first + self.unconfirmed.len() as u64
+    }
+
+    /// Whether all are.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.unconfirmed.is_empty()
+    }
+}

@@ -1,0 +1,63 @@
+//! Packets on an interface, as the kernel counts them: what Nagle's algorithm changes (§5.3).
+
+use std::fs;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// A reading of the counters. On loopback, a packet is sent and received once.
+#[derive(Clone, Copy, Debug)]
+pub struct Packets {
+    packets: u64,
+    bytes: u64,
+    at: Instant,
+}
+
+/// What has passed between two readings.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Passed {
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes of one on average.
+    pub mean_bytes: f64,
+    /// Time from one to the next on average, in microseconds.
+    pub mean_gap_us: f64,
+}
+
+impl Packets {
+    /// Reads those of an interface.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn of(interface: &str) -> Result<Self, Error> {
+        let text = fs::read_to_string("/proc/net/dev").unwrap_or_default();
+        let found = text.lines().find_map(|line| {
+            let (name, numbers) = line.split_once(':')?;
+            (name.trim() == interface).then_some(numbers)
+        });
+        // Eight columns of what was received; then bytes and packets that were sent.
+        let mut sent = found.into_iter().flat_map(str::split_ascii_whitespace).skip(8);
+        let mut number = || sent.next()?.parse::<u64>().ok();
+        let (Some(bytes), Some(packets)) = (number(), number()) else {
+            return Err(Error::System {
+                what: format!("--interface {interface}"),
+                source: std::io::Error::other("there is none of that name"),
+            });
+        };
+        Ok(Self { packets, bytes, at: Instant::now() })
+    }
+
+    /// What has passed since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Passed {
+        let packets = self.packets - earlier.packets;
+        let each = 1.0 / packets.max(1) as f64;
+        Passed {
+            packets,
+            mean_bytes: (self.bytes - earlier.bytes) as f64 * each,
+            mean_gap_us: (self.at - earlier.at).as_secs_f64() * 1e6 * each,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The statistics reporter: writes the measurements that come through the broker to a file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::connection::{Event, Route};
+use crate::error::Error;
+use crate::messages::{Message, Source};
+use crate::program::{Line, Outcome, ProgramArgs, cpu_s};
+
+/// At the lowest rate a sample takes 100 s.
+const SAMPLE_MAX: Duration = Duration::from_secs(300);
+
+/// Options of the reporter.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ReporterArgs {
+    /// What all programs are told
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Where the measurements go, as CSV
+    #[arg(long, default_value = "stock-exchange.csv", value_name = "FILE")]
+    pub csv: PathBuf,
+}
+
+/// A sample's row: the gateway's rates, the engine's, completion times.
+#[derive(Debug, Default)]
+struct Row {
+    gateway: Option<(u32, u32)>,
+    engine: Option<(u32, u32)>,
+    completion: Option<(u64, u64, u64)>,
+}
+
+impl Row {
+    const fn is_whole(&self) -> bool {
+        self.gateway.is_some() && self.engine.is_some() && self.completion.is_some()
+    }
+}
+
+/// Takes the measurements of all samples. What has come is written also if it fails.
+///
+/// # Errors
+/// If the broker fails, something is lost, or the file cannot be written.
+pub fn run(args: &ReporterArgs) -> Result<Outcome, Error> {
+    let mut rows = BTreeMap::new();
+    let taken = take_all(args, &mut rows);
+    write_csv(&args.csv, &rows)?;
+    let reconnects = taken?;
+    Ok(Outcome { orders: args.program.orders, cpu_s: cpu_s(), reconnects, ..Outcome::default() })
+}
+
+fn take_all(args: &ReporterArgs, rows: &mut BTreeMap<u32, Row>) -> Result<u32, Error> {
+    let mut line = Line::open(&args.program, Route::Statistics)?;
+    let samples = args.program.samples();
+    let is_done = |rows: &BTreeMap<u32, Row>| {
+        rows.len() == samples as usize && rows.values().all(Row::is_whole)
+    };
+    while !is_done(rows) || !line.connection.is_flushed() {
+        if let Err(error) = step(&mut line, rows, samples) {
+            line.recover(error)?;
+        }
+    }
+    let reconnects = line.reconnects;
+    line.connection.close()?;
+    Ok(reconnects)
+}
+
+fn step(line: &mut Line, rows: &mut BTreeMap<u32, Row>, samples: u32) -> Result<(), Error> {
+    line.connection.write()?;
+    let mut last = None;
+    let has_come = line.connection.read(|event| {
+        if let Event::Delivery { tag, body } = event {
+            last = Some(tag);
+            take(Message::decode(body)?, rows, samples)?;
+        }
+        Ok(())
+    })?;
+    if let Some(tag) = last.filter(|_| line.outbox.keeps()) {
+        line.connection.acknowledge(tag);
+    }
+    if has_come {
+        line.heard();
+    } else {
+        line.check_silence_of(SAMPLE_MAX, || {
+            format!("{} of {samples} samples have come", rows.len())
+        })?;
+        line.connection.wait(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+fn take(message: Message, rows: &mut BTreeMap<u32, Row>, samples: u32) -> Result<(), Error> {
+    let (Message::Throughput { sample, .. } | Message::Completion { sample, .. }) = message else {
+        return Err(unexpected(format!("{message:?}")));
+    };
+    if sample >= samples {
+        return Err(unexpected(format!("sample {sample}, where the last is {}", samples - 1)));
+    }
+    let row = rows.entry(sample).or_default();
+    match message {
+        Message::Throughput { source, orders_per_s, answers_per_s, .. } => {
+            let rates = match source {
+                Source::Gateway => &mut row.gateway,
+                Source::Engine => &mut row.engine,
+            };
+            *rates = Some((orders_per_s, answers_per_s));
+        }
+        Message::Completion { mean_ns, p50_ns, p99_ns, .. } => {
+            row.completion = Some((mean_ns, p50_ns, p99_ns));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn write_csv(path: &Path, rows: &BTreeMap<u32, Row>) -> Result<(), Error> {
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        writeln!(
+            file,
+            "sample,gateway_orders_per_s,gateway_answers_per_s,engine_orders_per_s,engine_answers_per_s,\
+             completion_mean_us,completion_p50_us,completion_p99_us"
+        )?;
+        for (sample, row) in rows {
+            let (gateway, engine) =
+                (row.gateway.unwrap_or_default(), row.engine.unwrap_or_default());
+            let (mean, p50, p99) = row.completion.unwrap_or_default();
+            let us = |ns: u64| ns as f64 / 1e3;
+            writeln!(
+                file,
+                "{sample},{},{},{},{},{:.1},{:.1},{:.1}",
+                gateway.0,
+                gateway.1,
+                engine.0,
+                engine.1,
+                us(mean),
+                us(p50),
+                us(p99)
+            )?;
+        }
+        file.flush()
+    };
+    write().map_err(|source| Error::System { what: format!("--csv {}", path.display()), source })
+}
+
+fn unexpected(what: String) -> Error {
+    Error::Unexpected { who: "reporter", what }
+}

@@ -1,0 +1,245 @@
+//! All three programs as processes of their own, over a broker that runs or one that is started for them.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::book::Rule;
+use crate::broker::{Broker, process_cpu_s};
+use crate::error::Error;
+use crate::orders::expected_fingerprint;
+use crate::packets::Packets;
+use crate::program::{Outcome, ProgramArgs};
+
+/// Options of a whole run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// What all programs are told
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Orders a second; without it as fast as they are answered
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pub rate: Option<u32>,
+    /// Of the random orders
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Which orders trade
+    #[arg(long, value_enum, default_value_t = Rule::Exact)]
+    pub rule: Rule,
+    /// Draws the book in the terminal while it trades
+    #[arg(long)]
+    pub view: bool,
+    /// Where the measurements go, as CSV
+    #[arg(long, default_value = "stock-exchange.csv", value_name = "FILE")]
+    pub csv: PathBuf,
+    /// Starts this `quelea` for the run, on a free port and a data directory of its own, instead of using --uri
+    #[arg(long, value_name = "FILE", conflicts_with = "uri")]
+    pub quelea: Option<PathBuf>,
+    /// Kills that broker by signal 9 when half of the orders are sent, and starts it again
+    #[arg(long, requires = "quelea", requires = "durable")]
+    pub kill: bool,
+    /// The broker's process, whose CPU time is measured
+    #[arg(long, conflicts_with = "quelea", value_name = "PID")]
+    pub broker_pid: Option<u32>,
+    /// The interface whose packets are counted
+    #[arg(long, default_value = "lo", value_name = "NAME")]
+    pub interface: String,
+    /// Prints one object of JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Says to a program that it was started by a run.
+const CHILD: &str = "STOCK_EXCHANGE_CHILD";
+
+const PROGRAMS: [&str; 3] = ["gateway", "engine", "reporter"];
+
+/// What a program has said.
+enum Said {
+    /// So many orders are sent.
+    Sent(u32),
+    /// It has ended: what it found, or its last words.
+    Ended(usize, Result<Outcome, String>),
+}
+
+/// Carries out a run; prints what was measured.
+///
+/// # Errors
+/// Which program has failed, and why; or that the book is not the one that the orders lead to.
+pub fn run(args: &RunArgs) -> Result<(), Error> {
+    let mut broker = args.quelea.as_deref().map(Broker::start).transpose()?;
+    let mut program = args.program.clone();
+    if let Some(broker) = &broker {
+        program.uri = broker.uri();
+    }
+    let pid = broker.as_ref().map(Broker::pid).or(args.broker_pid);
+    let cpu_before = pid.and_then(process_cpu_s);
+    let packets_before = Packets::of(&args.interface)?;
+    let (tell, said) = channel();
+    let mut children = Children(Vec::new());
+    // The gateway last: nothing is published before somebody takes it.
+    for at in [2, 1, 0] {
+        children.0.push(start(args, &program, at, tell.clone())?);
+    }
+    drop(tell);
+    let outcomes = follow(args, &mut broker, &said);
+    // Those that are left after a failure are owed nothing.
+    drop(children);
+    let packets = Packets::of(&args.interface)?.since(&packets_before);
+    let cleared = program.venue().clear();
+    let [gateway, engine, reporter] = outcomes?;
+    cleared?;
+    let pid = broker.as_ref().map(Broker::pid).or(args.broker_pid);
+    let cpu_after = pid.and_then(process_cpu_s);
+    // Of a broker that was killed only the second life is known.
+    let broker_cpu_s = match (cpu_before, cpu_after) {
+        (Some(before), Some(after)) if !args.kill => Some(after - before),
+        _ => None,
+    };
+    let expected = expected_fingerprint(args.seed, program.orders, args.rule);
+    if engine.fingerprint != Some(expected) {
+        return Err(Error::Program {
+            program: "engine",
+            reason: format!("its book is not the one that {} orders lead to", program.orders),
+        });
+    }
+    let report = crate::report::Report { gateway, engine, reporter, broker_cpu_s, packets };
+    if args.json {
+        report.print_json()
+    } else {
+        report.print()
+    }
+    Ok(())
+}
+
+/// Children that end with this value, also when it is dropped early.
+struct Children(Vec<Child>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn start(
+    args: &RunArgs,
+    program: &ProgramArgs,
+    at: usize,
+    tell: Sender<Said>,
+) -> Result<Child, Error> {
+    let system = |source| Error::System { what: format!("start the {}", PROGRAMS[at]), source };
+    let mut command = Command::new(std::env::current_exe().map_err(system)?);
+    command.arg(PROGRAMS[at]);
+    command.args(["--uri", &uri_text(&program.uri), "--prefix", &program.prefix]);
+    command.args(["--orders", &program.orders.to_string()]);
+    command.args(["--patience-s", &program.patience_s.to_string()]);
+    if program.durable {
+        command.arg("--durable");
+    }
+    match at {
+        0 => {
+            command.args(["--seed", &args.seed.to_string()]);
+            if let Some(rate) = args.rate {
+                command.args(["--rate", &rate.to_string()]);
+            }
+        }
+        1 => {
+            let rule = if args.rule == Rule::Exact { "exact" } else { "price-time" };
+            command.args(["--rule", rule]);
+            if args.view {
+                command.arg("--view");
+            }
+        }
+        _ => {
+            command.arg("--csv").arg(&args.csv);
+        }
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    // Only the book is drawn there; words about a failure come by the pipe.
+    if at != 1 {
+        command.stderr(Stdio::null());
+    }
+    let mut child = command.env(CHILD, "1").spawn().map_err(system)?;
+    if let Some(stdout) = child.stdout.take() {
+        std::thread::spawn(move || listen(at, BufReader::new(stdout), &tell));
+    }
+    Ok(child)
+}
+
+/// In a program that [`run`] has started: it ends when that does, however that ends.
+pub fn end_with_parent() {
+    if std::env::var_os(CHILD).is_some() {
+        // Without it, a program whose parent was killed ends by its silence.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+}
+
+fn listen(at: usize, lines: BufReader<std::process::ChildStdout>, tell: &Sender<Said>) {
+    let mut last = String::from("it has ended without a word");
+    for line in lines.lines().map_while(Result::ok) {
+        if let Some(sent) = line.strip_prefix("sent ").and_then(|count| count.parse().ok()) {
+            let _ = tell.send(Said::Sent(sent));
+        } else {
+            last = line;
+        }
+    }
+    let outcome = serde_json::from_str(&last).map_err(|_| last);
+    let _ = tell.send(Said::Ended(at, outcome));
+}
+
+/// Waits for all three; kills the broker half-way if that is asked for.
+fn follow(
+    args: &RunArgs,
+    broker: &mut Option<Broker>,
+    said: &Receiver<Said>,
+) -> Result<[Outcome; 3], Error> {
+    let mut outcomes: [Option<Outcome>; 3] = [None, None, None];
+    let mut kills = args.kill;
+    while outcomes.iter().any(Option::is_none) {
+        match said.recv() {
+            Ok(Said::Sent(sent)) if kills && sent >= args.program.orders / 2 => {
+                kills = false;
+                if let Some(broker) = broker {
+                    broker.kill_and_restart()?;
+                }
+            }
+            Ok(Said::Sent(_)) => {}
+            Ok(Said::Ended(at, Ok(outcome))) => outcomes[at] = Some(outcome),
+            Ok(Said::Ended(at, Err(reason))) => {
+                return Err(Error::Program { program: PROGRAMS[at], reason });
+            }
+            Err(_) => break,
+        }
+    }
+    if kills {
+        let reason = "it had sent all orders before the broker could be killed".to_owned();
+        return Err(Error::Program { program: PROGRAMS[0], reason });
+    }
+    Ok(outcomes.map(Option::unwrap_or_default))
+}
+
+fn uri_text(uri: &quelea_bench::BrokerUri) -> String {
+    let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    let host = if uri.host.contains(':') { format!("[{}]", uri.host) } else { uri.host.clone() };
+    let (user, password, vhost) = (encode(&uri.user), encode(&uri.password), encode(&uri.vhost));
+    format!("amqp://{user}:{password}@{host}:{}/{vhost}", uri.port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_is_told_to_the_programs_as_it_was_given() {
+        for text in ["amqp://127.0.0.1", "amqp://a%2fb:c%40d@[::1]:5673/v%2fw"] {
+            let uri: quelea_bench::BrokerUri = text.parse().unwrap();
+            assert_eq!(uri_text(&uri).parse::<quelea_bench::BrokerUri>().unwrap(), uri);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+"""The stock exchange of examples/: its three programs over a broker, also one that is killed, and what they say when it fails."""
+
+import csv
+import json
+import subprocess
+
+import pytest
+from harness.broker import binary_path
+from harness.management import Management
+from harness.ports import free_port
+from harness.process import die_with_parent
+
+pytestmark = pytest.mark.process
+PATIENCE_S = 240
+
+
+def exchange(*words) -> subprocess.CompletedProcess:
+    """Beside the broker's binary, where the runner has it built."""
+    program = binary_path().with_name("stock-exchange")
+    return subprocess.run([str(word) for word in (program, *words)], capture_output=True, text=True,
+                          timeout=PATIENCE_S, preexec_fn=die_with_parent)
+
+
+def run(tmp_path, *words) -> dict:
+    done = exchange("run", "--quelea", binary_path(), "--csv", tmp_path / "samples.csv", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def samples(tmp_path) -> list[dict]:
+    with open(tmp_path / "samples.csv") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("rule", ["exact", "price-time"])
+def test_every_order_is_answered_and_the_book_is_right(tmp_path, rule):
+    report = run(tmp_path, "--orders", 25_000, "--rule", rule)
+    assert report["gateway"]["orders"] == report["engine"]["orders"] == 25_000
+    assert report["gateway"]["answers"] == report["engine"]["answers"]
+    assert 8 <= report["engine"]["message_bytes"] <= 11
+    rows = samples(tmp_path)
+    assert [int(row["sample"]) for row in rows] == [0, 1, 2]
+    assert all(float(row["completion_p50_us"]) > 0 for row in rows)
+
+
+def test_a_broker_that_is_killed_half_way_loses_no_order(tmp_path):
+    report = run(tmp_path, "--orders", 60_000, "--durable", "--kill")
+    assert report["gateway"]["orders"] == report["engine"]["orders"] == 60_000
+    assert all(report[program]["reconnects"] >= 1 for program in ("gateway", "engine"))
+    assert len(samples(tmp_path)) == 6
+
+
+def test_a_run_leaves_no_queue_behind(tmp_path, broker):
+    done = exchange("run", "--uri", broker.uri(), "--orders", 1_000, "--csv", tmp_path / "samples.csv")
+    assert done.returncode == 0, done.stderr
+    assert Management(broker.http).get("/api/queues") == []
+
+
+def test_orders_leave_at_the_rate_that_was_asked_for(tmp_path):
+    report = run(tmp_path, "--orders", 3_000, "--rate", 3_000)
+    # Slower where the machine is busy, and never faster.
+    assert report["gateway"]["orders_per_s"] <= 3_001
+
+
+def test_a_broker_that_is_not_there_is_named(tmp_path):
+    port = free_port()
+    done = exchange("gateway", "--uri", f"amqp://127.0.0.1:{port}", "--orders", 1, "--patience-s", 0)
+    assert done.returncode == 1
+    assert "cannot connect to" in done.stderr and f"127.0.0.1:{port}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--kill"], "--quelea"),
+        (["run", "--quelea", "x", "--uri", "amqp://127.0.0.1"], "cannot be used with"),
+        (["run", "--orders", "0"], "0 is not in 1..=10000000"),
+        (["gateway", "--rate", "10"], "10 is not in 100..=10000000"),
+        (["run", "--interface", "nope"], "--interface nope: there is none of that name"),
+        (["engine", "--prefix", "x" * 201], "201 bytes, the limits are 1 and 200"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(words, said):
+    done = exchange(*words)
+    assert done.returncode != 0
+    assert said in done.stderr
