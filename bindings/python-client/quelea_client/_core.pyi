@@ -5,7 +5,7 @@ from typing import Final, final
 from quelea_client.events import Event, News
 from quelea_client.given import PartLike
 
-__all__ = ["Client", "Listener", "Message", "Producer", "__version__", "_after_fork_in_child"]
+__all__ = ["Client", "Listener", "Message", "Producer", "__version__", "_after_fork_in_child", "_before_exit"]
 
 __version__: Final[str]
 
@@ -97,3 +97,4 @@ class Message:
         """Its number, which counts its producer's messages from 0."""
 
 def _after_fork_in_child() -> None: ...
+def _before_exit() -> None: ...

@@ -7,6 +7,7 @@ mod client;
 mod error;
 mod events;
 mod fork;
+mod gate;
 mod listener;
 mod message;
 mod part;
@@ -29,6 +30,8 @@ mod _core {
     use crate::message::Message;
     #[pymodule_export]
     use crate::producer::Producer;
+    #[pymodule_export]
+    use crate::runtime::_before_exit;
 
     use super::{Bound, PyAnyMethods, PyDict, PyDictMethods, PyModule, PyModuleMethods, PyResult};
 
@@ -39,6 +42,7 @@ mod _core {
         let in_child = PyDict::new(py);
         in_child.set_item("after_in_child", module.getattr("_after_fork_in_child")?)?;
         py.import("os")?.call_method("register_at_fork", (), Some(&in_child))?;
+        py.import("atexit")?.call_method1("register", (module.getattr("_before_exit")?,))?;
         Ok(())
     }
 }

@@ -13,12 +13,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::fork;
+use crate::gate::{Gate, Gated};
 
 /// Enough to read and write while a thread of them calls Python.
 const THREADS: usize = 2;
 
 struct Threads {
     runtime: Runtime,
+    /// Through which tasks call Python.
+    gate: Gate,
     forks: u64,
 }
 
@@ -26,15 +29,31 @@ struct Threads {
 /// parent's are left as they are. No lock: it might be held at the fork.
 static THREADS_HERE: AtomicPtr<Threads> = AtomicPtr::new(ptr::null_mut());
 
-/// Makes them if there are none yet.
+/// Those of this process, if there are any.
+fn known(threads: *mut Threads) -> Option<&'static Threads> {
+    // SAFETY: what stands in `THREADS_HERE` was leaked from a box and is never freed.
+    unsafe { threads.as_ref() }.filter(|threads| threads.forks == fork::forks())
+}
+
+/// `atexit` calls it, before the interpreter is finalized.
+#[pyfunction]
+pub(crate) fn _before_exit(py: Python<'_>) {
+    if let Some(Threads { gate, .. }) = known(THREADS_HERE.load(Ordering::Acquire)) {
+        // Those who are within may need the GIL to leave.
+        py.detach(|| gate.shut());
+    }
+}
+
+/// Makes the threads if there are none yet.
 pub(crate) fn runtime() -> PyResult<&'static Runtime> {
+    threads().map(|threads| &threads.runtime)
+}
+
+fn threads() -> PyResult<&'static Threads> {
     loop {
-        let known = THREADS_HERE.load(Ordering::Acquire);
-        // SAFETY: what stands there was leaked from a box and is never freed.
-        if let Some(threads) = unsafe { known.as_ref() }
-            && threads.forks == fork::forks()
-        {
-            return Ok(&threads.runtime);
+        let before = THREADS_HERE.load(Ordering::Acquire);
+        if let Some(threads) = known(before) {
+            return Ok(threads);
         }
         let built = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -42,9 +61,10 @@ pub(crate) fn runtime() -> PyResult<&'static Runtime> {
             .enable_all()
             .build();
         let runtime = built.map_err(|error| PyOSError::new_err(error.to_string()))?;
-        let made = Box::into_raw(Box::new(Threads { runtime, forks: fork::forks() }));
+        let gate = Gate::default();
+        let made = Box::into_raw(Box::new(Threads { runtime, gate, forks: fork::forks() }));
         let swapped =
-            THREADS_HERE.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire);
+            THREADS_HERE.compare_exchange(before, made, Ordering::AcqRel, Ordering::Acquire);
         if swapped.is_err() {
             // SAFETY: another thread was quicker, and nobody has seen this one.
             drop(unsafe { Box::from_raw(made) });
@@ -99,16 +119,21 @@ impl generic::Runtime for Here {
     type JoinHandle = Task;
 
     fn spawn<F: Future<Output = ()> + Send + 'static>(future: F) -> Task {
-        match runtime() {
-            Ok(runtime) => Task(runtime.spawn(future)),
+        match threads() {
+            Ok(Threads { runtime, gate, .. }) => {
+                Task(runtime.spawn(Gated { gate, future: Some(Box::pin(future)) }))
+            }
             // `awaitable` has made it, and only a task of it calls this otherwise.
             Err(error) => panic!("{error}"),
         }
     }
 
     fn spawn_blocking<F: FnOnce() + Send + 'static>(work: F) -> Task {
-        match runtime() {
-            Ok(runtime) => Task(runtime.spawn_blocking(work)),
+        match threads() {
+            // Behind a shut gate it is not done.
+            Ok(Threads { runtime, gate, .. }) => {
+                Task(runtime.spawn_blocking(|| gate.pass(work).unwrap_or(())))
+            }
             Err(error) => panic!("{error}"),
         }
     }
