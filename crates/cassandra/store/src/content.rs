@@ -54,7 +54,9 @@ impl Content {
 /// Attributes as they are stored: by their names, types with values.
 pub(crate) type Attributes = BTreeMap<String, (String, Bytes)>;
 
-pub(crate) fn stored_attributes(attributes: Vec<MessageAttribute>) -> Attributes {
+pub(crate) fn stored_attributes(
+    attributes: impl IntoIterator<Item = MessageAttribute>,
+) -> Attributes {
     attributes.into_iter().map(|one| (one.name, (one.data_type, one.value))).collect()
 }
 

@@ -9,6 +9,7 @@ use scylla::client::session::Session;
 use scylla::response::query_result::QueryRowsResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
+use scylla::statement::prepared::PreparedStatement;
 
 use crate::driver;
 use crate::fault::{unavailable, unreadable};
@@ -133,8 +134,7 @@ impl Database {
         values: impl SerializeRow + Sync,
     ) -> Result<QueryRowsResult, Fault> {
         self.count(purpose);
-        let result = driver::execute(&self.session, statement.at(consistency), &values).await;
-        result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
+        driver::select(&self.session, statement.at(consistency), &values).await
     }
 
     /// Writes rows of one partition by one statement, all or none of them.
@@ -145,6 +145,7 @@ impl Database {
         consistency: Consistency,
         rows: Vec<V>,
     ) -> Result<(), Fault> {
+        let statement = statement.at(consistency);
         let owned = |row| (statement, Box::new(row) as driver::OwnedValues);
         self.write_all(purpose, consistency, rows.into_iter().map(owned).collect()).await
     }
@@ -154,27 +155,23 @@ impl Database {
         &self,
         purpose: For,
         consistency: Consistency,
-        writes: Vec<(&AtEach, driver::OwnedValues)>,
+        writes: Vec<(&PreparedStatement, driver::OwnedValues)>,
     ) -> Result<(), Fault> {
         self.count(purpose);
-        let result = match &writes[..] {
-            [(statement, values)] => {
-                driver::execute(&self.session, statement.at(consistency), values.as_ref()).await
-            }
-            writes => {
-                let mut batch = Batch::new(BatchType::Unlogged);
-                for (statement, _) in writes {
-                    batch.append_statement(statement.at(consistency).clone());
-                }
-                batch.set_is_idempotent(true);
-                batch.set_consistency(match consistency {
-                    Consistency::One => scylla::statement::Consistency::One,
-                    Consistency::LocalQuorum => scylla::statement::Consistency::LocalQuorum,
-                });
-                let rows = writes.iter().map(|(_, values)| values.as_ref() as driver::Values<'_>);
-                driver::execute_batch(&self.session, &batch, rows.collect()).await
-            }
-        };
+        if let [(statement, values)] = &writes[..] {
+            return driver::write(&self.session, statement, values.as_ref()).await;
+        }
+        let mut batch = Batch::new(BatchType::Unlogged);
+        for (statement, _) in &writes {
+            batch.append_statement((*statement).clone());
+        }
+        batch.set_is_idempotent(true);
+        batch.set_consistency(match consistency {
+            Consistency::One => scylla::statement::Consistency::One,
+            Consistency::LocalQuorum => scylla::statement::Consistency::LocalQuorum,
+        });
+        let rows = writes.iter().map(|(_, values)| values.as_ref() as driver::Values<'_>);
+        let result = driver::execute_batch(&self.session, &batch, rows.collect()).await;
         result.map(drop).map_err(|error| unavailable(&error))
     }
 

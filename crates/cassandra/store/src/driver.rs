@@ -2,13 +2,16 @@
 //! that it is called with and for each crate that awaits it.
 
 use futures_util::future::BoxFuture;
+use quelea_sqs_protocol::Fault;
 use scylla::client::session::Session;
 use scylla::errors::ExecutionError;
-use scylla::response::query_result::QueryResult;
+use scylla::response::query_result::{QueryResult, QueryRowsResult};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Statement;
 use scylla::statement::batch::Batch;
 use scylla::statement::prepared::PreparedStatement;
+
+use crate::fault::{unavailable, unreadable};
 
 /// The values of a row or of a condition.
 pub(crate) type Values<'a> = &'a (dyn SerializeRow + Sync);
@@ -26,6 +29,25 @@ pub(crate) fn execute<'a>(
     values: Values<'a>,
 ) -> Answer<'a> {
     Box::pin(session.execute_unpaged(statement, values))
+}
+
+/// The rows of an answer that is one page.
+pub(crate) async fn select(
+    session: &Session,
+    statement: &PreparedStatement,
+    values: Values<'_>,
+) -> Result<QueryRowsResult, Fault> {
+    let result = execute(session, statement, values).await;
+    result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
+}
+
+/// Carries out a statement that answers nothing.
+pub(crate) async fn write(
+    session: &Session,
+    statement: &PreparedStatement,
+    values: Values<'_>,
+) -> Result<(), Fault> {
+    execute(session, statement, values).await.map(drop).map_err(|error| unavailable(&error))
 }
 
 /// Carries out a batch, with the values of each of its statements.

@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use crate::alive::FrontEnd;
 use crate::database::{Database, For};
-use crate::fault::{unavailable, unreadable};
+use crate::driver;
+use crate::fault::unreadable;
 use crate::limits::{FRONT_ENDS_MAX, HEARTBEAT_TTL_S};
 use crate::preparing::Preparing;
 use crate::statements::{AtEach, prepare};
@@ -100,19 +101,17 @@ impl FrontEndTable {
         }
         database.count(For::Peers);
         // Its outcome may be unknown: what is there then is the key.
-        let made = database.session.execute_unpaged(&self.make_key, (&fresh[..],)).await;
+        let made = driver::write(&database.session, &self.make_key, &(&fresh[..],)).await;
         match (self.stored_key(database).await?, made) {
             (Some(key), _) => Ok(key),
-            (None, Err(error)) => Err(unavailable(&error)),
+            (None, Err(fault)) => Err(fault),
             (None, Ok(_)) => Err(unreadable("the cluster has no key of 32 bytes")),
         }
     }
 
     async fn stored_key(&self, database: &Database) -> Result<Option<[u8; 32]>, Fault> {
         database.count(For::Peers);
-        let found = database.session.execute_unpaged(&self.read_key, ()).await;
-        let found = found.map_err(|error| unavailable(&error))?;
-        let rows = found.into_rows_result().map_err(unreadable)?;
+        let rows = driver::select(&database.session, &self.read_key, &()).await?;
         let row = rows.maybe_first_row::<(Option<Vec<u8>>,)>().map_err(unreadable)?;
         Ok(row.and_then(|(value,)| value).and_then(|value| value.try_into().ok()))
     }

@@ -11,7 +11,7 @@ use scylla::serialize::row::SerializeRow;
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::driver;
-use crate::fault::{unavailable, unreadable};
+use crate::fault::unreadable;
 use crate::limits::IDENTITY_PAGE_ROWS;
 use crate::preparing::Preparing;
 
@@ -119,7 +119,7 @@ impl IdentityTable {
         account: &str,
         now_ms: u64,
     ) -> Result<(), Fault> {
-        write(session, &self.insert_account, (account, now_ms as i64)).await
+        driver::write(session, &self.insert_account, &(account, now_ms as i64)).await
     }
 
     pub(crate) async fn delete_account(
@@ -127,7 +127,7 @@ impl IdentityTable {
         session: &Session,
         account: &str,
     ) -> Result<(), Fault> {
-        write(session, &self.delete_account, (account,)).await
+        driver::write(session, &self.delete_account, &(account,)).await
     }
 
     pub(crate) async fn accounts(&self, session: &Session) -> Result<Vec<Arc<str>>, Fault> {
@@ -142,7 +142,8 @@ impl IdentityTable {
 
     pub(crate) async fn put_user(&self, session: &Session, user: &UserRecord) -> Result<(), Fault> {
         let UserRecord { name, password_hash, tags } = user;
-        write(session, &self.insert_user, (name.as_ref(), password_hash.as_ref(), tags)).await
+        driver::write(session, &self.insert_user, &(name.as_ref(), password_hash.as_ref(), tags))
+            .await
     }
 
     pub(crate) async fn user(
@@ -155,7 +156,7 @@ impl IdentityTable {
     }
 
     pub(crate) async fn delete_user(&self, session: &Session, name: &str) -> Result<(), Fault> {
-        write(session, &self.delete_user, (name,)).await
+        driver::write(session, &self.delete_user, &(name,)).await
     }
 
     pub(crate) async fn users(&self, session: &Session) -> Result<Vec<UserRecord>, Fault> {
@@ -175,7 +176,7 @@ impl IdentityTable {
     ) -> Result<(), Fault> {
         let PermissionRecord { user, account, configure, write: sends, read } = permission;
         let values = (account.as_ref(), user.as_ref(), configure, sends, read);
-        write(session, &self.insert_permission, values).await
+        driver::write(session, &self.insert_permission, &values).await
     }
 
     /// The patterns of configure, write and read.
@@ -198,7 +199,7 @@ impl IdentityTable {
         user: &str,
         account: &str,
     ) -> Result<(), Fault> {
-        write(session, &self.delete_permission, (account, user)).await
+        driver::write(session, &self.delete_permission, &(account, user)).await
     }
 
     pub(crate) async fn permissions(
@@ -232,7 +233,7 @@ impl IdentityTable {
         let AccessKeyRecord { id, user, account, enabled, created_at_ms } = key;
         let created_at = *created_at_ms as i64;
         let values = (id, account.as_ref(), user.as_ref(), secret, enabled, created_at);
-        write(session, &self.insert_key, values).await
+        driver::write(session, &self.insert_key, &values).await
     }
 
     pub(crate) async fn enable_key(
@@ -241,7 +242,7 @@ impl IdentityTable {
         id: &str,
         enabled: bool,
     ) -> Result<(), Fault> {
-        write(session, &self.enable_key, (enabled, id)).await
+        driver::write(session, &self.enable_key, &(enabled, id)).await
     }
 
     pub(crate) async fn key(
@@ -259,7 +260,7 @@ impl IdentityTable {
     }
 
     pub(crate) async fn delete_key(&self, session: &Session, id: &str) -> Result<(), Fault> {
-        write(session, &self.delete_key, (id,)).await
+        driver::write(session, &self.delete_key, &(id,)).await
     }
 
     /// All keys, by id, each with its secret.
@@ -315,17 +316,6 @@ pub(crate) async fn rows<R: for<'f, 'm> DeserializeRow<'f, 'm>>(
     statement: &PreparedStatement,
     values: impl SerializeRow + Sync,
 ) -> Result<Vec<R>, Fault> {
-    let result = driver::execute(session, statement, &values).await;
-    let rows =
-        result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)?;
+    let rows = driver::select(session, statement, &values).await?;
     rows.rows::<R>().map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)
-}
-
-pub(crate) async fn write(
-    session: &Session,
-    statement: &PreparedStatement,
-    values: impl SerializeRow + Sync,
-) -> Result<(), Fault> {
-    let result = driver::execute(session, statement, &values).await;
-    result.map(drop).map_err(|error| unavailable(&error))
 }

@@ -65,6 +65,7 @@ mod sweep_table;
 mod take_over_table;
 mod time_offset;
 mod tls;
+mod transaction;
 mod visibility;
 
 pub use connect_error::ConnectError;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::database::Database;
 use crate::driver;
-use crate::fault::{unavailable, unreadable};
+use crate::fault::unreadable;
 use crate::preparing::Preparing;
 
 /// For how long an ended task is remembered, in seconds.
@@ -173,7 +173,7 @@ impl MoveTable {
 
     /// The tasks that run, of all queues.
     pub(crate) async fn running(&self, database: &Database) -> Result<Vec<Running>, Fault> {
-        running(&select(database, &self.running, ()).await?)
+        running(&driver::select(&database.session, &self.running, &()).await?)
     }
 
     /// Which task of a queue runs.
@@ -182,7 +182,7 @@ impl MoveTable {
         database: &Database,
         queue: Uuid,
     ) -> Result<Option<Running>, Fault> {
-        Ok(running(&select(database, &self.runs, (queue,)).await?)?.pop())
+        Ok(running(&driver::select(&database.session, &self.runs, &(queue,)).await?)?.pop())
     }
 
     /// Writes a new task.
@@ -203,7 +203,7 @@ impl MoveTable {
             task.to_move as i64,
             task.started_at_ms as i64,
         );
-        execute(database, &self.insert, values).await
+        driver::write(&database.session, &self.insert, &values).await
     }
 
     /// Writes how far a task is.
@@ -216,8 +216,12 @@ impl MoveTable {
         moved: u64,
         failure: Option<&str>,
     ) -> Result<(), Fault> {
-        execute(database, &self.progress, (name_of(state), moved as i64, failure, queue, handle))
-            .await
+        driver::write(
+            &database.session,
+            &self.progress,
+            &(name_of(state), moved as i64, failure, queue, handle),
+        )
+        .await
     }
 
     /// The last tasks of a queue, newest first.
@@ -227,7 +231,7 @@ impl MoveTable {
         queue: Uuid,
         max: usize,
     ) -> Result<Vec<Stored>, Fault> {
-        stored(&select(database, &self.list, (queue, max as i32)).await?)
+        stored(&driver::select(&database.session, &self.list, &(queue, max as i32)).await?)
     }
 
     /// One task.
@@ -237,26 +241,8 @@ impl MoveTable {
         queue: Uuid,
         handle: Uuid,
     ) -> Result<Option<Stored>, Fault> {
-        Ok(stored(&select(database, &self.read, (queue, handle)).await?)?.pop())
+        Ok(stored(&driver::select(&database.session, &self.read, &(queue, handle)).await?)?.pop())
     }
-}
-
-async fn execute(
-    database: &Database,
-    statement: &PreparedStatement,
-    values: impl SerializeRow + Sync,
-) -> Result<(), Fault> {
-    let done = driver::execute(&database.session, statement, &values).await;
-    done.map(drop).map_err(|error| unavailable(&error))
-}
-
-async fn select(
-    database: &Database,
-    statement: &PreparedStatement,
-    values: impl SerializeRow + Sync,
-) -> Result<QueryRowsResult, Fault> {
-    let result = driver::execute(&database.session, statement, &values).await;
-    result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
 }
 
 /// Whether a lightweight transaction was applied.
@@ -265,7 +251,10 @@ async fn conditional(
     statement: &PreparedStatement,
     values: impl SerializeRow + Sync,
 ) -> Result<bool, Fault> {
-    let row = select(database, statement, values).await?.first_row::<Row>().map_err(unreadable)?;
+    let row = driver::select(&database.session, statement, &values)
+        .await?
+        .first_row::<Row>()
+        .map_err(unreadable)?;
     Ok(matches!(row.columns.first(), Some(Some(CqlValue::Boolean(true)))))
 }
 

@@ -12,19 +12,18 @@ use quelea_sqs_protocol::{
 };
 use rustc_hash::FxHasher;
 use scylla::errors::PrepareError;
-use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
-use scylla::value::{CqlValue, Row};
 use uuid::Uuid;
 
 use crate::database::Database;
 use crate::driver;
-use crate::fault::{is_outcome_unknown, unavailable, unreadable};
+use crate::fault::unreadable;
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX};
 use crate::preparing::Preparing;
 use crate::remembered::Remembered;
+use crate::transaction::{Change, change};
 
 /// Attempts to make a queue whose name is being made or deleted by others.
 const CREATE_ATTEMPTS: usize = 5;
@@ -62,13 +61,6 @@ pub(crate) struct QueueTable {
     remembered: Remembered<QueueRef, Arc<Record>>,
     /// Of each account one change at a time: they would disturb each other.
     changing: [tokio::sync::Mutex<()>; CHANGES_AT_ONCE],
-}
-
-/// How a lightweight transaction ended, as far as is known.
-enum Change {
-    Done,
-    Refused,
-    Unknown,
 }
 
 type Texts = BTreeMap<String, String>;
@@ -195,8 +187,7 @@ impl QueueTable {
             statement.set_consistency(level);
         }
         let values = (queue.account.as_ref(), queue.name.as_ref());
-        let rows =
-            execute(database, &statement, values).await?.into_rows_result().map_err(unreadable)?;
+        let rows = driver::select(&database.session, &statement, &values).await?;
         let row = rows.maybe_first_row::<RecordRow>().map_err(unreadable)?;
         Ok(row.map_or(Found::Nothing, |row| found(queue, row)))
     }
@@ -399,19 +390,7 @@ impl QueueTable {
         values: impl SerializeRow + Sync,
     ) -> Result<Change, Fault> {
         let _alone = self.changing[place_of(&queue.account)].lock().await;
-        let result = match driver::execute(&database.session, statement, &values).await {
-            Ok(result) => result,
-            Err(error) if is_outcome_unknown(&error) => return Ok(Change::Unknown),
-            Err(error) => return Err(unavailable(&error)),
-        };
-        let rows = result.into_rows_result().map_err(unreadable)?;
-        // What was there follows only where it was not applied, so that the row has no fixed form.
-        let row = rows.first_row::<Row>().map_err(unreadable)?;
-        match row.columns.first() {
-            Some(Some(CqlValue::Boolean(true))) => Ok(Change::Done),
-            Some(Some(CqlValue::Boolean(false))) => Ok(Change::Refused),
-            other => Err(unreadable(format!("a conditional update answered {other:?}"))),
-        }
+        change(&database.session, statement, &values).await
     }
 
     // -- listing ------------------------------------------------------------------------------
@@ -459,8 +438,8 @@ impl QueueTable {
             from = format!("{after}\0");
         }
         while names.len() < max {
-            let rows = execute(database, &self.list, (account, from.as_str(), PAGE)).await?;
-            let rows = rows.into_rows_result().map_err(unreadable)?;
+            let values = (account, from.as_str(), PAGE);
+            let rows = driver::select(&database.session, &self.list, &values).await?;
             let count = rows.rows_num();
             for row in rows.rows::<(String, Option<Uuid>, Option<Texts>)>().map_err(unreadable)? {
                 let (name, id, attributes) = row.map_err(unreadable)?;
@@ -503,15 +482,6 @@ fn found(queue: &QueueRef, row: RecordRow) -> Found {
         Box::new(Record { facts: Arc::new(facts), generation, purged_at_ms: ms(purged) }),
         change,
     )
-}
-
-async fn execute(
-    database: &Database,
-    statement: &PreparedStatement,
-    values: impl SerializeRow + Sync,
-) -> Result<QueryResult, Fault> {
-    let answer = driver::execute(&database.session, statement, &values).await;
-    answer.map_err(|error| unavailable(&error))
 }
 
 fn undecided() -> Fault {

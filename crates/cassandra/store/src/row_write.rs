@@ -1,9 +1,8 @@
 //! What is written of a queue's messages and of its index. Both tables have the same partitions, so that what is of one
 //! partition is one mutation, whatever table it is of: all of it is stored, or nothing.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
+use quelea_sqs_protocol::Consistency;
+use scylla::statement::prepared::PreparedStatement;
 use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
@@ -11,7 +10,7 @@ use crate::bucket::Bucket;
 use crate::content::{NewRow, Timed, stored_attributes};
 use crate::driver::OwnedValues;
 use crate::entry::Entry;
-use crate::statements::{AtEach, Statements};
+use crate::statements::Statements;
 
 /// A row of the index without its message's body, in bytes: what a batch counts.
 const ENTRY_BYTES: usize = 128;
@@ -55,28 +54,34 @@ impl RowWrite {
     pub(crate) fn put<'a>(
         self,
         generation: Uuid,
-        statements: &'a Statements,
-        to: &mut Vec<(&'a AtEach, OwnedValues)>,
+        (statements, consistency): (&'a Statements, Consistency),
+        to: &mut Vec<(&'a PreparedStatement, OwnedValues)>,
     ) {
         match self {
             Self::InsertMessage(row) => {
-                to.push((&statements.insert_message, insert_message(generation, *row)));
+                to.push((
+                    statements.insert_message.at(consistency),
+                    insert_message(generation, *row),
+                ));
             }
             Self::InsertEntry(new) => {
-                to.push((&statements.insert_entry, insert_entry(generation, &new)));
+                to.push((statements.insert_entry.at(consistency), insert_entry(generation, &new)));
             }
             Self::ReplaceEntry(new, old) => {
                 debug_assert_eq!(new.row.bucket, old.bucket);
-                to.push((&statements.insert_entry, insert_entry(generation, &new)));
-                to.push((&statements.delete_entry, delete_entry(generation, &old)));
+                to.push((statements.insert_entry.at(consistency), insert_entry(generation, &new)));
+                to.push((statements.delete_entry.at(consistency), delete_entry(generation, &old)));
             }
             Self::DeleteEntry(entry) => {
-                to.push((&statements.delete_entry, delete_entry(generation, &entry)));
+                to.push((
+                    statements.delete_entry.at(consistency),
+                    delete_entry(generation, &entry),
+                ));
             }
             Self::DeleteMessage(entry, at_us) => {
                 let Bucket { start_s, level } = entry.body;
                 let values = (at_us, generation, start_s, level, entry.message);
-                to.push((&statements.delete_message, Box::new(values)));
+                to.push((statements.delete_message.at(consistency), Box::new(values)));
             }
         }
     }
@@ -84,7 +89,7 @@ impl RowWrite {
 
 fn insert_message(generation: Uuid, row: NewRow) -> OwnedValues {
     let NewRow { bucket, id, written_at_us, content, ttl_s } = row;
-    let attributes: Option<BTreeMap<String, (String, Bytes)>> =
+    let attributes =
         (!content.attributes.is_empty()).then(|| stored_attributes(content.attributes));
     let source = content.source;
     let source = source.map(|source| (source.account.to_string(), source.name.to_string()));

@@ -39,11 +39,12 @@ impl Rows<'_> {
         let sized = writes.into_iter().enumerate();
         let sized = sized.map(|(number, write)| (write.bucket(), write.bytes(), (number, write)));
         let write = |batch: Batch<Bucket, (usize, RowWrite)>| async move {
+            let prepared = (&self.database.statements, self.consistency);
             let mut numbers = Vec::with_capacity(batch.rows.len());
             let mut statements = Vec::with_capacity(batch.rows.len());
             for (number, write) in batch.rows {
                 numbers.push(number);
-                write.put(self.generation, &self.database.statements, &mut statements);
+                write.put(self.generation, prepared, &mut statements);
             }
             let written = self.database.write_all(For::Messages, self.consistency, statements);
             (numbers, written.await)

@@ -5,7 +5,8 @@ use scylla::client::session::Session;
 use scylla::errors::PrepareError;
 use scylla::statement::prepared::PreparedStatement;
 
-use crate::identity_table::{rows, write};
+use crate::driver;
+use crate::identity_table::rows;
 use crate::preparing::Preparing;
 
 /// Its statements.
@@ -37,6 +38,6 @@ impl TakeOverTable {
 
     /// Notes the begin or the end of one.
     pub(crate) async fn set_under_way(&self, session: &Session, is: bool) -> Result<(), Fault> {
-        write(session, if is { &self.insert } else { &self.delete }, ()).await
+        driver::write(session, if is { &self.insert } else { &self.delete }, &()).await
     }
 }

@@ -20,11 +20,11 @@ use uuid::Uuid;
 
 use super::inbox::Input;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
-use super::owner_table::Change;
 use super::part_reads::{READS_AT_ONCE, read_each};
 use super::send_then_delete::send_then_delete;
 use crate::send::stopped;
 use crate::shared::Shared;
+use crate::transaction::Change;
 
 /// Calls that wait to be looked at. Who comes then waits for room.
 const INBOX_MAX: usize = 64;

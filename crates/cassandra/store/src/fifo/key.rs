@@ -6,7 +6,8 @@ use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::database::Database;
-use crate::fault::{unavailable, unreadable};
+use crate::driver;
+use crate::fault::unreadable;
 use crate::preparing::Preparing;
 
 const BYTES: usize = 32;
@@ -31,11 +32,7 @@ impl ClusterKey {
     /// The key, which the first front-end makes.
     pub(crate) async fn get(&self, database: &Database) -> Result<[u8; BYTES], Fault> {
         for _ in 0..ATTEMPTS {
-            let result = database.session.execute_unpaged(&self.read, ()).await;
-            let rows = result
-                .map_err(|error| unavailable(&error))?
-                .into_rows_result()
-                .map_err(unreadable)?;
+            let rows = driver::select(&database.session, &self.read, &()).await?;
             let row = rows.maybe_first_row::<(Option<Vec<u8>>,)>().map_err(unreadable)?;
             if let Some((Some(secret),)) = row
                 && let Ok(secret) = secret.try_into()
@@ -46,7 +43,7 @@ impl ClusterKey {
             getrandom::fill(&mut secret)
                 .map_err(|error| Fault::Unavailable(format!("no random bytes: {error}")))?;
             // Whoever was quicker, or whatever became of it, the next look says.
-            let _ = database.session.execute_unpaged(&self.make, (secret.to_vec(),)).await;
+            let _ = driver::write(&database.session, &self.make, &(secret.to_vec(),)).await;
         }
         Err(Fault::Unavailable("the cluster's key cannot be made".to_owned()))
     }

@@ -11,20 +11,19 @@ use quelea_cassandra_fifo::limits::{DEDUPLICATION_MS, DEDUPLICATION_SLACK_MS};
 use quelea_cassandra_fifo::{
     Arrival, Batch, Content, Noted, Row, RowKey, SegmentKey, SegmentRow, sent_at_ms,
 };
-use quelea_sqs_protocol::{Fault, MessageAttribute, QueueRef};
+use quelea_sqs_protocol::{Consistency, Fault, QueueRef};
 use scylla::errors::PrepareError;
 use scylla::response::query_result::QueryRowsResult;
-use scylla::serialize::SerializationError;
-use scylla::serialize::row::{RowSerializationContext, SerializeRow};
-use scylla::serialize::writers::RowWriter;
-use scylla::statement::Consistency;
-use scylla::statement::batch::{Batch as Statements, BatchType};
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency as Level;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
+use crate::content::{Attributes, read_attributes, stored_attributes};
 use crate::database::{Database, For};
-use crate::fault::{unavailable, unreadable};
+use crate::driver::{self, OwnedValues};
+use crate::fault::unreadable;
 use crate::limits::BATCH_ROWS_MAX;
 use crate::preparing::Preparing;
 
@@ -52,55 +51,8 @@ pub(crate) struct MessageRows {
     drop_segment: PreparedStatement,
 }
 
-type Attributes = BTreeMap<String, (String, Bytes)>;
 /// Where a dead letter comes from: account, queue, and how often it was received there.
 type Origin = (String, String, i32);
-
-type InsertRow = (
-    Uuid,
-    i64,
-    i64,
-    i64,
-    Uuid,
-    i32,
-    MaybeUnset<i64>,
-    Bytes,
-    MaybeUnset<Attributes>,
-    String,
-    MaybeUnset<String>,
-    String,
-    MaybeUnset<String>,
-    MaybeUnset<Origin>,
-    i64,
-    i32,
-);
-type NoteRow = (Uuid, i64, i64, i64, Uuid, Vec<u8>, i64, i32);
-type ReachRow = (i64, i32, i64, Uuid, i64, i64);
-
-/// A row of a batch.
-enum Written {
-    Message(Box<InsertRow>),
-    Noted(NoteRow),
-    Last(ReachRow),
-}
-
-impl SerializeRow for Written {
-    fn serialize(
-        &self,
-        context: &RowSerializationContext<'_>,
-        writer: &mut RowWriter<'_>,
-    ) -> Result<(), SerializationError> {
-        match self {
-            Self::Message(row) => row.serialize(context, writer),
-            Self::Noted(row) => row.serialize(context, writer),
-            Self::Last(row) => row.serialize(context, writer),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        false
-    }
-}
 
 const INSERT: &str =
     "INSERT INTO @fifo_message (generation, epoch, segment, kind, number, message, bytes, visible_at, body,
@@ -114,7 +66,7 @@ impl MessageRows {
         let prepare = |cql: String| async move {
             let mut prepared = preparing.prepare(&cql).await?;
             prepared.set_is_idempotent(true);
-            prepared.set_consistency(Consistency::LocalQuorum);
+            prepared.set_consistency(Level::LocalQuorum);
             Ok::<_, PrepareError>(prepared)
         };
         Ok(Self {
@@ -220,33 +172,22 @@ impl MessageRows {
             let values = (generation, epoch, first, began_at_ms as i64, first);
             execute(database, For::Upkeep, &self.begin, values).await?;
         }
-        let mut statements = Statements::new(BatchType::Unlogged);
-        let mut rows = Vec::with_capacity(2 * batch.messages.len() + 1);
+        let mut writes: Vec<(&PreparedStatement, OwnedValues)> =
+            Vec::with_capacity(2 * batch.messages.len() + 1);
         for (number, arrival) in &batch.messages {
             let stored = *number as i64;
-            statements.append_statement(self.insert.clone());
-            rows.push(Written::Message(Box::new(insert_row(
-                (generation, epoch, first, stored),
-                arrival,
-            ))));
+            writes.push((&self.insert, insert_row((generation, epoch, first, stored), arrival)));
             if let Some(key) = arrival.deduplication {
-                statements.append_statement(self.note.clone());
-                rows.push(Written::Noted((
-                    generation,
-                    epoch,
-                    first,
-                    stored,
-                    arrival.id,
-                    key.to_vec(),
-                    stored,
-                    NOTED_TTL_S,
-                )));
+                let key = key.to_vec();
+                let values =
+                    (generation, epoch, first, stored, arrival.id, key, stored, NOTED_TTL_S);
+                writes.push((&self.note, Box::new(values)));
             }
         }
         let last = batch.last() as i64;
-        statements.append_statement(self.reach.clone());
-        rows.push(Written::Last((last, LISTED_TTL_S, last, generation, epoch, first)));
-        run(database, statements, rows).await
+        let values = (last, LISTED_TTL_S, last, generation, epoch, first);
+        writes.push((&self.reach, Box::new(values)));
+        database.write_all(For::Messages, Consistency::LocalQuorum, writes).await
     }
 
     /// Reads a partition whole, so that more than half of the replicas have what this says; returns its last number.
@@ -363,19 +304,13 @@ impl MessageRows {
                 origin,
             ) = row.map_err(unreadable)?;
             let Some(group_id) = group_id else { continue };
-            let attributes = attributes.unwrap_or_default().into_iter();
-            let attributes = attributes.map(|(name, (data_type, value))| MessageAttribute {
-                name,
-                data_type,
-                value,
-            });
             let earlier_receives =
                 origin.as_ref().map_or(0, |origin| origin.2.max(0).unsigned_abs());
             let source = origin
                 .map(|(account, name, _)| QueueRef { account: account.into(), name: name.into() });
             let content = Content {
                 body: body.unwrap_or_default(),
-                attributes: attributes.collect(),
+                attributes: attributes.map(read_attributes).unwrap_or_default(),
                 sender: sender.unwrap_or_default(),
                 trace_header,
                 group_id,
@@ -396,18 +331,14 @@ impl MessageRows {
         rows: &[RowKey],
     ) -> Result<(), Fault> {
         for rows in rows.chunks(BATCH_ROWS_MAX) {
-            let value = |row: &RowKey| {
+            let delete = |row: &RowKey| {
                 let (epoch, first) = stored_key(row.segment);
                 let stored = row.number as i64;
-                (stored + 1, generation, epoch, first, stored)
+                let values = (stored + 1, generation, epoch, first, stored);
+                (&self.delete, Box::new(values) as OwnedValues)
             };
-            if let [row] = rows {
-                execute(database, For::Messages, &self.delete, value(row)).await?;
-                continue;
-            }
-            let mut statements = Statements::new(BatchType::Unlogged);
-            rows.iter().for_each(|_| statements.append_statement(self.delete.clone()));
-            run(database, statements, rows.iter().map(value).collect()).await?;
+            let writes = rows.iter().map(delete).collect();
+            database.write_all(For::Messages, Consistency::LocalQuorum, writes).await?;
         }
         Ok(())
     }
@@ -430,18 +361,15 @@ impl MessageRows {
 fn insert_row(
     (generation, epoch, first, stored): (Uuid, i64, i64, i64),
     arrival: &Arrival,
-) -> InsertRow {
+) -> OwnedValues {
     let content: &Arc<Content> = &arrival.content;
-    let attributes = (!content.attributes.is_empty()).then(|| {
-        let one =
-            |one: &MessageAttribute| (one.name.clone(), (one.data_type.clone(), one.value.clone()));
-        content.attributes.iter().map(one).collect::<Attributes>()
-    });
+    let attributes = (!content.attributes.is_empty())
+        .then(|| stored_attributes(content.attributes.iter().cloned()));
     let origin = content.source.as_ref().map(|source| {
         (source.account.to_string(), source.name.to_string(), content.earlier_receives as i32)
     });
     let visible_at = (arrival.visible_at_ms > 0).then_some(arrival.visible_at_ms as i64);
-    (
+    Box::new((
         generation,
         epoch,
         first,
@@ -458,7 +386,7 @@ fn insert_row(
         MaybeUnset::from_option(origin),
         stored,
         arrival.ttl_s,
-    )
+    ))
 }
 
 fn stored_key(key: SegmentKey) -> (i64, i64) {
@@ -469,36 +397,22 @@ fn number(stored: i64) -> u64 {
     stored.max(0).unsigned_abs()
 }
 
-async fn run<V: SerializeRow>(
-    database: &Database,
-    mut statements: Statements,
-    rows: Vec<V>,
-) -> Result<(), Fault> {
-    database.count(For::Messages);
-    statements.set_is_idempotent(true);
-    statements.set_consistency(Consistency::LocalQuorum);
-    let result = database.session.batch(&statements, rows).await;
-    result.map(drop).map_err(|error| unavailable(&error))
-}
-
 async fn execute(
     database: &Database,
     purpose: For,
     statement: &PreparedStatement,
-    values: impl SerializeRow,
+    values: impl SerializeRow + Sync,
 ) -> Result<(), Fault> {
     database.count(purpose);
-    let result = database.session.execute_unpaged(statement, values).await;
-    result.map(drop).map_err(|error| unavailable(&error))
+    driver::write(&database.session, statement, &values).await
 }
 
 async fn select(
     database: &Database,
     purpose: For,
     statement: &PreparedStatement,
-    values: impl SerializeRow,
+    values: impl SerializeRow + Sync,
 ) -> Result<QueryRowsResult, Fault> {
     database.count(purpose);
-    let result = database.session.execute_unpaged(statement, values).await;
-    result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
+    driver::select(&database.session, statement, &values).await
 }

@@ -5,26 +5,19 @@ use std::collections::BTreeMap;
 use quelea_cassandra_fifo::{OwnerRow, SegmentKey};
 use quelea_sqs_protocol::Fault;
 use scylla::errors::PrepareError;
-use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
-use scylla::value::{CqlValue, Row};
+use scylla::value::CqlValue;
 use uuid::Uuid;
 
 use crate::database::Database;
-use crate::fault::{is_outcome_unknown, unavailable, unreadable};
+use crate::driver;
+use crate::fault::unreadable;
 use crate::preparing::Preparing;
+use crate::transaction::{Change, change};
 
 /// For how long the row of a queue that nobody uses stays, in seconds: longer than any message lives.
 const TTL_S: i32 = 30 * 86_400;
-
-/// How a lightweight transaction ended, as far as is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Done,
-    Refused,
-    Unknown,
-}
 
 pub(crate) struct OwnerTable {
     read: PreparedStatement,
@@ -43,9 +36,6 @@ type Stored = (
     Option<i64>,
     Option<i64>,
 );
-
-/// The row, as it is written.
-type Written<'a> = (i64, Uuid, &'a str, i64, BTreeMap<i64, i64>, i64, i64, i64);
 
 impl OwnerTable {
     pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
@@ -77,9 +67,7 @@ impl OwnerTable {
         database: &Database,
         generation: Uuid,
     ) -> Result<Option<OwnerRow>, Fault> {
-        let result = database.session.execute_unpaged(&self.read, (generation,)).await;
-        let rows =
-            result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)?;
+        let rows = driver::select(&database.session, &self.read, &(generation,)).await?;
         let row = rows.maybe_first_row::<Stored>().map_err(unreadable)?;
         let Some((
             Some(epoch),
@@ -118,41 +106,16 @@ impl OwnerTable {
         seen: Option<&OwnerRow>,
         next: &OwnerRow,
     ) -> Result<Change, Fault> {
-        let (epoch, holder, address, held_until, sealed, sealed_to, oldest_epoch, oldest_first) =
-            stored(next);
-        match seen {
-            None => {
-                let values = (
-                    epoch,
-                    holder,
-                    address,
-                    held_until,
-                    sealed,
-                    sealed_to,
-                    oldest_epoch,
-                    oldest_first,
-                    generation,
-                );
-                change(database, &self.begin, values).await
-            }
+        let mut values = written(generation, next);
+        let statement = match seen {
+            None => &self.begin,
             Some(seen) => {
-                let values = (
-                    epoch,
-                    holder,
-                    address,
-                    held_until,
-                    sealed,
-                    sealed_to,
-                    oldest_epoch,
-                    oldest_first,
-                    generation,
-                    seen.epoch as i64,
-                    Uuid::from_u128(seen.holder),
-                    seen.held_until_ms,
-                );
-                change(database, &self.take, values).await
+                values.extend(identity(seen));
+                values.push(CqlValue::BigInt(seen.held_until_ms));
+                &self.take
             }
-        }
+        };
+        change(&database.session, statement, &values).await
     }
 
     /// Changes the row of a queue that is its holder's.
@@ -162,54 +125,30 @@ impl OwnerTable {
         generation: Uuid,
         row: &OwnerRow,
     ) -> Result<Change, Fault> {
-        let (epoch, holder, address, held_until, sealed, sealed_to, oldest_epoch, oldest_first) =
-            stored(row);
-        let values = (
-            epoch,
-            holder,
-            address,
-            held_until,
-            sealed,
-            sealed_to,
-            oldest_epoch,
-            oldest_first,
-            generation,
-            epoch,
-            holder,
-        );
-        change(database, &self.renew, values).await
+        let mut values = written(generation, row);
+        values.extend(identity(row));
+        change(&database.session, &self.renew, &values).await
     }
 }
 
-fn stored(row: &OwnerRow) -> Written<'_> {
-    let sealed = row.sealed.iter().map(|(epoch, seal)| (*epoch as i64, *seal as i64)).collect();
-    (
-        row.epoch as i64,
-        Uuid::from_u128(row.holder),
-        &row.address,
-        row.held_until_ms,
-        sealed,
-        row.sealed_to as i64,
-        row.oldest.epoch as i64,
-        row.oldest.first as i64,
-    )
+/// Values of the statements: the row whole, and of which queue it is. Those of the condition come behind them.
+fn written(generation: Uuid, row: &OwnerRow) -> Vec<CqlValue> {
+    let number = |number: u64| CqlValue::BigInt(number as i64);
+    let sealed = row.sealed.iter().map(|(epoch, seal)| (number(*epoch), number(*seal)));
+    let mut values = Vec::from(identity(row));
+    values.extend([
+        CqlValue::Text(row.address.clone()),
+        CqlValue::BigInt(row.held_until_ms),
+        CqlValue::Map(sealed.collect()),
+        number(row.sealed_to),
+        number(row.oldest.epoch),
+        number(row.oldest.first),
+        CqlValue::Uuid(generation),
+    ]);
+    values
 }
 
-async fn change(
-    database: &Database,
-    statement: &PreparedStatement,
-    values: impl SerializeRow,
-) -> Result<Change, Fault> {
-    let result = match database.session.execute_unpaged(statement, values).await {
-        Ok(result) => result,
-        Err(error) if is_outcome_unknown(&error) => return Ok(Change::Unknown),
-        Err(error) => return Err(unavailable(&error)),
-    };
-    let rows = result.into_rows_result().map_err(unreadable)?;
-    let row = rows.first_row::<Row>().map_err(unreadable)?;
-    match row.columns.first() {
-        Some(Some(CqlValue::Boolean(true))) => Ok(Change::Done),
-        Some(Some(CqlValue::Boolean(false))) => Ok(Change::Refused),
-        other => Err(unreadable(format!("a conditional update answered {other:?}"))),
-    }
+/// Epoch and holder.
+fn identity(row: &OwnerRow) -> [CqlValue; 2] {
+    [CqlValue::BigInt(row.epoch as i64), CqlValue::Uuid(Uuid::from_u128(row.holder))]
 }
