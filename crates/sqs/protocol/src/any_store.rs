@@ -13,21 +13,24 @@ use crate::{
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
-/// Makes `$any` of whatever implements `$of`, with these methods, which all are asynchronous.
+/// Makes `$any` of whatever implements `$of`, with these methods: first those that answer at once, then the asynchronous.
 macro_rules! erase {
-    ($of:ident as $erased:ident in $any:ident { $(
-        fn $method:ident($($argument:ident: $type:ty),*) -> $answer:ty;
-    )+ } $($more:tt)*) => {
+    ($of:ident as $erased:ident in $any:ident {
+        $(sync fn $now:ident($asked:ident: $asked_type:ty) -> $found:ty;)*
+        $(fn $method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+
+    }) => {
         trait $erased: Send + Sync {
+            $(fn $now(&self, $asked: $asked_type) -> $found;)*
             $(fn $method<'a>(&'a self, $($argument: $type),*) -> Answer<'a, $answer>;)+
-            erase!(@declare $($more)*);
         }
 
         impl<T: $of> $erased for T {
+            $(fn $now(&self, $asked: $asked_type) -> $found {
+                $of::$now(self, $asked)
+            })*
             $(fn $method<'a>(&'a self, $($argument: $type),*) -> Answer<'a, $answer> {
                 Box::pin($of::$method(self, $($argument),*))
             })+
-            erase!(@forward $of, $($more)*);
         }
 
         impl $any {
@@ -44,16 +47,6 @@ macro_rules! erase {
             }
         }
     };
-    (@declare) => {};
-    (@forward $of:ident,) => {};
-    (@declare fn $method:ident($argument:ident: $type:ty) -> $answer:ty;) => {
-        fn $method(&self, $argument: $type) -> $answer;
-    };
-    (@forward $of:ident, fn $method:ident($argument:ident: $type:ty) -> $answer:ty;) => {
-        fn $method(&self, $argument: $type) -> $answer {
-            $of::$method(self, $argument)
-        }
-    };
 }
 
 /// Any store of queues.
@@ -62,6 +55,7 @@ pub struct AnyQueues(Arc<dyn ErasedQueues>);
 
 erase! {
     Queues as ErasedQueues in AnyQueues {
+        sync fn capabilities(class: QueueClass) -> Option<Capabilities>;
         fn facts(queue: &'a QueueRef) -> Option<Arc<QueueFacts>>;
         fn facts_now(queue: &'a QueueRef) -> Option<Arc<QueueFacts>>;
         fn create(queue: &'a QueueRef, new: NewQueue) -> Created;
@@ -80,7 +74,6 @@ erase! {
         fn cancel_move(queue: &'a Arc<QueueFacts>, handle: &'a str) -> u64;
         fn move_tasks(queue: &'a Arc<QueueFacts>, max: usize) -> Vec<MoveTask>;
     }
-    fn capabilities(class: QueueClass) -> Option<Capabilities>;
 }
 
 impl Queues for AnyQueues {
