@@ -2,10 +2,14 @@
 
 import csv
 import json
+import os
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from harness.broker import binary_path
+from harness.elastic.broker import wait_for
 from harness.management import Management
 from harness.ports import free_port
 from harness.process import die_with_parent
@@ -54,6 +58,26 @@ def test_a_run_leaves_no_queue_behind(tmp_path, broker):
     done = exchange("run", "--uri", broker.uri(), "--orders", 1_000, "--csv", tmp_path / "samples.csv")
     assert done.returncode == 0, done.stderr
     assert Management(broker.http).get("/api/queues") == []
+
+
+def test_a_run_that_is_broken_off_leaves_nothing_behind(tmp_path):
+    program = binary_path().with_name("stock-exchange")
+    words = [program, "run", "--quelea", binary_path(), "--orders", 1_000_000, "--rate", 1_000, "--csv", tmp_path / "csv"]
+    run = subprocess.Popen([str(word) for word in words], env=os.environ | {"TMPDIR": str(tmp_path)}, text=True,
+                           stderr=subprocess.PIPE, preexec_fn=die_with_parent)
+    wait_for("the broker's data", lambda: list(tmp_path.glob("stock-exchange-*/data")))
+    run.send_signal(signal.SIGTERM)
+    _, said = run.communicate(timeout=PATIENCE_S)
+    assert (run.returncode, said) == (1, "stock-exchange: interrupted\n")
+    assert list(tmp_path.glob("stock-exchange-*")) == []
+    assert not [pid for pid in Path("/proc").glob("[0-9]*") if str(tmp_path) in working_directory(pid)]
+
+
+def working_directory(process: Path) -> str:
+    try:
+        return os.readlink(process / "cwd")
+    except OSError:
+        return ""
 
 
 def test_orders_leave_at_the_rate_that_was_asked_for(tmp_path):

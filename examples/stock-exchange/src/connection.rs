@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use quelea_amqp_codec::ShortStr;
 use quelea_amqp_codec::method::{Method, basic, confirm, connection, exchange, queue};
-use quelea_bench::amqp_client::{Client, push_ack, push_frame};
+use quelea_bench::shared::{Client, push_ack, push_frame};
 use quelea_bench::{BenchError, BrokerUri};
 use quelea_model::{Properties, Table, Value};
 use rustix::event::{PollFd, PollFlags, Timespec};

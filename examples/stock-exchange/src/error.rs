@@ -1,6 +1,7 @@
 //! Why a program of the exchange gives up.
 
 use quelea_bench::BenchError;
+use quelea_bench::shared::ServeStartError;
 
 use crate::messages::Malformed;
 
@@ -46,6 +47,12 @@ pub enum Error {
         /// How it ended.
         reason: String,
     },
+    /// The broker that was to be started.
+    #[error(transparent)]
+    Start(#[from] ServeStartError),
+    /// Ctrl-C or SIGTERM.
+    #[error("interrupted")]
+    Interrupted,
     /// A file or a process.
     #[error("{what}: {source}")]
     System {

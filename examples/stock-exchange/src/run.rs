@@ -3,12 +3,14 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
+use quelea_bench::shared::{Interrupt, sample};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::book::Rule;
-use crate::broker::{Broker, process_cpu_s};
+use crate::broker::Broker;
 use crate::error::Error;
 use crate::orders::expected_fingerprint;
 use crate::packets::Packets;
@@ -55,6 +57,9 @@ pub struct RunArgs {
 /// Says to a program that it was started by a run.
 const CHILD: &str = "STOCK_EXCHANGE_CHILD";
 
+/// How often a run looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
 const PROGRAMS: [&str; 3] = ["gateway", "engine", "reporter"];
 
 /// What a program has said.
@@ -70,13 +75,15 @@ enum Said {
 /// # Errors
 /// Which program has failed, and why; or that the book is not the one that the orders lead to.
 pub fn run(args: &RunArgs) -> Result<(), Error> {
+    // What was started ends with the values that hold it, which a signal must not skip.
+    let interrupt = Interrupt::install();
     let mut broker = args.quelea.as_deref().map(Broker::start).transpose()?;
     let mut program = args.program.clone();
     if let Some(broker) = &broker {
         program.uri = broker.uri();
     }
-    let pid = broker.as_ref().map(Broker::pid).or(args.broker_pid);
-    let cpu_before = pid.and_then(process_cpu_s);
+    let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
+    let cpu_before = pid.and_then(cpu_s);
     let packets_before = Packets::of(&args.interface)?;
     let (tell, said) = channel();
     let mut children = Children(Vec::new());
@@ -85,15 +92,15 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
         children.0.push(start(args, &program, at, tell.clone())?);
     }
     drop(tell);
-    let outcomes = follow(args, &mut broker, &said);
+    let outcomes = follow(args, &mut broker, &said, &interrupt);
     // Those that are left after a failure are owed nothing.
     drop(children);
     let packets = Packets::of(&args.interface)?.since(&packets_before);
     let cleared = program.venue().clear();
     let [gateway, engine, reporter] = outcomes?;
     cleared?;
-    let pid = broker.as_ref().map(Broker::pid).or(args.broker_pid);
-    let cpu_after = pid.and_then(process_cpu_s);
+    let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
+    let cpu_after = pid.and_then(cpu_s);
     // Of a broker that was killed only the second life is known.
     let broker_cpu_s = match (cpu_before, cpu_after) {
         (Some(before), Some(after)) if !args.kill => Some(after - before),
@@ -113,6 +120,11 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
         report.print()
     }
     Ok(())
+}
+
+/// Seconds of CPU time that a process has used; `None` if it is not there.
+fn cpu_s(pid: u32) -> Option<f64> {
+    sample(pid).ok().map(|sample| sample.cpu_us as f64 / 1e6)
 }
 
 /// Children that end with this value, also when it is dropped early.
@@ -198,11 +210,16 @@ fn follow(
     args: &RunArgs,
     broker: &mut Option<Broker>,
     said: &Receiver<Said>,
+    interrupt: &Interrupt,
 ) -> Result<[Outcome; 3], Error> {
     let mut outcomes: [Option<Outcome>; 3] = [None, None, None];
     let mut kills = args.kill;
     while outcomes.iter().any(Option::is_none) {
-        match said.recv() {
+        let heard = said.recv_timeout(LOOK);
+        if interrupt.is_set() {
+            return Err(Error::Interrupted);
+        }
+        match heard {
             Ok(Said::Sent(sent)) if kills && sent >= args.program.orders / 2 => {
                 kills = false;
                 if let Some(broker) = broker {
@@ -214,7 +231,8 @@ fn follow(
             Ok(Said::Ended(at, Err(reason))) => {
                 return Err(Error::Program { program: PROGRAMS[at], reason });
             }
-            Err(_) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     if kills {

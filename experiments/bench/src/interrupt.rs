@@ -7,11 +7,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether the user asked for the end. Cheap to clone, cheap to ask.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Listens for SIGINT and SIGTERM in a thread of its own, for the rest of the process' life.
-    pub(crate) fn install() -> Self {
+    #[must_use]
+    pub fn install() -> Self {
         let interrupt = Self::default();
         let flag = Arc::clone(&interrupt.0);
         let listen = move || {
@@ -38,7 +39,9 @@ impl Interrupt {
         interrupt
     }
 
-    pub(crate) fn is_set(&self) -> bool {
+    /// Whether the user asked.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -48,8 +48,11 @@ mod worker;
 mod worker_pool;
 
 /// What another program needs that puts a broker under load in its own way.
-pub mod amqp_client {
+pub mod shared {
     pub use crate::client::Client;
+    pub use crate::interrupt::Interrupt;
+    pub use crate::process::{ProcessSample, sample};
+    pub use crate::serve_process::{ServeProcess, ServeStartError};
     pub use crate::template::{push_ack, push_frame};
 }
 

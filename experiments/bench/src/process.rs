@@ -35,7 +35,7 @@ pub enum ProcessError {
 
 /// A look at a process at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ProcessSample {
+pub struct ProcessSample {
     /// User and system time of all its threads, also of those that ended, µs. The kernel's
     /// resolution is a clock tick (10 ms), so use it over seconds.
     pub cpu_us: u64,
@@ -90,7 +90,10 @@ fn holds_one_of(pid: u32, sockets: &[String]) -> bool {
 }
 
 /// CPU time and memory of `pid` now.
-pub(crate) fn sample(pid: u32) -> Result<ProcessSample, ProcessError> {
+///
+/// # Errors
+/// [`ProcessError`] if it is gone.
+pub fn sample(pid: u32) -> Result<ProcessSample, ProcessError> {
     let stat = read(pid, "stat")?;
     let status = read(pid, "status")?;
     let ticks = cpu_ticks(&stat).ok_or_else(|| unreadable(pid, "stat", "unexpected form"))?;

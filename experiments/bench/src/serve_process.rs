@@ -22,11 +22,11 @@ const LOG_TAIL_BYTES: usize = 500;
 /// Why `quelea serve` did not start: a path and the system's reason, or the end of its log.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start quelea serve: {0}")]
-pub(crate) struct ServeStartError(pub String);
+pub struct ServeStartError(pub String);
 
 /// A process that has said that it is ready. It is killed with the value.
 #[derive(Debug)]
-pub(crate) struct ServeProcess {
+pub struct ServeProcess {
     child: Child,
     /// It has nobody else to write to.
     _stdout: BufReader<ChildStdout>,
@@ -38,7 +38,7 @@ impl ServeProcess {
     ///
     /// # Errors
     /// [`ServeStartError`] with the end of its log, if it ended before it was ready.
-    pub(crate) fn start(
+    pub fn start(
         program: &Path,
         home: &Path,
         settings: &[(String, String)],
@@ -74,13 +74,15 @@ impl ServeProcess {
     ///
     /// # Errors
     /// [`ServeStartError`] with the line, if it says nothing of it.
-    pub(crate) fn said(&self, name: &str) -> Result<&str, ServeStartError> {
+    pub fn said(&self, name: &str) -> Result<&str, ServeStartError> {
         let mut words = self.ready_line.trim_end().split(' ');
         let found = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         found.ok_or_else(|| ServeStartError(self.ready_line.clone()))
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
