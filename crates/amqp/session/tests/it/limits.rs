@@ -214,6 +214,29 @@ fn channels(node: &mut SessionTest, client: Client) -> u32 {
     connection.expect("it is open").channels
 }
 
+/// Takes turns until the attacker's session goes on; `check` is called before each. In each a message of the other goes
+/// through, and no more is done than a turn may: the last message is begun within the steps, and takes what one may take.
+fn serve_in_between(
+    node: &mut SessionTest,
+    attacker: On,
+    other: On,
+    mut before: u64,
+    check: impl Fn(&SessionTest),
+) {
+    let mut turns = 0;
+    while node.session(attacker.0).is_stalled() || turns == 0 {
+        check(node);
+        node.publish_to(other, "probe", "served");
+        node.turn();
+        let steps = node.broker.work_done() - before;
+        before = node.broker.work_done();
+        assert!(steps <= 2_000 + limits::TOPIC_STEPS_MAX, "{steps} steps in turn {turns}");
+        assert_eq!(node.all(other.0).len(), 1, "turn {turns} serves the other");
+        turns += 1;
+    }
+    assert!(turns >= 20, "{turns} turns");
+}
+
 #[test]
 fn a_flood_of_expensive_keys_lets_the_others_go_in_between() {
     let mut node = SessionTest::new();
@@ -223,7 +246,7 @@ fn a_flood_of_expensive_keys_lets_the_others_go_in_between() {
     node.call(other, queue("probe"));
     node.call(other, basic::Consume { no_ack: true, ..consume("probe", "me") });
     node.broker.set_steps_per_turn(1_000);
-    let mut before = node.broker.work_done();
+    let before = node.broker.work_done();
     for n in 0..200 {
         // Each is another key: none is found in the cache.
         let to = basic::Publish {
@@ -233,18 +256,7 @@ fn a_flood_of_expensive_keys_lets_the_others_go_in_between() {
         };
         node.publish(attacker, to, &Properties::default(), "m");
     }
-    let mut turns = 0;
-    while node.session(attacker.0).is_stalled() || turns == 0 {
-        node.publish_to(other, "probe", "served");
-        node.turn();
-        let steps = node.broker.work_done() - before;
-        before = node.broker.work_done();
-        // The last message is begun within the steps, and takes what one may take.
-        assert!(steps <= 2_000 + limits::TOPIC_STEPS_MAX, "{steps} steps in turn {turns}");
-        assert_eq!(node.all(other.0).len(), 1, "turn {turns} serves the other");
-        turns += 1;
-    }
-    assert!(turns >= 20, "{turns} turns");
+    serve_in_between(&mut node, attacker, other, before, |_| ());
 }
 
 #[test]
@@ -366,19 +378,10 @@ fn a_commit_of_expensive_messages_lets_the_others_go_in_between() {
     node.broker.set_steps_per_turn(1_000);
     node.turn();
     node.send_on(attacker, tx::Commit {});
-    let mut before = node.broker.work_done();
-    let mut turns = 0;
-    while node.session(attacker.0).is_stalled() || turns == 0 {
+    let before = node.broker.work_done();
+    serve_in_between(&mut node, attacker, other, before, |node| {
         assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 0, "all or nothing");
-        node.publish_to(other, "probe", "served");
-        node.turn();
-        let steps = node.broker.work_done() - before;
-        before = node.broker.work_done();
-        assert!(steps <= 2_000 + limits::TOPIC_STEPS_MAX, "{steps} steps in turn {turns}");
-        assert_eq!(node.all(other.0).len(), 1, "turn {turns} serves the other");
-        turns += 1;
-    }
-    assert!(turns >= 20, "{turns} turns");
+    });
     node.settle();
     assert_eq!(node.methods(attacker.0), [tx::CommitOk {}.into()]);
     assert_eq!(node.broker.queue("/", "q").unwrap().messages_ready, 200);
