@@ -500,6 +500,7 @@ fn delivered(
 ) -> Received {
     let content = message.content;
     let receipt = Receipt { queue, generation, entry, received_at_ms: now_us / 1_000 };
+    let first_received_at_ms = entry.first_received_at_ms.max(0).unsigned_abs();
     Received {
         delivery: receipt.encode(),
         message_id: entry.message.to_string(),
@@ -510,8 +511,9 @@ fn delivered(
             .saturating_add(content.earlier_receives)
             .max(0)
             .unsigned_abs(),
-        sent_at_ms: sent_at_ms(entry.message),
-        first_received_at_ms: entry.first_received_at_ms.max(0).unsigned_abs(),
+        // Two front-ends' clocks may differ. No message was received before it was sent.
+        sent_at_ms: sent_at_ms(entry.message).min(first_received_at_ms),
+        first_received_at_ms,
         sender_id: Some(content.sender).filter(|sender| !sender.is_empty()),
         trace_header: content.trace_header,
         group_id: content.group_id,

@@ -107,7 +107,9 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: 
         attributes: attributes(&headers),
         receive_count: receives_before(&headers)
             .saturating_add(u32::from(received.receipt.receive_count)),
-        sent_at_ms,
+        // Two clocks: the system's (or a publisher's) stamps what is sent, and the core's, which is
+        // read once a turn, what is received. No message was received before it was sent.
+        sent_at_ms: sent_at_ms.min(first_received_at_ms),
         first_received_at_ms,
         sender_id: text(SENDER).or_else(|| properties.user_id.map(Into::into)),
         trace_header: text(TRACE),
@@ -243,6 +245,17 @@ mod tests {
         let texts = [back.sender_id, back.trace_header, back.group_id, back.deduplication_id];
         assert_eq!(texts.map(Option::unwrap), ["ada", "Root=1", "g", "d"]);
         assert_eq!(back.sequence_number.unwrap(), "10000000000000000007");
+    }
+
+    #[test]
+    fn no_message_is_received_before_it_was_sent() {
+        let new = || NewMessage { sender_id: "ada".into(), ..NewMessage::default() };
+        for (stamp_ms, sent_at_ms) in [(4_999, 4_999), (5_000, 5_000), (5_001, 5_000)] {
+            let sent = outgoing(new(), Uuid::from_u128(99), stamp_ms);
+            let message = Message::new("", "q", &sent.properties, sent.body);
+            let back = incoming(&received(message), &"000000000000".into(), false);
+            assert_eq!((back.sent_at_ms, back.first_received_at_ms), (sent_at_ms, 5_000));
+        }
     }
 
     #[test]
