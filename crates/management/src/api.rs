@@ -7,7 +7,10 @@ mod connections;
 mod elastic;
 mod exchanges;
 mod health;
+mod later;
+mod list_query;
 mod listing;
+mod messages;
 pub(crate) mod overview;
 pub(crate) mod permissions;
 mod queues;
@@ -18,7 +21,7 @@ use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{MethodRouter, delete, get, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
 use prometheus_client::collector::Collector;
 use quelea_broker::access::{Permission, TopicPermission};
@@ -36,7 +39,7 @@ use tokio::net::TcpListener;
 use self::listing::{list, list_all, list_in};
 use crate::console;
 use crate::counters::ApiCounters;
-use crate::error::ApiError;
+use crate::error::{ApiError, unknown_path};
 use crate::json::to_table;
 use crate::limits::BODY_BYTES_MAX;
 use crate::metrics;
@@ -127,13 +130,16 @@ pub(crate) fn routes(
     access: Router,
 ) -> Router {
     let elastic = elastic::mount(elastic, &api);
-    let broker = node_routes().merge(object_routes()).merge(topic_permission_routes());
+    let broker = node_routes()
+        .merge(object_routes())
+        .merge(topic_permission_routes())
+        .merge(later::routes());
     Router::new()
         .merge(console::routes())
         .route("/metrics", get(metrics::text))
         .with_state(api.clone())
         .nest("/api", broker.nest("/elastic", elastic).with_state(api).merge(access))
-        .fallback(async || ApiError::NotFound)
+        .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
@@ -169,6 +175,7 @@ fn object_routes() -> Router<ApiState> {
             get(queues::one).put(queues::declare).delete(queues::delete),
         )
         .route("/queues/{vhost}/{name}/contents", delete(queues::purge))
+        .route("/queues/{vhost}/{name}/get", post(messages::get))
         .route("/queues/{vhost}/{name}/bindings", get(bindings::of_queue))
         .route("/exchanges", get(list::<ExchangeReport>))
         .route("/exchanges/{vhost}", get(list_in::<ExchangeReport>))
@@ -176,6 +183,7 @@ fn object_routes() -> Router<ApiState> {
             "/exchanges/{vhost}/{name}",
             get(exchanges::one).put(exchanges::declare).delete(exchanges::delete),
         )
+        .route("/exchanges/{vhost}/{name}/publish", post(messages::publish))
         .route("/exchanges/{vhost}/{name}/bindings/source", get(bindings::from_exchange))
         .route("/exchanges/{vhost}/{name}/bindings/destination", get(bindings::to_exchange))
         .route("/bindings", get(list::<BindingReport>))
@@ -185,8 +193,16 @@ fn object_routes() -> Router<ApiState> {
             get(bindings::queue_pair).post(bindings::bind_queue),
         )
         .route(
+            "/bindings/{vhost}/e/{source}/q/{destination}/{properties_key}",
+            get(bindings::one_of_queue).delete(bindings::unbind_queue),
+        )
+        .route(
             "/bindings/{vhost}/e/{source}/e/{destination}",
             get(bindings::exchange_pair).post(bindings::bind_exchange),
+        )
+        .route(
+            "/bindings/{vhost}/e/{source}/e/{destination}/{properties_key}",
+            get(bindings::one_of_exchange).delete(bindings::unbind_exchange),
         )
 }
 

@@ -48,6 +48,11 @@ impl<S> Call<S> {
         self.api
     }
 
+    /// The values of the route's parameters.
+    pub(crate) fn path(&self) -> &[String] {
+        &self.path
+    }
+
     /// The same as [`Self::parts`] with the body, which must be JSON and say so.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! `{"error": …, "reason": …}`.
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -17,6 +17,12 @@ pub(crate) enum ApiError {
     Forbidden(String),
     /// No such object.
     NotFound,
+    /// Nothing is ever there: the path.
+    UnknownPath(String),
+    /// Nobody does that there.
+    MethodNotAllowed { method: Method, allowed: String },
+    /// What RabbitMQ has and Quelea will have later; says what and why.
+    NotSupportedYet(&'static str),
     /// The request makes no sense; says which field and why.
     BadRequest(String),
     /// The broker is stopping.
@@ -35,6 +41,16 @@ pub(crate) enum ApiError {
     Unavailable(String),
     /// The operating system refused; says what.
     System(String),
+}
+
+/// Bytes of an unknown path that its error repeats.
+const PATH_SHOWN_BYTES_MAX: usize = 200;
+
+/// What is asked of no route.
+pub(crate) async fn unknown_path(uri: Uri) -> ApiError {
+    // A path is ASCII: others are no URI.
+    let path = uri.path();
+    ApiError::UnknownPath(path.get(..PATH_SHOWN_BYTES_MAX).unwrap_or(path).to_owned())
 }
 
 impl ApiError {
@@ -61,7 +77,18 @@ impl IntoResponse for ApiError {
             }
             Self::Forbidden(reason) => (StatusCode::FORBIDDEN, "access_refused", reason),
             Self::NotFound => (StatusCode::NOT_FOUND, "Object Not Found", "Not Found".to_owned()),
-            Self::Malformed(status, text) => return (status, text).into_response(),
+            Self::UnknownPath(path) => {
+                (StatusCode::NOT_FOUND, "Unknown Path", format!("there is no path {path}"))
+            }
+            Self::MethodNotAllowed { method, allowed } => {
+                let reason = format!("{method} is not allowed here, but {allowed}");
+                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason)
+            }
+            Self::NotSupportedYet(what) => {
+                let reason = format!("not supported yet: {what}");
+                (StatusCode::NOT_IMPLEMENTED, "not_supported_yet", reason)
+            }
+            Self::Malformed(status, reason) => (status, "bad_request", reason),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),
             Self::TooMany(limit) => {

@@ -25,7 +25,7 @@ use crate::api::accounts::DEFAULT_VHOST;
 use crate::authentication::{KnownUser, Users};
 use crate::console;
 use crate::counters::ApiCounters;
-use crate::error::ApiError;
+use crate::error::{ApiError, unknown_path};
 use crate::limits::BODY_BYTES_MAX;
 use crate::server::{self, Shared};
 use crate::web_pages::WebPages;
@@ -80,7 +80,7 @@ fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>) -> Router {
         .merge(console::routes())
         .route("/metrics", get(node::metrics::<D>))
         .nest("/api", api)
-        .fallback(async || ApiError::NotFound)
+        .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(front_end)
 }

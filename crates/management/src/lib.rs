@@ -4,6 +4,7 @@
 //! thread, and no AMQP type may appear here but field tables, which queue arguments are made of.
 //! Start with `api.rs`, the list of routes; its sockets are in `server.rs`.
 
+mod answers;
 mod api;
 mod authentication;
 mod beside;
@@ -16,6 +17,7 @@ mod json;
 mod limits;
 mod metrics;
 mod operation;
+mod properties;
 mod server;
 mod state;
 mod web_pages;

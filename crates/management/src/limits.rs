@@ -20,3 +20,17 @@ pub const REQUESTS_PER_S_MAX: u32 = 1_000;
 
 /// How long a request's head, and then its body, may take, in milliseconds (`http.request_timeout_ms`).
 pub const REQUEST_TIMEOUT_MS: u64 = 10_000;
+
+/// Messages that one `queues/…/get` returns.
+pub(crate) const GET_MESSAGES_MAX: usize = 10_000;
+
+/// Bytes of bodies at which a `queues/…/get` ends.
+pub(crate) const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Objects of a list's page, as in RabbitMQ, and how many are in one that does not say.
+pub(crate) const PAGE_SIZE_MAX: usize = 500;
+pub(crate) const PAGE_SIZE_DEFAULT: usize = 100;
+
+/// Bytes of a list's name filter, and columns of a list.
+pub(crate) const NAME_FILTER_BYTES_MAX: usize = 255;
+pub(crate) const COLUMNS_MAX: usize = 64;

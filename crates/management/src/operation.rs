@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use quelea_broker::error::{
-    AdminError, BindingError, DeclareQueueError, ExchangeError, QueueError, ResourceError,
+    AdminError, BindingError, DeclareQueueError, ExchangeError, GetError, PublishError, QueueError,
+    ResourceError,
 };
+use quelea_broker::exchange::RouteError;
 use quelea_broker::{Broker, ChannelId, ConnectionInfo};
 use quelea_model::Timestamp;
 use quelea_node::Core;
@@ -126,6 +128,27 @@ impl From<QueueError> for ApiError {
     fn from(error: QueueError) -> Self {
         match error {
             QueueError::Resource(error) => error.into(),
+            _ => Self::bad(error),
+        }
+    }
+}
+
+impl From<GetError> for ApiError {
+    fn from(error: GetError) -> Self {
+        match error {
+            GetError::Resource(error) => error.into(),
+            _ => Self::bad(error),
+        }
+    }
+}
+
+impl From<PublishError> for ApiError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::AccessRefused(_) | PublishError::InternalExchange { .. } => {
+                Self::Forbidden(error.to_string())
+            }
+            PublishError::Route(RouteError::NoSuchExchange(_)) => Self::NotFound,
             _ => Self::bad(error),
         }
     }

@@ -28,6 +28,7 @@ use tokio::sync::watch;
 use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
+use crate::answers::Asked;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
@@ -170,9 +171,10 @@ async fn respond(
     web_pages::mark(&shared.web_pages, &mut parts);
     parts.extensions.insert(ConnectInfo(peer));
     parts.extensions.insert(Arc::clone(place));
+    let asked = Asked::new(&parts.method, parts.uri.path());
     let body = TimedBody::new(body, shared.limits.request_max);
     match shared.router.call(Request::from_parts(parts, body)).await {
-        Ok(response) => response,
+        Ok(response) => asked.complete(response),
         Err(never) => match never {},
     }
 }

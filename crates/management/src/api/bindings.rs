@@ -1,12 +1,23 @@
 //! `/api/bindings`, and the bindings of a queue or an exchange.
 
+use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::BytesMut;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use quelea_broker::report::BindingReport;
 use quelea_broker::{Broker, ExchangeBinding, ListKey, Listable, QueueBinding};
+use quelea_model::Table;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
-use super::listing::{Listed, matching_in};
+use super::exchanges::name_of;
+use super::listing::{Listed, fetch, matching_in, query};
 use super::{JsonAnswer, StatusAnswer, arguments_field, text_field};
+use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
@@ -15,26 +26,36 @@ use crate::state::ApiState;
 
 /// `GET /api/queues/{vhost}/{name}/bindings`.
 pub(crate) async fn of_queue(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost, name]) = call.parts();
-    matching_in(&api, &user, vhost, |b: &BindingReport| b.to_queue && b.destination == name).await
+    matching_in(&api, &user, &query, vhost, |b: &BindingReport| b.to_queue && b.destination == name)
+        .await
 }
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/source`.
 pub(crate) async fn from_exchange(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost, name]) = call.parts();
-    matching_in(&api, &user, vhost, |b: &BindingReport| b.source == name).await
+    let name = name_of(&name);
+    matching_in(&api, &user, &query, vhost, |b: &BindingReport| b.source == name).await
 }
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/destination`.
 pub(crate) async fn to_exchange(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost, name]) = call.parts();
-    matching_in(&api, &user, vhost, |b: &BindingReport| !b.to_queue && b.destination == name).await
+    matching_in(&api, &user, &query, vhost, |b: &BindingReport| {
+        !b.to_queue && b.destination == name
+    })
+    .await
 }
 
 /// `GET /api/bindings/{vhost}/e/{source}/q/{destination}`.
 pub(crate) async fn queue_pair(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost, source, destination]) = call.parts();
-    matching_in(&api, &user, vhost, |b: &BindingReport| {
+    let source = name_of(&source);
+    matching_in(&api, &user, &query, vhost, |b: &BindingReport| {
         b.to_queue && b.source == source && b.destination == destination
     })
     .await
@@ -42,35 +63,130 @@ pub(crate) async fn queue_pair(call: Call) -> JsonAnswer {
 
 /// `GET /api/bindings/{vhost}/e/{source}/e/{destination}`.
 pub(crate) async fn exchange_pair(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost, source, destination]) = call.parts();
-    matching_in(&api, &user, vhost, |b: &BindingReport| {
+    matching_in(&api, &user, &query, vhost, |b: &BindingReport| {
         !b.to_queue && b.source == source && b.destination == destination
     })
     .await
 }
 
 /// `POST /api/bindings/{vhost}/e/{source}/q/{destination}` with `routing_key` and `arguments`.
-pub(crate) async fn bind_queue(call: Call) -> StatusAnswer {
+pub(crate) async fn bind_queue(call: Call) -> Result<Response, ApiError> {
     let (api, user, [vhost, source, destination], body) = call.parts_and_body().await?;
     let (routing_key, arguments) = (routing_key(&body)?, arguments_field(&body)?);
+    let location = location([&vhost, &source, "q", &destination], &routing_key, &arguments);
     let request = QueueBinding { queue: destination, exchange: source, routing_key, arguments };
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker.bind_queue(now, channel, &request)
     })
     .await?;
-    Ok(StatusCode::CREATED)
+    Ok((StatusCode::CREATED, [(LOCATION, location)]).into_response())
 }
 
 /// `POST /api/bindings/{vhost}/e/{source}/e/{destination}` with `routing_key` and `arguments`.
-pub(crate) async fn bind_exchange(call: Call) -> StatusAnswer {
+pub(crate) async fn bind_exchange(call: Call) -> Result<Response, ApiError> {
     let (api, user, [vhost, source, destination], body) = call.parts_and_body().await?;
     let (routing_key, arguments) = (routing_key(&body)?, arguments_field(&body)?);
+    let location = location([&vhost, &source, "e", &destination], &routing_key, &arguments);
     let request = ExchangeBinding { destination, source, routing_key, arguments };
     done_as(&api, &user, vhost, move |broker, now, channel| {
         broker.bind_exchange(now, channel, &request)
     })
     .await?;
-    Ok(StatusCode::CREATED)
+    Ok((StatusCode::CREATED, [(LOCATION, location)]).into_response())
+}
+
+/// `GET /api/bindings/{vhost}/e/{source}/q/{destination}/{properties_key}`.
+pub(crate) async fn one_of_queue(call: Call) -> JsonAnswer {
+    one(call, true).await
+}
+
+/// `GET /api/bindings/{vhost}/e/{source}/e/{destination}/{properties_key}`.
+pub(crate) async fn one_of_exchange(call: Call) -> JsonAnswer {
+    one(call, false).await
+}
+
+async fn one(call: Call, to_queue: bool) -> JsonAnswer {
+    let (api, user, path) = call.parts();
+    let found = find(&api, &user, path, to_queue).await?;
+    Ok(Json(found.to_json(&api)))
+}
+
+/// `DELETE /api/bindings/{vhost}/e/{source}/q/{destination}/{properties_key}`.
+pub(crate) async fn unbind_queue(call: Call) -> StatusAnswer {
+    let (api, user, path) = call.parts();
+    let BindingReport {
+        vhost, source: exchange, destination: queue, routing_key, arguments, ..
+    } = find(&api, &user, path, true).await?;
+    let request = QueueBinding { queue, exchange, routing_key, arguments };
+    done_as(&api, &user, vhost.to_string(), move |broker, now, channel| {
+        broker.unbind_queue(now, channel, &request)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /api/bindings/{vhost}/e/{source}/e/{destination}/{properties_key}`.
+pub(crate) async fn unbind_exchange(call: Call) -> StatusAnswer {
+    let (api, user, path) = call.parts();
+    let BindingReport { vhost, source, destination, routing_key, arguments, .. } =
+        find(&api, &user, path, false).await?;
+    let request = ExchangeBinding { destination, source, routing_key, arguments };
+    done_as(&api, &user, vhost.to_string(), move |broker, now, channel| {
+        broker.unbind_exchange(now, channel, &request)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn find(
+    api: &ApiState,
+    user: &ApiUser,
+    [vhost, source, destination, key]: [String; 4],
+    to_queue: bool,
+) -> Result<BindingReport, ApiError> {
+    user.require_vhost(&vhost)?;
+    let source = name_of(&source);
+    let is_it = |b: &BindingReport| {
+        b.to_queue == to_queue
+            && b.source == source
+            && b.destination == destination
+            && b.vhost.as_str() == vhost
+            && (properties_key(&b.routing_key, &b.arguments) == key
+                // Many send the key as it is.
+                || (b.arguments.is_empty() && !key.is_empty() && b.routing_key == key))
+    };
+    let all = fetch::<BindingReport>(api, Some(vhost.clone())).await?;
+    all.into_iter().find(is_it).ok_or(ApiError::NotFound)
+}
+
+/// What stays as it is in a properties key.
+const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+
+/// What one binding of two objects is called, as RabbitMQ calls it: its routing key, escaped, or `~`; and a hash of its
+/// arguments behind another `~`, if it has any.
+fn properties_key(routing_key: &str, arguments: &Table) -> String {
+    let key = utf8_percent_encode(routing_key, &PLAIN).to_string().replace("%20", "+");
+    if arguments.is_empty() {
+        return if key.is_empty() { "~".to_owned() } else { key };
+    }
+    let mut bytes = BytesMut::new();
+    arguments.encode(&mut bytes);
+    let hash = Sha256::digest(&bytes);
+    format!("{key}~{}", URL_SAFE_NO_PAD.encode(&hash[..16]))
+}
+
+/// The path of a binding.
+fn location(
+    [vhost, source, kind, destination]: [&str; 4],
+    routing_key: &str,
+    arguments: &Table,
+) -> String {
+    let escape = |text| utf8_percent_encode(text, &PLAIN);
+    let key = properties_key(routing_key, arguments);
+    let (vhost, source, destination) = (escape(vhost), escape(source), escape(destination));
+    format!("/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{}", escape(&key))
 }
 
 fn routing_key(body: &Value) -> Result<String, ApiError> {
@@ -94,6 +210,10 @@ impl Listed for BindingReport {
         self.vhost.as_str()
     }
 
+    fn name(&self) -> &str {
+        &self.routing_key
+    }
+
     fn to_json(&self, _api: &ApiState) -> Value {
         json!({
             "source": self.source,
@@ -102,7 +222,47 @@ impl Listed for BindingReport {
             "destination_type": if self.to_queue { "queue" } else { "exchange" },
             "routing_key": self.routing_key,
             "arguments": from_table(&self.arguments),
-            "properties_key": if self.routing_key.is_empty() { "~" } else { &self.routing_key },
+            "properties_key": properties_key(&self.routing_key, &self.arguments),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_model::Value as Field;
+
+    use super::*;
+
+    #[test]
+    fn a_properties_key_is_rabbitmqs() {
+        let none = Table::new();
+        for (routing_key, key) in [
+            ("", "~"),
+            ("plain.key-1_2", "plain.key-1_2"),
+            ("a b", "a+b"),
+            ("a~b", "a%7Eb"),
+            ("stock.*.#", "stock.%2A.%23"),
+            ("ü", "%C3%BC"),
+        ] {
+            assert_eq!(properties_key(routing_key, &none), key);
+        }
+    }
+
+    #[test]
+    fn bindings_that_differ_by_arguments_have_keys_of_their_own() {
+        let with = |value| Table::from_iter([("x", Field::I64(value))]);
+        let keys = [1, 2].map(|value| properties_key("k", &with(value)));
+        assert_ne!(keys[0], keys[1]);
+        for key in keys {
+            let hash = key.strip_prefix("k~").unwrap();
+            assert_eq!(hash.len(), 22, "{key}");
+        }
+        assert!(properties_key("", &with(1)).starts_with('~'));
+    }
+
+    #[test]
+    fn a_binding_is_found_where_it_was_made() {
+        let path = location(["/", "ex/1", "q", "q 1"], "a.#", &Table::new());
+        assert_eq!(path, "/api/bindings/%2F/e/ex%2F1/q/q%201/a.%2523");
     }
 }

@@ -6,7 +6,7 @@ use quelea_broker::report::{ChannelReport, ConnectionReport, ConsumerReport};
 use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use serde_json::{Value, json};
 
-use super::listing::{Listed, fetch, matching};
+use super::listing::{Listed, fetch, matching, query};
 use super::overview::message_stats;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
@@ -41,9 +41,10 @@ pub(crate) async fn close(call: Call) -> StatusAnswer {
 
 /// `GET /api/connections/{name}/channels`.
 pub(crate) async fn channels_of(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [name]) = call.parts();
     let is_wanted = |c: &ChannelReport| c.connection_name == name && user.sees(c.vhost());
-    matching(&api, is_wanted).await
+    matching(&api, &query, is_wanted).await
 }
 
 async fn find(api: &ApiState, name: &str) -> Result<ConnectionReport, ApiError> {
@@ -74,6 +75,10 @@ impl Listed for ConnectionReport {
 
     fn vhost(&self) -> &str {
         self.vhost.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn to_json(&self, api: &ApiState) -> Value {
@@ -123,6 +128,10 @@ impl Listed for ChannelReport {
         self.vhost.as_str()
     }
 
+    fn name(&self) -> &str {
+        &self.connection_name
+    }
+
     fn to_json(&self, _api: &ApiState) -> Value {
         json!({
             "name": format!("{} ({})", self.connection_name, self.number),
@@ -155,6 +164,10 @@ impl Listed for ConsumerReport {
 
     fn vhost(&self) -> &str {
         self.vhost.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.tag
     }
 
     fn to_json(&self, _api: &ApiState) -> Value {

@@ -66,12 +66,17 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The name that a path means: the default exchange has none, so that paths call it `amq.default`.
+pub(super) fn name_of(segment: &str) -> &str {
+    if segment == "amq.default" { "" } else { segment }
+}
+
 async fn fetch_one(
     api: &ApiState,
     vhost: String,
     name: &str,
 ) -> Result<Option<ExchangeReport>, ApiError> {
-    let name = if name == "amq.default" { "" } else { name };
+    let name = name_of(name);
     let exchanges = fetch::<ExchangeReport>(api, Some(vhost)).await?;
     Ok(exchanges.into_iter().find(|exchange| exchange.name.as_str() == name))
 }
@@ -91,6 +96,10 @@ impl Listed for ExchangeReport {
 
     fn vhost(&self) -> &str {
         self.vhost.as_str()
+    }
+
+    fn name(&self) -> &str {
+        self.name.as_str()
     }
 
     fn to_json(&self, _api: &ApiState) -> Value {

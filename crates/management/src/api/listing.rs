@@ -8,6 +8,7 @@ use quelea_node::Core;
 use serde_json::Value;
 
 use super::JsonAnswer;
+use super::list_query::ListQuery;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -43,39 +44,62 @@ pub(super) trait Listed: Sized + Send + 'static {
     /// The virtual host's name.
     fn vhost(&self) -> &str;
 
+    /// Its own, by which lists are searched.
+    fn name(&self) -> &str;
+
+    /// A field of [`Listed::to_json`] that lists are often sorted by, without all others.
+    fn column(&self, name: &str) -> Option<Value> {
+        let _ = name;
+        None
+    }
+
     /// As RabbitMQ shows it.
     fn to_json(&self, api: &ApiState) -> Value;
 }
 
 /// `GET /api/KIND`: those that the user may see.
 pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, []) = call.parts();
-    matching(&api, |object: &T| user.sees(object.vhost())).await
+    matching(&api, &query, |object: &T| user.sees(object.vhost())).await
 }
 
 /// `GET /api/KIND` of what only administrators see.
 pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
-    matching(&api, |_: &T| true).await
+    matching(&api, &query, |_: &T| true).await
 }
 
 /// `GET /api/KIND/{vhost}`.
 pub(super) async fn list_in<T: Listed>(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost]) = call.parts();
-    matching_in(&api, &user, vhost, |_: &T| true).await
+    matching_in(&api, &user, &query, vhost, |_: &T| true).await
+}
+
+/// What a list is asked for.
+pub(super) fn query(call: &Call) -> Result<ListQuery, ApiError> {
+    ListQuery::parse(call.query()?)
 }
 
 /// All objects that are wanted.
-pub(super) async fn matching<T: Listed>(api: &ApiState, wanted: impl Fn(&T) -> bool) -> JsonAnswer {
-    let all = fetch::<T>(api, None).await?;
-    Ok(array(all.iter().filter(|object| wanted(object)).map(|object| object.to_json(api))))
+pub(super) async fn matching<T: Listed>(
+    api: &ApiState,
+    query: &ListQuery,
+    wanted: impl Fn(&T) -> bool,
+) -> JsonAnswer {
+    let mut all = fetch::<T>(api, None).await?;
+    all.retain(wanted);
+    query.answer(api, all)
 }
 
 /// A virtual host's objects that are wanted, if it is there and the user may see it.
 pub(super) async fn matching_in<T: Listed>(
     api: &ApiState,
     user: &ApiUser,
+    query: &ListQuery,
     vhost: String,
     wanted: impl Fn(&T) -> bool,
 ) -> JsonAnswer {
@@ -83,9 +107,9 @@ pub(super) async fn matching_in<T: Listed>(
     if !vhost_exists(api, &vhost).await? {
         return Err(ApiError::NotFound);
     }
-    let all = fetch::<T>(api, Some(vhost.clone())).await?;
-    let wanted = all.iter().filter(|object| object.vhost() == vhost && wanted(object));
-    Ok(array(wanted.map(|object| object.to_json(api))))
+    let mut all = fetch::<T>(api, Some(vhost.clone())).await?;
+    all.retain(|object| object.vhost() == vhost && wanted(object));
+    query.answer(api, all)
 }
 
 /// All objects, or those of a virtual host. Where they may be many the core is asked once a page: others have their

@@ -6,7 +6,7 @@ use quelea_broker::Broker;
 use quelea_broker::access::{Permission, TopicPermission};
 use serde_json::{Value, json};
 
-use super::listing::{Listed, array, fetch, matching};
+use super::listing::{Listed, array, fetch, matching, query};
 use super::{JsonAnswer, StatusAnswer, required_field, text_field};
 use crate::call::Call;
 use crate::error::ApiError;
@@ -15,16 +15,18 @@ use crate::state::ApiState;
 
 /// `GET /api/users/{user}/permissions`.
 pub(crate) async fn of_user(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
-    matching(&api, |p: &Permission| *p.user == *name).await
+    matching(&api, &query, |p: &Permission| *p.user == *name).await
 }
 
 /// `GET /api/vhosts/{vhost}/permissions`.
 pub(crate) async fn of_vhost(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
-    matching(&api, |p: &Permission| p.vhost() == vhost).await
+    matching(&api, &query, |p: &Permission| p.vhost() == vhost).await
 }
 
 /// `GET /api/permissions/{vhost}/{user}`.
@@ -114,6 +116,10 @@ impl Listed for Permission {
         self.vhost.as_str()
     }
 
+    fn name(&self) -> &str {
+        &self.user
+    }
+
     fn to_json(&self, _api: &ApiState) -> Value {
         json!({
             "user": &*self.user,
@@ -132,6 +138,10 @@ impl Listed for TopicPermission {
 
     fn vhost(&self) -> &str {
         self.vhost.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.user
     }
 
     fn to_json(&self, _api: &ApiState) -> Value {

@@ -133,6 +133,25 @@ impl Listed for QueueReport {
         self.vhost.as_str()
     }
 
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn column(&self, name: &str) -> Option<Value> {
+        let waiting = self.messages_unacknowledged + self.messages_in_transit;
+        Some(match name {
+            "name" => json!(self.name.as_str()),
+            "vhost" => json!(self.vhost.as_str()),
+            "messages" => json!(self.messages_ready + waiting + self.messages_delayed),
+            "messages_ready" => json!(self.messages_ready),
+            "messages_unacknowledged" => json!(waiting),
+            "message_bytes_ready" => json!(self.message_bytes_ready),
+            "consumers" => json!(self.consumers),
+            "memory" => json!(self.memory_bytes),
+            _ => return None,
+        })
+    }
+
     fn to_json(&self, api: &ApiState) -> Value {
         let waiting = self.messages_unacknowledged + self.messages_in_transit;
         json!({

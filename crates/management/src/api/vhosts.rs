@@ -60,6 +60,10 @@ impl Listed for VhostReport {
         self.name.as_str()
     }
 
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
     fn to_json(&self, _api: &ApiState) -> Value {
         json!({
             "name": self.name.as_str(),

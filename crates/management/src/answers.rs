@@ -1,0 +1,73 @@
+//! What every answer gets in RabbitMQ's dialect: the place of what was made, and why a method is refused.
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, LOCATION};
+use axum::http::{HeaderValue, Method, Response, StatusCode};
+use axum::response::IntoResponse as _;
+
+use crate::error::ApiError;
+
+/// What is known of a request when it has been answered.
+pub(crate) struct Asked {
+    method: Method,
+    path: String,
+}
+
+impl Asked {
+    pub(crate) fn new(method: &Method, path: &str) -> Self {
+        Self { method: method.clone(), path: path.to_owned() }
+    }
+
+    /// 201 to a PUT says where it is: where it was put. 405 says so as every other error does.
+    pub(crate) fn complete(self, mut answer: Response<Body>) -> Response<Body> {
+        match answer.status() {
+            StatusCode::CREATED if self.method == Method::PUT => {
+                if let Ok(path) = HeaderValue::from_str(&self.path) {
+                    answer.headers_mut().entry(LOCATION).or_insert(path);
+                }
+                answer
+            }
+            StatusCode::METHOD_NOT_ALLOWED => {
+                let allowed = answer.headers().get(ALLOW).cloned();
+                let allowed = allowed.unwrap_or_else(|| HeaderValue::from_static(""));
+                let methods = allowed.to_str().unwrap_or_default().to_owned();
+                let refused = ApiError::MethodNotAllowed { method: self.method, allowed: methods };
+                let mut answer = refused.into_response();
+                answer.headers_mut().insert(ALLOW, allowed);
+                answer
+            }
+            _ => answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: StatusCode) -> Response<Body> {
+        (status, [(ALLOW, "GET,HEAD")]).into_response()
+    }
+
+    #[test]
+    fn what_was_put_is_where_it_was_put() {
+        let put = Asked::new(&Method::PUT, "/api/vhosts/new");
+        let made = put.complete(answer(StatusCode::CREATED));
+        assert_eq!(made.headers()[LOCATION], "/api/vhosts/new");
+        for (method, status) in
+            [(Method::PUT, StatusCode::NO_CONTENT), (Method::POST, StatusCode::CREATED)]
+        {
+            let other = Asked::new(&method, "/x").complete(answer(status));
+            assert!(!other.headers().contains_key(LOCATION), "{method} {status}");
+        }
+    }
+
+    #[test]
+    fn a_refused_method_leaves_the_list_of_those_allowed() {
+        let refused = Asked::new(&Method::PATCH, "/api/overview");
+        let refused = refused.complete(answer(StatusCode::METHOD_NOT_ALLOWED));
+        assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(refused.headers()[ALLOW], "GET,HEAD");
+        assert_eq!(refused.headers()["content-type"], "application/json");
+    }
+}

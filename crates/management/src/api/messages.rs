@@ -1,0 +1,321 @@
+//! Messages by HTTP: `queues/…/get` and `exchanges/…/publish`. For looking and for tests, not for traffic: each call
+//! opens a connection inside the broker, with the permissions of its user.
+
+use std::time::Duration;
+
+use axum::Json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use quelea_broker::{ConnectionInfo, Effect, Publish};
+use quelea_model::Message;
+use quelea_node::{Core, CoreHandle, InternalChannel, InternalClient};
+use serde_json::{Map, Value, json};
+
+use super::exchanges::name_of;
+use super::{JsonAnswer, required_field, text_field};
+use crate::authentication::ApiUser;
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::limits::{GET_BYTES_MAX, GET_MESSAGES_MAX};
+use crate::operation::vhost_exists;
+use crate::properties;
+use crate::state::ApiState;
+
+/// How long a message may take to be read from the log.
+const GET_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What becomes of messages that were got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckMode {
+    Requeue,
+    Acknowledge,
+    /// To the dead-letter exchange, if the queue has one.
+    Reject,
+}
+
+/// What `queues/…/get` is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    count: usize,
+    mode: AckMode,
+    is_base64: bool,
+    truncate: Option<usize>,
+}
+
+impl Wanted {
+    fn parse(body: &Value) -> Result<Self, ApiError> {
+        let count =
+            number_field(body, "count")?.ok_or_else(|| ApiError::bad("count is missing"))?;
+        if count > GET_MESSAGES_MAX {
+            let reason = format!("count is at most {GET_MESSAGES_MAX}, it is {count}");
+            return Err(ApiError::BadRequest(reason));
+        }
+        let mode = match required_field(body, "ackmode")? {
+            "ack_requeue_true" | "reject_requeue_true" => AckMode::Requeue,
+            "ack_requeue_false" => AckMode::Acknowledge,
+            "reject_requeue_false" => AckMode::Reject,
+            other => {
+                return Err(ApiError::BadRequest(format!(
+                    "ackmode must be ack_requeue_true, ack_requeue_false, reject_requeue_true or \
+                     reject_requeue_false, it is {other:?}"
+                )));
+            }
+        };
+        let is_base64 = match required_field(body, "encoding")? {
+            "auto" => false,
+            "base64" => true,
+            other => {
+                let reason = format!("encoding must be auto or base64, it is {other:?}");
+                return Err(ApiError::BadRequest(reason));
+            }
+        };
+        Ok(Self { count, mode, is_base64, truncate: number_field(body, "truncate")? })
+    }
+
+    fn to_json(self, got: &Got) -> Value {
+        let whole = got.message.body();
+        let shown = &whole[..self.truncate.map_or(whole.len(), |most| most.min(whole.len()))];
+        let text = if self.is_base64 { None } else { std::str::from_utf8(shown).ok() };
+        let (payload, encoding) = match text {
+            Some(text) => (text.to_owned(), "string"),
+            None => (STANDARD.encode(shown), "base64"),
+        };
+        json!({
+            "payload": payload,
+            "payload_bytes": whole.len(),
+            "payload_encoding": encoding,
+            "redelivered": got.redelivered,
+            "exchange": got.message.exchange(),
+            "routing_key": got.message.routing_key(),
+            "message_count": got.message_count,
+            "properties": properties::to_json(got.message.properties()),
+        })
+    }
+}
+
+struct Got {
+    message: std::sync::Arc<Message>,
+    redelivered: bool,
+    message_count: u32,
+    delivery_tag: u64,
+}
+
+/// `POST /api/queues/{vhost}/{name}/get` with `count`, `ackmode`, `encoding` and perhaps `truncate`. Fewer messages than
+/// there are come where they would be more than 16 MiB together.
+pub(crate) async fn get(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, queue], body) = call.parts_and_body().await?;
+    let wanted = Wanted::parse(&body)?;
+    let mut getter = Getter::open(&api, &user, vhost).await?;
+    let mut all = Vec::new();
+    let mut bytes = 0;
+    while all.len() < wanted.count && bytes < GET_BYTES_MAX {
+        let Some(got) = getter.get(&queue).await? else { break };
+        bytes += got.message.body().len();
+        all.push(got);
+    }
+    if let Some(last) = all.last() {
+        getter.settle(last.delivery_tag, wanted.mode).await?;
+    }
+    Ok(Json(all.iter().map(|got| wanted.to_json(got)).collect()))
+}
+
+/// A connection inside the broker that gets messages. What it has when it goes is back in its queue.
+struct Getter {
+    core: CoreHandle,
+    inside: InternalChannel,
+}
+
+impl Getter {
+    async fn open(api: &ApiState, user: &ApiUser, vhost: String) -> Result<Self, ApiError> {
+        if !vhost_exists(api, &vhost).await? {
+            return Err(ApiError::NotFound);
+        }
+        let (sender, effects) = tokio::sync::mpsc::unbounded_channel();
+        let user = user.name.clone();
+        let opened = api.ask(move |core| {
+            let (name, protocol) = (format!("management API, {user}"), "management");
+            let client =
+                InternalClient { user: &user, vhost: &vhost, local: "", name: &name, protocol };
+            core.open_internal(client, sender)
+        });
+        let (connection, channel) =
+            opened.await?.map_err(|error| ApiError::Forbidden(error.to_string()))?;
+        Ok(Self {
+            core: api.core.clone(),
+            inside: InternalChannel { connection, channel, effects },
+        })
+    }
+
+    /// The next message, or `None` if there is none.
+    async fn get(&mut self, queue: &str) -> Result<Option<Got>, ApiError> {
+        let (channel, queue) = (self.inside.channel, queue.to_owned());
+        self.ask(move |core| core.broker.get(core.now(), channel, &queue, false)).await??;
+        loop {
+            let effect = tokio::time::timeout(GET_TIMEOUT, self.inside.effects.recv());
+            let effect = effect.await.map_err(|_| ApiError::Busy("the message is not read yet"))?;
+            match effect.ok_or(ApiError::Stopping)? {
+                Effect::Got { delivery_tag, redelivered, message_count, message, .. } => {
+                    let connection = self.inside.connection;
+                    self.ask(move |core| {
+                        core.broker.output_drained(core.now(), connection, usize::MAX);
+                    })
+                    .await?;
+                    return Ok(Some(Got { message, redelivered, message_count, delivery_tag }));
+                }
+                Effect::GotEmpty { .. } => return Ok(None),
+                Effect::CloseConnection { reason, .. } => {
+                    return Err(ApiError::Unavailable(reason.text()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn settle(&self, last: u64, mode: AckMode) -> Result<(), ApiError> {
+        let channel = self.inside.channel;
+        let settled = self.ask(move |core| {
+            let now = core.now();
+            match mode {
+                AckMode::Acknowledge => core.broker.ack(now, channel, last, true),
+                AckMode::Reject => core.broker.nack(now, channel, last, true, false),
+                AckMode::Requeue => core.broker.nack(now, channel, last, true, true),
+            }
+        });
+        // Its messages were taken from it: their queue is gone.
+        settled.await?.map_err(ApiError::bad)
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.core.call(question).await.map_err(|_| ApiError::Stopping)
+    }
+}
+
+impl Drop for Getter {
+    fn drop(&mut self) {
+        let connection = self.inside.connection;
+        // If the core has no room for the call it closes the connection when it next has something for it.
+        self.core.try_call(move |core| core.detach(connection));
+    }
+}
+
+/// `POST /api/exchanges/{vhost}/{name}/publish` with `properties`, `routing_key`, `payload` and `payload_encoding`:
+/// `{"routed": …}` when it is in its queues, durably where they are durable and it is persistent.
+pub(crate) async fn publish(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, exchange], body) = call.parts_and_body().await?;
+    let exchange = name_of(&exchange).to_owned();
+    let payload = required_field(&body, "payload")?;
+    let content = match text_field(&body, "payload_encoding")?.unwrap_or("string") {
+        "string" => Bytes::copy_from_slice(payload.as_bytes()),
+        "base64" => STANDARD
+            .decode(payload)
+            .map_err(|error| ApiError::bad(format!("payload is not base64: {error}")))?
+            .into(),
+        other => {
+            let reason = format!("payload_encoding must be string or base64, it is {other:?}");
+            return Err(ApiError::BadRequest(reason));
+        }
+    };
+    let none = Map::new();
+    let properties = match &body["properties"] {
+        Value::Null => &none,
+        Value::Object(object) => object,
+        // RabbitMQ's tools send a list where there are none.
+        Value::Array(list) if list.is_empty() => &none,
+        _ => return Err(ApiError::bad("properties must be an object")),
+    };
+    let properties = properties::from_json(properties).map_err(ApiError::bad)?;
+    let routing_key = required_field(&body, "routing_key")?.to_owned();
+    if routing_key.len() > quelea_model::limits::SHORT_STRING_BYTES_MAX {
+        let len = routing_key.len();
+        return Err(ApiError::BadRequest(format!("routing_key has {len} bytes, the limit is 255")));
+    }
+    if !vhost_exists(&api, &vhost).await? {
+        return Err(ApiError::NotFound);
+    }
+    let info = ConnectionInfo {
+        user: user.name.clone(),
+        vhost,
+        loopback: user.loopback,
+        name: format!("management API, {}", user.name),
+        protocol: "management",
+        ..ConnectionInfo::default()
+    };
+    let promised = api.ask(move |core| {
+        let now = core.now();
+        if !core.broker.accepts_publish(content.len()) {
+            let reason = core.broker.publishers_blocked().unwrap_or("the log cannot keep up");
+            return Err(ApiError::Unavailable(format!("publishers are blocked: {reason}")));
+        }
+        let broker = &mut core.broker;
+        let connection = broker
+            .open_connection(now, info)
+            .map_err(|error| ApiError::Forbidden(error.to_string()))?;
+        let published = match broker.open_channel(connection, 1) {
+            Ok(channel) => {
+                let publish = Publish {
+                    exchange: &exchange,
+                    routing_key: &routing_key,
+                    properties: &properties,
+                    body: content,
+                    mandatory: true,
+                    confirm: true,
+                };
+                broker.publish(now, channel, publish).map_err(ApiError::from)
+            }
+            Err(error) => Err(ApiError::bad(error)),
+        };
+        broker.close_connection(now, connection);
+        published
+    });
+    let published = promised.await??;
+    api.core.reached(published.ticket).await.map_err(|_| ApiError::Stopping)?;
+    if published.rejected {
+        return Err(ApiError::bad("a queue is full and rejects what is published"));
+    }
+    Ok(Json(json!({ "routed": published.routed })))
+}
+
+/// A number of messages or bytes; RabbitMQ's tools also send it as text.
+fn number_field(body: &Value, field: &str) -> Result<Option<usize>, ApiError> {
+    let number = match &body[field] {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    };
+    match number.and_then(|number| usize::try_from(number).ok()) {
+        Some(number) => Ok(Some(number)),
+        None => Err(ApiError::bad(format!("{field} must be a number, it is {}", body[field]))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_checked_field_by_field() {
+        let good = json!({"count": "5", "ackmode": "ack_requeue_false", "encoding": "auto"});
+        let wanted = Wanted::parse(&good).unwrap();
+        assert_eq!((wanted.count, wanted.mode), (5, AckMode::Acknowledge));
+        for (field, value, problem) in [
+            ("count", json!(null), "count is missing"),
+            ("count", json!(-1), "count must be a number, it is -1"),
+            ("count", json!(10_001), "count is at most 10000, it is 10001"),
+            ("ackmode", json!("maybe"), "ackmode must be ack_requeue_true"),
+            ("encoding", json!("utf-16"), "encoding must be auto or base64, it is \"utf-16\""),
+            ("truncate", json!([]), "truncate must be a number, it is []"),
+        ] {
+            let mut bad = good.clone();
+            bad[field] = value;
+            let Err(ApiError::BadRequest(reason)) = Wanted::parse(&bad) else {
+                panic!("{bad} is taken")
+            };
+            assert!(reason.starts_with(problem), "{reason}");
+        }
+    }
+}
