@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, LOCATION};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::response::IntoResponse as _;
 
@@ -41,6 +42,22 @@ impl Asked {
     }
 }
 
+/// Some of RabbitMQ's tools end a path with a slash: what they mean is what stands before it.
+pub(crate) fn without_last_slash(parts: &mut Parts) {
+    let path = parts.uri.path();
+    let Some(shorter) = path.strip_suffix('/').filter(|shorter| shorter.starts_with("/api/"))
+    else {
+        return;
+    };
+    let shorter = match parts.uri.query() {
+        Some(query) => format!("{shorter}?{query}"),
+        None => shorter.to_owned(),
+    };
+    if let Ok(uri) = shorter.parse() {
+        parts.uri = uri;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +76,22 @@ mod tests {
         {
             let other = Asked::new(&method, "/x").complete(answer(status));
             assert!(!other.headers().contains_key(LOCATION), "{method} {status}");
+        }
+    }
+
+    #[test]
+    fn a_last_slash_means_nothing_below_api() {
+        for (given, meant) in [
+            ("/api/healthchecks/node/", "/api/healthchecks/node"),
+            ("/api/queues/%2F/?page=1", "/api/queues/%2F?page=1"),
+            ("/api/overview", "/api/overview"),
+            ("/api/", "/api/"),
+            ("/", "/"),
+        ] {
+            let request = axum::http::Request::get(given).body(()).unwrap();
+            let (mut parts, ()) = request.into_parts();
+            without_last_slash(&mut parts);
+            assert_eq!(parts.uri.to_string(), meant);
         }
     }
 

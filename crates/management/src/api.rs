@@ -11,6 +11,7 @@ mod later;
 mod list_query;
 mod listing;
 mod messages;
+mod nodes;
 pub(crate) mod overview;
 pub(crate) mod permissions;
 mod queues;
@@ -18,6 +19,7 @@ pub(crate) mod users;
 mod vhosts;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -44,7 +46,7 @@ use crate::json::to_table;
 use crate::limits::BODY_BYTES_MAX;
 use crate::metrics;
 use crate::server::{self, HttpLimits, Shared};
-use crate::state::ApiState;
+use crate::state::{ApiState, Listener};
 use crate::web_pages::WebPages;
 
 /// What [`serve`] needs to know.
@@ -64,6 +66,8 @@ pub struct HttpSettings {
     pub limits: HttpLimits,
     /// Names by which it may be asked for.
     pub hosts: HostNames,
+    /// Where the broker listens, the API included.
+    pub listeners: Vec<Listener>,
     /// What the elastic queues' directory answers below `/api/elastic`.
     pub elastic: Vec<(&'static str, MethodRouter)>,
 }
@@ -105,6 +109,8 @@ impl ApiState {
             sqs: settings.sqs,
             collectors: settings.collectors.into(),
             counters: Arc::clone(&counters),
+            listeners: settings.listeners.into(),
+            started: Instant::now(),
         };
         (api, elastic, ServedApi { limits, hosts, counters })
     }
@@ -146,22 +152,39 @@ pub(crate) fn routes(
 fn node_routes() -> Router<ApiState> {
     Router::new()
         .route("/overview", get(overview::overview))
-        .route("/nodes", get(overview::nodes))
+        .route("/nodes", get(nodes::list))
+        .route("/nodes/{name}", get(nodes::one))
+        .route("/cluster-name", get(nodes::cluster_name))
+        .route("/extensions", get(nodes::extensions))
+        .route("/auth", get(nodes::auth))
+        .route("/auth/attempts/{node}", get(nodes::auth_attempts))
         .route("/whoami", get(users::whoami))
+        .route("/aliveness-test/{vhost}", get(health::aliveness))
+        .route("/healthchecks/node", get(health::alarms))
+        .route("/healthchecks/node/{node}", get(health::alarms_of))
         .route("/health/checks/alarms", get(health::alarms))
         .route("/health/checks/local-alarms", get(health::alarms))
         .route("/health/checks/unreadable-messages", get(health::unreadable_messages))
         .route("/health/checks/virtual-hosts", get(health::alive))
-        .route("/health/checks/port-listener/{port}", get(health::alive))
-        .route("/health/checks/protocol-listener/{protocol}", get(health::alive))
+        .route("/health/checks/port-listener/{port}", get(health::port_listener))
+        .route("/health/checks/protocol-listener/{protocol}", get(health::protocol_listener))
+        .route("/health/checks/certificate-expiration/{within}/{unit}", get(health::alive))
+        .route("/health/checks/node-is-mirror-sync-critical", get(health::alive))
+        .route("/health/checks/node-is-quorum-critical", get(health::alive))
         .route("/health/checks/is-in-service", get(health::alive))
         .route("/connections", get(list::<ConnectionReport>))
         .route("/connections/{name}", get(connections::one).delete(connections::close))
+        .route(
+            "/connections/username/{user}",
+            get(connections::of_user).delete(connections::close_of_user),
+        )
         .route("/vhosts", get(list::<VhostReport>))
         .route("/vhosts/{vhost}", get(vhosts::one))
         .route("/connections/{name}/channels", get(connections::channels_of))
         .route("/vhosts/{vhost}/connections", get(list_in::<ConnectionReport>))
+        .route("/vhosts/{vhost}/channels", get(list_in::<ChannelReport>))
         .route("/channels", get(list::<ChannelReport>))
+        .route("/channels/{name}", get(connections::one_channel))
         .route("/consumers", get(list::<ConsumerReport>))
         .route("/consumers/{vhost}", get(list_in::<ConsumerReport>))
 }
@@ -176,6 +199,7 @@ fn object_routes() -> Router<ApiState> {
         )
         .route("/queues/{vhost}/{name}/contents", delete(queues::purge))
         .route("/queues/{vhost}/{name}/get", post(messages::get))
+        .route("/queues/{vhost}/{name}/actions", post(nodes::queue_action))
         .route("/queues/{vhost}/{name}/bindings", get(bindings::of_queue))
         .route("/exchanges", get(list::<ExchangeReport>))
         .route("/exchanges/{vhost}", get(list_in::<ExchangeReport>))
@@ -211,10 +235,16 @@ fn vhost_routes() -> Router<ApiState> {
 }
 
 fn topic_permission_routes() -> Router<ApiState> {
-    Router::new().route("/topic-permissions", get(list_all::<TopicPermission>)).route(
-        "/topic-permissions/{vhost}/{user}",
-        get(permissions::one_topic).put(permissions::put_topic).delete(permissions::delete_topic),
-    )
+    Router::new()
+        .route("/topic-permissions", get(list_all::<TopicPermission>))
+        .route("/users/{user}/topic-permissions", get(permissions::topics_of_user))
+        .route("/vhosts/{vhost}/topic-permissions", get(permissions::topics_of_vhost))
+        .route(
+            "/topic-permissions/{vhost}/{user}",
+            get(permissions::one_topic)
+                .put(permissions::put_topic)
+                .delete(permissions::delete_topic),
+        )
 }
 
 fn access_routes() -> Router<ApiState> {
@@ -228,6 +258,8 @@ fn access_routes() -> Router<ApiState> {
             get(access_keys::one).put(access_keys::enable).delete(access_keys::delete),
         )
         .route("/users", get(users::list))
+        .route("/users/without-permissions", get(users::without_permissions))
+        .route("/users/bulk-delete", post(users::bulk_delete))
         .route("/users/{user}", get(users::one).put(users::put).delete(users::delete))
         .route("/users/{user}/permissions", get(permissions::of_user))
         .route("/permissions", get(list_all::<Permission>))

@@ -48,6 +48,11 @@ impl<S> Call<S> {
         self.api
     }
 
+    /// What all handlers share.
+    pub(crate) const fn state(&self) -> &S {
+        &self.api
+    }
+
     /// The values of the route's parameters.
     pub(crate) fn path(&self) -> &[String] {
         &self.path

@@ -86,7 +86,8 @@ impl IntoResponse for ApiError {
             }
             Self::NotSupportedYet(what) => {
                 let reason = format!("not supported yet: {what}");
-                (StatusCode::NOT_IMPLEMENTED, "not_supported_yet", reason)
+                // What RabbitMQ's tools show the reason of.
+                (StatusCode::BAD_REQUEST, "not_supported_yet", reason)
             }
             Self::Malformed(status, reason) => (status, "bad_request", reason),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),

@@ -99,6 +99,8 @@ pub(crate) fn identity_routes<D: IdentityDirectory>() -> Router<FrontEnd<D>> {
                 .delete(access_keys::delete::<D>),
         )
         .route("/users", get(users::list::<D>))
+        .route("/users/without-permissions", get(users::without_permissions::<D>))
+        .route("/users/bulk-delete", post(users::bulk_delete::<D>))
         .route(
             "/users/{user}",
             get(users::one::<D>).put(users::put::<D>).delete(users::delete::<D>),

@@ -27,3 +27,4 @@ pub use beside::serve_beside;
 pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX};
 pub use server::HttpLimits;
+pub use state::Listener;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quelea_broker::access::ADMINISTRATION;
 use quelea_broker::error::{
     AdminError, BindingError, DeclareQueueError, ExchangeError, GetError, PublishError, QueueError,
     ResourceError,
@@ -75,28 +76,66 @@ pub(crate) async fn done_as<E>(
 where
     E: Into<ApiError> + Send + 'static,
 {
-    let info = ConnectionInfo {
+    let ticket = begun(api, connection_of(user, vhost), change).await?;
+    api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
+}
+
+/// Runs a change in `vhost` that nobody's permissions are asked for. It is durable when the ticket is reached.
+pub(crate) async fn begun_as_administration<E>(
+    api: &ApiState,
+    vhost: String,
+    change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
+) -> Result<Ticket, ApiError>
+where
+    E: Into<ApiError> + Send + 'static,
+{
+    let (user, loopback) = (ADMINISTRATION.to_owned(), true);
+    begun(api, ConnectionInfo { user, vhost, loopback, ..ConnectionInfo::default() }, change).await
+}
+
+/// The connection inside the broker by which a user does something.
+pub(crate) fn connection_of(user: &ApiUser, vhost: String) -> ConnectionInfo {
+    ConnectionInfo {
         user: user.name.clone(),
         vhost,
         loopback: user.loopback,
         name: format!("management API, {}", user.name),
         protocol: "management",
         ..ConnectionInfo::default()
-    };
-    done(api, move |core| {
+    }
+}
+
+async fn begun<E>(
+    api: &ApiState,
+    info: ConnectionInfo,
+    change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
+) -> Result<Ticket, ApiError>
+where
+    E: Into<ApiError> + Send + 'static,
+{
+    let changed = api.ask(move |core| {
         let now = core.now();
-        let broker = &mut core.broker;
-        let connection = broker
-            .open_connection(now, info)
-            .map_err(|error| ApiError::Forbidden(error.to_string()))?;
-        let result = match broker.open_channel(connection, 1) {
-            Ok(channel) => change(broker, now, channel).map_err(Into::into),
-            Err(error) => Err(ApiError::bad(error)),
-        };
-        broker.close_connection(now, connection);
-        result
-    })
-    .await
+        with_channel(&mut core.broker, now, info, |broker, channel| change(broker, now, channel))
+    });
+    changed.await?
+}
+
+/// Does something by a channel of a connection that exists for it only.
+pub(crate) fn with_channel<T, E: Into<ApiError>>(
+    broker: &mut Broker,
+    now: Timestamp,
+    info: ConnectionInfo,
+    act: impl FnOnce(&mut Broker, ChannelId) -> Result<T, E>,
+) -> Result<T, ApiError> {
+    let connection = broker
+        .open_connection(now, info)
+        .map_err(|error| ApiError::Forbidden(error.to_string()))?;
+    let result = match broker.open_channel(connection, 1) {
+        Ok(channel) => act(broker, channel).map_err(Into::into),
+        Err(error) => Err(ApiError::bad(error)),
+    };
+    broker.close_connection(now, connection);
+    result
 }
 
 /// 404 unless it was there.

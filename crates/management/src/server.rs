@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
-use crate::answers::Asked;
+use crate::answers::{Asked, without_last_slash};
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
@@ -171,6 +171,7 @@ async fn respond(
     web_pages::mark(&shared.web_pages, &mut parts);
     parts.extensions.insert(ConnectInfo(peer));
     parts.extensions.insert(Arc::clone(place));
+    without_last_slash(&mut parts);
     let asked = Asked::new(&parts.method, parts.uri.path());
     let body = TimedBody::new(body, shared.limits.request_max);
     match shared.router.call(Request::from_parts(parts, body)).await {

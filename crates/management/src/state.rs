@@ -1,6 +1,8 @@
 //! What the handlers share.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, Core, CoreHandle};
@@ -8,6 +10,15 @@ use quelea_sqs_server::SqsCounters;
 
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
+
+/// An address that is listened at.
+#[derive(Clone, Copy, Debug)]
+pub struct Listener {
+    /// As RabbitMQ calls it: `amqp`, `http`; or `sqs`.
+    pub protocol: &'static str,
+    /// The address.
+    pub address: SocketAddr,
+}
 
 /// What every handler needs; cheap to clone.
 #[derive(Clone)]
@@ -24,6 +35,9 @@ pub(crate) struct ApiState {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     /// What the API's own sockets did.
     pub(crate) counters: Arc<ApiCounters>,
+    /// Where the broker listens.
+    pub(crate) listeners: Arc<[Listener]>,
+    pub(crate) started: Instant,
     /// What other fronts count.
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
 }

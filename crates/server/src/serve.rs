@@ -39,6 +39,7 @@ use crate::config::{Config, Store};
 use crate::exit;
 use crate::logging::{self, LevelError, LogLevel};
 use crate::signals::Signals;
+use quelea_management::Listener;
 
 /// Why the broker did not start, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +154,8 @@ async fn serve_broker(
     let directory = elastic.as_ref().map(ElasticDirectory::handle);
     let management = management
         .map(|prepared| {
-            let counted = Counted { sqs: counted, others: collectors };
+            let listeners = listeners(&node, sqs.as_ref());
+            let counted = Counted { sqs: counted, others: collectors, listeners };
             prepared.start(&node, identity, config, counted, directory, limits.http)
         })
         .transpose()?;
@@ -248,6 +250,13 @@ struct Fronts {
     elastic: Option<ElasticDirectory>,
     bridge: Option<ElasticBridge>,
     cluster: Option<Cluster>,
+}
+
+/// Where the broker and the SQS interface listen.
+fn listeners(node: &Node, sqs: Option<&sqs::Prepared>) -> Vec<Listener> {
+    let amqp = node.amqp_addresses().iter().map(|address| ("amqp", *address));
+    let sqs = sqs.into_iter().flat_map(sqs::Prepared::addresses).map(|address| ("sqs", address));
+    amqp.chain(sqs).map(|(protocol, address)| Listener { protocol, address }).collect()
 }
 
 fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {

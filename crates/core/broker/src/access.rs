@@ -15,7 +15,7 @@ use quelea_model::VhostName;
 use crate::error::{AccessRefused, AdminError, ResourceKind};
 use crate::log::Log;
 use crate::topology::Item;
-pub use accounts::Accounts;
+pub use accounts::{ADMINISTRATION, Accounts};
 pub use error::AccessError;
 pub use keys::AccessKeys;
 pub use permission::{Operation, Permission, TopicPermission, User};

@@ -10,7 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use self::failures::{FailureCounters, Failures};
 use self::remembered::Remembered;
 use self::waiting::{Source, Waiting, Waits};
 use crate::password::{HashError, hash_password, verify_password};
+use crate::rabbitmq_password::to_rabbitmq;
 
 /// Argon2 keeps 7 MiB on the heap, not on the stack.
 const STACK_BYTES: usize = 256 * 1024;
@@ -57,6 +58,19 @@ impl From<bool> for Verdict {
     }
 }
 
+/// A hash to be stored instead of another one: RabbitMQ made that, and the user has signed in.
+#[derive(Debug)]
+pub struct BetterHash {
+    /// The user's name.
+    pub user: String,
+    /// What is stored now.
+    pub old: Arc<str>,
+    /// A PHC string of argon2.
+    pub new: String,
+}
+
+type OnBetterHash = Box<dyn Fn(BetterHash) + Send + Sync>;
+
 /// Somebody waits for a verdict. Once it is dropped, nothing is hashed for it any more.
 #[derive(Debug)]
 #[must_use = "what nobody waits for is not verified"]
@@ -76,6 +90,7 @@ struct Shared {
     failures: Mutex<Failures>,
     failed: FailureCounters,
     hashed: AtomicU64,
+    on_better_hash: OnceLock<OnBetterHash>,
 }
 
 #[derive(Default)]
@@ -123,8 +138,15 @@ impl Authenticator {
             failures: Mutex::default(),
             failed: FailureCounters::default(),
             hashed: AtomicU64::new(0),
+            on_better_hash: OnceLock::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Has `store` called, on the thread, when somebody has signed in whose password has a hash that RabbitMQ made. What
+    /// was set first stays.
+    pub fn on_better_hash(&self, store: impl Fn(BetterHash) + Send + Sync + 'static) {
+        let _ = self.shared.on_better_hash.set(Box::new(store));
     }
 
     /// Whether these credentials are good, if they were verified within the last minute. Costs some 10 µs.
@@ -241,7 +263,20 @@ impl Shared {
         self.hashed.fetch_add(1, Ordering::Relaxed);
         let is_good = verify_password(&credentials.password, credentials.hash.as_deref());
         lock(&self.remembered).insert(credentials, is_good, Instant::now());
+        if is_good && let Some(old) = &credentials.hash {
+            self.improve(credentials, old);
+        }
         is_good
+    }
+
+    fn improve(&self, credentials: &Credentials, old: &Arc<str>) {
+        if let Some(store) = self.on_better_hash.get()
+            && to_rabbitmq(old).is_some()
+            // Without one the old stays as good as it was.
+            && let Ok(new) = hash_password(&credentials.password)
+        {
+            store(BetterHash { user: credentials.user.clone(), old: Arc::clone(old), new });
+        }
     }
 }
 

@@ -32,6 +32,7 @@ mod node;
 mod panics;
 mod password;
 mod promises;
+mod rabbitmq_password;
 mod schedule;
 mod step_budget;
 mod stop;
@@ -39,7 +40,9 @@ mod stop_signal;
 mod timers;
 mod turn;
 
-pub use authenticator::{Authenticator, Credentials, Failed, Front, Verdict, Verification};
+pub use authenticator::{
+    Authenticator, BetterHash, Credentials, Failed, Front, Verdict, Verification,
+};
 pub use backoff::Backoff;
 pub use beside::{Adopt, OtherStore};
 pub use clock::Clock;
@@ -54,5 +57,8 @@ pub use log_once::LogOnce;
 pub use node::{Node, NodeConfig, StartError};
 pub use panics::{PANIC_EXIT_CODE, install_panic_hook};
 pub use password::{HashError, hash_password, verify_password};
+pub use rabbitmq_password::{
+    NoRabbitmqHash, RABBITMQ_DEFAULT_ALGORITHM, from_rabbitmq, to_rabbitmq,
+};
 pub use stop::Stopped;
 pub use stop_signal::{stopped, stops_before_retry};

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, mpsc};
 
-use crate::authenticator::Authenticator;
+use crate::authenticator::{Authenticator, BetterHash};
 use crate::beside::OtherStore;
 use crate::clock::Clock;
 use crate::connection_task;
@@ -191,6 +191,9 @@ impl Node {
         let authenticator = Authenticator::start().map_err(system("start the password thread"))?;
         let wake = Arc::new(Notify::new());
         let (handle, calls) = CoreHandle::new(Arc::clone(&wake));
+        if other.is_none() {
+            store_better_hashes(&authenticator, handle.clone());
+        }
         let (ready, started) = std_mpsc::sync_channel(1);
         let start = CoreStart {
             config,
@@ -458,6 +461,28 @@ fn adopt(
     }
     broker.check_names();
     Ok(other.name_questions)
+}
+
+/// Who has signed in with a hash that RabbitMQ made gets one of argon2, unless the password has been changed meanwhile.
+fn store_better_hashes(authenticator: &Authenticator, core: CoreHandle) {
+    authenticator.on_better_hash(move |better: BetterHash| {
+        let stored = core.try_call(move |core| {
+            let user = core.broker.access().accounts().user(&better.user);
+            let Some(user) = user.filter(|user| *user.password_hash == *better.old).cloned() else {
+                return;
+            };
+            match core.broker.put_user(core.now(), &user.name, &better.new, &user.tags) {
+                Ok(_) => {
+                    tracing::info!(user = &*user.name, "a password of RabbitMQ's got a better hash")
+                }
+                Err(error) => {
+                    tracing::warn!(user = &*user.name, %error, "a password keeps its hash")
+                }
+            }
+        });
+        // The next sign-in tries again.
+        tracing::debug!(stored, "a user signed in with a password hash of RabbitMQ's");
+    });
 }
 
 /// The virtual host `/` and its administrator, who may do everything.

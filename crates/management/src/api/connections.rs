@@ -26,17 +26,59 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
 /// `DELETE /api/connections/{name}`: closes it with 320 `CONNECTION_FORCED` and the text of the
 /// header `X-Reason`.
 pub(crate) async fn close(call: Call) -> StatusAnswer {
-    let reason = call.headers().get("x-reason").and_then(|value| value.to_str().ok());
-    let reason = reason.unwrap_or("Closed via management plugin").to_owned();
+    let reason = close_reason(&call);
     let (api, user, [name]) = call.parts();
     let found = find(&api, &name).await?;
     if found.user != user.name {
         user.require_administrator()?;
     }
     let id = found.id;
-    let reason = CloseReason::Administrator { reason };
     existed(api.ask(move |core| core.broker.request_close(id, reason)).await?)?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/connections/username/{user}`.
+pub(crate) async fn of_user(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
+    let (api, user, [name]) = call.parts();
+    let is_wanted = |c: &ConnectionReport| c.user == name && user.sees(c.vhost());
+    matching(&api, &query, is_wanted).await
+}
+
+/// `DELETE /api/connections/username/{user}`: closes all of a user, as [`close`] does one.
+pub(crate) async fn close_of_user(call: Call) -> StatusAnswer {
+    let reason = close_reason(&call);
+    let (api, user, [name]) = call.parts();
+    if name != user.name {
+        user.require_administrator()?;
+    }
+    let connections = fetch::<ConnectionReport>(&api, None).await?;
+    for connection in connections.iter().filter(|connection| connection.user == name) {
+        let (id, reason) = (connection.id, reason.clone());
+        // One that has gone by itself meanwhile is as good.
+        api.ask(move |core| core.broker.request_close(id, reason)).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/channels/{name}`.
+pub(crate) async fn one_channel(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
+    let channels = fetch::<ChannelReport>(&api, None).await?;
+    let found = channels.iter().find(|channel| channel_name(channel) == name);
+    let found = found.ok_or(ApiError::NotFound)?;
+    user.require_vhost(found.vhost())?;
+    Ok(Json(found.to_json(&api)))
+}
+
+fn channel_name(channel: &ChannelReport) -> String {
+    format!("{} ({})", channel.connection_name, channel.number)
+}
+
+fn close_reason(call: &Call) -> CloseReason {
+    let reason = call.headers().get("x-reason").and_then(|value| value.to_str().ok());
+    let reason = reason.unwrap_or("Closed via management plugin").to_owned();
+    CloseReason::Administrator { reason }
 }
 
 /// `GET /api/connections/{name}/channels`.
@@ -134,7 +176,7 @@ impl Listed for ChannelReport {
 
     fn to_json(&self, _api: &ApiState) -> Value {
         json!({
-            "name": format!("{} ({})", self.connection_name, self.number),
+            "name": channel_name(self),
             "number": self.number,
             "connection_details": { "name": self.connection_name },
             "user": self.user,

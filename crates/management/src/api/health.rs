@@ -4,9 +4,10 @@ use axum::Json;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::overview;
+use super::{messages, overview};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::operation::existed;
 
 /// Fails while publishers are blocked: the disk is full, or has failed.
 pub(crate) async fn alarms(call: Call) -> Answer {
@@ -19,6 +20,55 @@ pub(crate) async fn alarms(call: Call) -> Answer {
             Json(json!({ "status": "failed", "reason": reason, "alarms": [reason] })),
         ),
     })
+}
+
+/// `GET /api/healthchecks/node/{node}`, as RabbitMQ had it before.
+pub(crate) async fn alarms_of(call: Call) -> Answer {
+    let [node] = call.path() else { return Err(ApiError::NotFound) };
+    existed(call.state().node.as_ref() == node)?;
+    alarms(call).await
+}
+
+/// Somebody listens at this port.
+pub(crate) async fn port_listener(call: Call) -> Answer {
+    let (api, _, [port]) = call.parts();
+    let wanted: u16 = port.parse().map_err(|_| {
+        ApiError::BadRequest(format!("port must be from 0 to 65535, it is {port:?}"))
+    })?;
+    let ports: Vec<_> = api.listeners.iter().map(|listener| listener.address.port()).collect();
+    Ok(match ports.contains(&wanted) {
+        true => (StatusCode::OK, Json(json!({ "status": "ok", "port": wanted }))),
+        false => no_listener(json!({ "missing": wanted, "ports": ports })),
+    })
+}
+
+/// Somebody listens for this protocol.
+pub(crate) async fn protocol_listener(call: Call) -> Answer {
+    let (api, _, [protocol]) = call.parts();
+    let wanted = match protocol.as_str() {
+        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp" => "amqp",
+        "management" | "http" => "http",
+        other => other,
+    };
+    let protocols: Vec<_> = api.listeners.iter().map(|listener| listener.protocol).collect();
+    Ok(match protocols.contains(&wanted) {
+        true => (StatusCode::OK, Json(json!({ "status": "ok", "protocol": protocol }))),
+        false => no_listener(json!({ "missing": protocol, "protocols": protocols })),
+    })
+}
+
+fn no_listener(mut body: Value) -> (StatusCode, Json<Value>) {
+    body["status"] = json!("failed");
+    body["reason"] = json!("No active listener");
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body))
+}
+
+/// A message goes through a queue of this virtual host.
+pub(crate) async fn aliveness(call: Call) -> Answer {
+    let (api, user, [vhost]) = call.parts();
+    user.require_vhost(&vhost)?;
+    messages::go_through(&api, &user, vhost).await?;
+    Ok(ok())
 }
 
 /// Fails while messages are set aside since the log does not give them back.

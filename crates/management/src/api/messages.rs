@@ -7,7 +7,7 @@ use axum::Json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use quelea_broker::{ConnectionInfo, Effect, Publish};
+use quelea_broker::{DeclareQueue, Effect, Publish};
 use quelea_model::Message;
 use quelea_node::{Core, CoreHandle, InternalChannel, InternalClient};
 use serde_json::{Map, Value, json};
@@ -18,12 +18,15 @@ use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::limits::{GET_BYTES_MAX, GET_MESSAGES_MAX};
-use crate::operation::vhost_exists;
+use crate::operation::{connection_of, vhost_exists, with_channel};
 use crate::properties;
 use crate::state::ApiState;
 
 /// How long a message may take to be read from the log.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A flag word without flags.
+const NO_PROPERTIES: &[u8] = &[0, 0];
 
 /// What becomes of messages that were got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +121,38 @@ pub(crate) async fn get(call: Call) -> JsonAnswer {
         getter.settle(last.delivery_tag, wanted.mode).await?;
     }
     Ok(Json(all.iter().map(|got| wanted.to_json(got)).collect()))
+}
+
+/// Has a message go through a queue that is there for it alone.
+pub(super) async fn go_through(
+    api: &ApiState,
+    user: &ApiUser,
+    vhost: String,
+) -> Result<(), ApiError> {
+    const BODY: &[u8] = b"alive";
+    let mut getter = Getter::open(api, user, vhost).await?;
+    let channel = getter.inside.channel;
+    let begun = getter.ask(move |core| {
+        let now = core.now();
+        let request = DeclareQueue { exclusive: true, ..DeclareQueue::default() };
+        let declared = core.broker.declare_queue(now, channel, &request)?;
+        let publish = Publish {
+            exchange: "",
+            routing_key: declared.name.as_str(),
+            properties: NO_PROPERTIES,
+            body: Bytes::from_static(BODY),
+            mandatory: true,
+            confirm: true,
+        };
+        let published = core.broker.publish(now, channel, publish)?;
+        Ok::<_, ApiError>((declared.name.to_string(), published.ticket))
+    });
+    let (queue, ticket) = begun.await??;
+    api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)?;
+    match getter.get(&queue).await? {
+        Some(got) if got.message.body() == BODY => Ok(()),
+        _ => Err(ApiError::Unavailable("a message did not come through its queue".to_owned())),
+    }
 }
 
 /// A connection inside the broker that gets messages. What it has when it goes is back in its queue.
@@ -236,40 +271,24 @@ pub(crate) async fn publish(call: Call) -> JsonAnswer {
     if !vhost_exists(&api, &vhost).await? {
         return Err(ApiError::NotFound);
     }
-    let info = ConnectionInfo {
-        user: user.name.clone(),
-        vhost,
-        loopback: user.loopback,
-        name: format!("management API, {}", user.name),
-        protocol: "management",
-        ..ConnectionInfo::default()
-    };
+    let info = connection_of(&user, vhost);
     let promised = api.ask(move |core| {
         let now = core.now();
         if !core.broker.accepts_publish(content.len()) {
             let reason = core.broker.publishers_blocked().unwrap_or("the log cannot keep up");
             return Err(ApiError::Unavailable(format!("publishers are blocked: {reason}")));
         }
-        let broker = &mut core.broker;
-        let connection = broker
-            .open_connection(now, info)
-            .map_err(|error| ApiError::Forbidden(error.to_string()))?;
-        let published = match broker.open_channel(connection, 1) {
-            Ok(channel) => {
-                let publish = Publish {
-                    exchange: &exchange,
-                    routing_key: &routing_key,
-                    properties: &properties,
-                    body: content,
-                    mandatory: true,
-                    confirm: true,
-                };
-                broker.publish(now, channel, publish).map_err(ApiError::from)
-            }
-            Err(error) => Err(ApiError::bad(error)),
-        };
-        broker.close_connection(now, connection);
-        published
+        with_channel(&mut core.broker, now, info, |broker, channel| {
+            let publish = Publish {
+                exchange: &exchange,
+                routing_key: &routing_key,
+                properties: &properties,
+                body: content,
+                mandatory: true,
+                confirm: true,
+            };
+            broker.publish(now, channel, publish)
+        })
     });
     let published = promised.await??;
     api.core.reached(published.ticket).await.map_err(|_| ApiError::Stopping)?;

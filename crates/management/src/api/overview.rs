@@ -1,4 +1,4 @@
-//! `/api/overview` and `/api/nodes`.
+//! `/api/overview`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::JsonAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::state::ApiState;
+use crate::state::{ApiState, Listener};
 
 /// The RabbitMQ that this API is like: tools compare it and refuse what they take for too old. The
 /// product's own version stands beside it.
@@ -47,24 +47,37 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
         "unreadable_last": overview.unreadable_last,
         "message_stats": message_stats(&overview.counters),
         "publishers_blocked": overview.publishers_blocked,
+        "listeners": sockets(&api),
+        "contexts": contexts(&api),
     })))
 }
 
-/// `GET /api/nodes`: one node.
-pub(crate) async fn nodes(call: Call) -> JsonAnswer {
-    let (api, user, []) = call.parts();
-    user.require_monitoring()?;
-    let overview = fetch(&api).await?;
-    Ok(Json(json!([{
-        "name": &*api.node,
-        "type": "disc",
-        "running": true,
-        "os_pid": std::process::id().to_string(),
-        "mem_alarm": false,
-        "disk_free_alarm": overview.publishers_blocked.is_some(),
-        "resident_bytes": overview.resident_bytes,
-        "index_bytes": overview.index_bytes,
-    }])))
+/// Where the broker listens.
+pub(super) fn sockets(api: &ApiState) -> Value {
+    let one = |listener: &Listener| {
+        json!({
+            "node": &*api.node,
+            "protocol": listener.protocol,
+            "ip_address": listener.address.ip(),
+            "port": listener.address.port(),
+        })
+    };
+    api.listeners.iter().map(one).collect()
+}
+
+/// Where this API is.
+pub(super) fn contexts(api: &ApiState) -> Value {
+    let own = api.listeners.iter().filter(|listener| listener.protocol == "http");
+    let one = |listener: &Listener| {
+        json!({
+            "node": &*api.node,
+            "description": "Quelea Management",
+            "path": "/",
+            "ip": listener.address.ip(),
+            "port": listener.address.port(),
+        })
+    };
+    own.map(one).collect()
 }
 
 /// The totals. Where there are very many queues the core is asked several times, and serves others in between.

@@ -29,6 +29,22 @@ pub(crate) async fn of_vhost(call: Call) -> JsonAnswer {
     matching(&api, &query, |p: &Permission| p.vhost() == vhost).await
 }
 
+/// `GET /api/users/{user}/topic-permissions`.
+pub(crate) async fn topics_of_user(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
+    let (api, user, [name]) = call.parts();
+    user.require_administrator()?;
+    matching(&api, &query, |p: &TopicPermission| *p.user == *name).await
+}
+
+/// `GET /api/vhosts/{vhost}/topic-permissions`.
+pub(crate) async fn topics_of_vhost(call: Call) -> JsonAnswer {
+    let query = query(&call)?;
+    let (api, user, [vhost]) = call.parts();
+    user.require_administrator()?;
+    matching(&api, &query, |p: &TopicPermission| p.vhost() == vhost).await
+}
+
 /// `GET /api/permissions/{vhost}/{user}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
     let (api, user, [vhost, name]) = call.parts();

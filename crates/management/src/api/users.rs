@@ -1,8 +1,11 @@
 //! `/api/users` and `/api/whoami`.
 
+use std::collections::HashSet;
+
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::access::User;
+use quelea_node::RABBITMQ_DEFAULT_ALGORITHM;
 use serde_json::{Value, json};
 
 use super::listing::array;
@@ -36,8 +39,8 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     fetch(&api, name).await?.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
 }
 
-/// `PUT /api/users/{user}` with `password`, or with `password_hash` (a PHC string that this API gave),
-/// and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
+/// `PUT /api/users/{user}` with `password`, or with `password_hash` (that this API gave,
+/// or RabbitMQ with its `hashing_algorithm`) and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
 pub(crate) async fn put(call: Call) -> StatusAnswer {
     let (api, user, [name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
@@ -61,6 +64,41 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// `GET /api/users/without-permissions`.
+pub(crate) async fn without_permissions(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
+    user.require_administrator()?;
+    let users = api.ask(|core| {
+        let accounts = core.broker.access().accounts();
+        let permitted: HashSet<_> = accounts.permissions().map(|p| &*p.user).collect();
+        let without = accounts.users().filter(|user| !permitted.contains(&*user.name));
+        without.cloned().collect::<Vec<_>>()
+    });
+    Ok(array(users.await?.iter().map(to_json)))
+}
+
+/// `POST /api/users/bulk-delete` with `users`, a list of names. Those that are not there are no error.
+pub(crate) async fn bulk_delete(call: Call) -> StatusAnswer {
+    let (api, user, [], body) = call.parts_and_body().await?;
+    user.require_administrator()?;
+    for name in names(&body)? {
+        if fetch(&api, name.clone()).await?.is_some() {
+            done(&api, move |core| core.broker.delete_user(core.now(), &name)).await?;
+        }
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The `users` of a request.
+pub(crate) fn names(body: &Value) -> Result<Vec<String>, ApiError> {
+    let users = body["users"].as_array().ok_or_else(|| ApiError::bad("users must be a list"))?;
+    let names = users.iter().map(|name| {
+        let name = name.as_str().map(str::to_owned);
+        name.ok_or_else(|| ApiError::bad("users must be a list of names"))
+    });
+    names.collect()
+}
+
 async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
     api.ask(move |core| core.broker.access().accounts().user(&name).cloned()).await
 }
@@ -69,10 +107,18 @@ async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
 pub(crate) async fn password_hash(api: &impl Users, body: &Value) -> Result<String, ApiError> {
     match (text_field(body, "password")?, text_field(body, "password_hash")?) {
         (Some(password), _) => hash(api, password).await,
-        (None, Some(hash)) if hash.is_empty() || hash.starts_with("$argon2") => Ok(hash.to_owned()),
-        (None, Some(_)) => Err(ApiError::bad("password_hash must be an argon2 PHC string")),
+        (None, Some(hash)) => stored_hash(body, hash),
         (None, None) => Err(ApiError::bad("password or password_hash is missing")),
     }
+}
+
+/// What is stored of a hash that somebody else made: argon2's PHC string, or what RabbitMQ exports.
+fn stored_hash(body: &Value, hash: &str) -> Result<String, ApiError> {
+    if hash.is_empty() || hash.starts_with("$argon2") {
+        return Ok(hash.to_owned());
+    }
+    let algorithm = text_field(body, "hashing_algorithm")?.unwrap_or(RABBITMQ_DEFAULT_ALGORITHM);
+    quelea_node::from_rabbitmq(algorithm, hash).map_err(ApiError::bad)
 }
 
 async fn hash(api: &impl Users, password: &str) -> Result<String, ApiError> {
@@ -95,11 +141,17 @@ pub(crate) fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
     Ok(tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect())
 }
 
+/// A stored hash as the API gives it, with its algorithm.
+pub(crate) fn shown_hash(stored: &str) -> (&str, &str) {
+    quelea_node::to_rabbitmq(stored).map_or((stored, "argon2id"), |(name, hash)| (hash, name))
+}
+
 fn to_json(user: &User) -> Value {
+    let (hash, algorithm) = shown_hash(&user.password_hash);
     json!({
         "name": &*user.name,
-        "password_hash": &*user.password_hash,
-        "hashing_algorithm": "argon2id",
+        "password_hash": hash,
+        "hashing_algorithm": algorithm,
         "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
         "limits": {},
     })

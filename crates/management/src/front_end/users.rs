@@ -1,12 +1,14 @@
 //! `/api/users` and `/api/whoami` of a front-end.
 
+use std::collections::HashSet;
+
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_sqs_protocol::{IdentityDirectory, UserRecord};
 use serde_json::{Value, json};
 
 use super::FrontEnd;
-use crate::api::users::{password_hash, tags};
+use crate::api::users::{names, password_hash, shown_hash, tags};
 use crate::api::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
@@ -54,11 +56,34 @@ pub(super) async fn delete<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> Sta
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// `GET /api/users/without-permissions`.
+pub(super) async fn without_permissions<D: IdentityDirectory>(
+    call: Call<FrontEnd<D>>,
+) -> JsonAnswer {
+    let (api, user, []) = call.parts();
+    user.require_administrator()?;
+    let (users, permissions) = (api.directory.users().await?, api.directory.permissions().await?);
+    let permitted: HashSet<_> = permissions.iter().map(|p| &*p.user).collect();
+    let without = users.iter().filter(|user| !permitted.contains(&*user.name));
+    Ok(Json(Value::Array(without.map(to_json).collect())))
+}
+
+/// `POST /api/users/bulk-delete` with `users`, a list of names. Those that are not there are no error.
+pub(super) async fn bulk_delete<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {
+    let (api, user, [], body) = call.parts_and_body().await?;
+    user.require_administrator()?;
+    for name in names(&body)? {
+        api.directory.delete_user(&name).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
 fn to_json(user: &UserRecord) -> Value {
+    let (hash, algorithm) = shown_hash(&user.password_hash);
     json!({
         "name": &*user.name,
-        "password_hash": &*user.password_hash,
-        "hashing_algorithm": "argon2id",
+        "password_hash": hash,
+        "hashing_algorithm": algorithm,
         "tags": user.tags,
         "limits": {},
     })

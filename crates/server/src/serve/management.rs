@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use quelea_elastic_directory::DirectoryHandle;
-use quelea_management::{HttpLimits, HttpSettings};
+use quelea_management::{HttpLimits, HttpSettings, Listener};
 use quelea_net::HostNames;
 use quelea_net::ListenError;
 #[cfg(feature = "cassandra")]
@@ -32,10 +32,12 @@ pub(crate) struct Management {
     task: JoinHandle<()>,
 }
 
-/// What the metrics page shows beside the broker's own.
+/// What the API shows beside the broker's own.
 pub(crate) struct Counted {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     pub(crate) others: Vec<Arc<dyn Collector>>,
+    /// Where the others listen.
+    pub(crate) listeners: Vec<Listener>,
 }
 
 /// Why it does not start.
@@ -69,6 +71,9 @@ impl Prepared {
     ) -> Result<Management, ManagementError> {
         let mut settings = settings(config, counted.sqs, connections_max);
         settings.collectors = counted.others;
+        settings.listeners = counted.listeners;
+        let own = self.0.local_addr().map_err(ManagementError::Register)?;
+        settings.listeners.push(Listener { protocol: "http", address: own });
         settings.elastic = quelea_elastic_directory::routes(directory);
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
         match identity {
@@ -149,6 +154,7 @@ fn settings(
             request_max: Duration::from_millis(config.http.request_timeout_ms),
         },
         hosts: HostNames::new(&config.http.hosts),
+        listeners: Vec::new(),
         elastic: Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! The SQS interface over the broker in this process, as `serve` starts and stops it.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 #[cfg(feature = "cassandra")]
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,11 @@ pub(crate) fn listen(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
 }
 
 impl Prepared {
+    /// Where it listens.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().filter_map(|listener| listener.local_addr().ok())
+    }
+
     /// Serves the node's queues, and replicated ones if there is a cluster.
     pub(crate) async fn start(
         self,

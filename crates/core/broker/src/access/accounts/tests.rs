@@ -81,6 +81,15 @@ fn nobody_may_do_anything_without_permissions_in_the_vhost() {
 }
 
 #[test]
+fn the_administration_may_do_all_and_nobody_can_be_it() {
+    let mut access = Accounts::default();
+    assert!(access.may_open(ADMINISTRATION, "/"));
+    assert!(access.check(ADMINISTRATION, "/", Operation::Configure, "q"));
+    assert!(access.put_user(ADMINISTRATION, "", &["administrator"]).is_err());
+    assert!(access.user(ADMINISTRATION).is_none());
+}
+
+#[test]
 fn a_changed_permission_counts_at_once() {
     let mut access = access_of("ann", [".*"; 3]);
     assert!(access.check("ann", "/", Operation::Read, "q"));

@@ -1,0 +1,135 @@
+//! `/api/nodes`, `/api/cluster-name` and what else tools ask of a node: there is one.
+
+use std::path::Path;
+
+use axum::Json;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::overview::{self, contexts, sockets};
+use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::operation::existed;
+use crate::state::ApiState;
+
+/// `GET /api/nodes`.
+pub(super) async fn list(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
+    user.require_monitoring()?;
+    Ok(array(std::iter::once(node(&api).await?)))
+}
+
+/// `GET /api/nodes/{name}`.
+pub(super) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
+    user.require_monitoring()?;
+    existed(*api.node == *name)?;
+    node(&api).await.map(Json)
+}
+
+/// `GET /api/cluster-name`.
+pub(super) async fn cluster_name(call: Call) -> Json<Value> {
+    Json(json!({ "name": &*call.api().node }))
+}
+
+/// `GET /api/extensions`: none of the console's parts comes from a plugin.
+pub(super) async fn extensions(call: Call) -> Json<Value> {
+    drop(call);
+    array(std::iter::empty())
+}
+
+/// `GET /api/auth`: how the console signs in.
+pub(super) async fn auth() -> Json<Value> {
+    Json(json!({ "oauth_enabled": false }))
+}
+
+/// `GET /api/auth/attempts/{node}`: sign-ins since the start.
+pub(super) async fn auth_attempts(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
+    user.require_administrator()?;
+    existed(*api.node == *name)?;
+    let authenticator = &api.authenticator;
+    let fronts = quelea_node::Front::ALL.into_iter().map(|front| {
+        json!({ "protocol": front.name(), "auth_attempts_failed": authenticator.failures(front) })
+    });
+    Ok(array(fronts))
+}
+
+/// `POST /api/queues/{vhost}/{name}/actions` with `action`: `sync` and `cancel_sync` are done at once, since a queue has
+/// no mirrors.
+pub(super) async fn queue_action(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
+    user.require_vhost(&vhost)?;
+    existed(api.ask(move |core| core.broker.queue(&vhost, &name).is_some()).await?)?;
+    match required_field(&body, "action")? {
+        "sync" | "cancel_sync" => Ok(StatusCode::NO_CONTENT),
+        other => Err(ApiError::BadRequest(format!(
+            "action must be sync or cancel_sync, it is {other:?}"
+        ))),
+    }
+}
+
+async fn node(api: &ApiState) -> Result<Value, ApiError> {
+    let overview = overview::fetch(api).await?;
+    let process = Process::look();
+    Ok(json!({
+        "name": &*api.node,
+        "type": "disc",
+        "running": true,
+        "os_pid": std::process::id().to_string(),
+        "uptime": api.started.elapsed().as_millis() as u64,
+        "processors": std::thread::available_parallelism().map_or(1, usize::from),
+        "mem_used": process.resident_bytes,
+        "mem_alarm": false,
+        "disk_free_alarm": overview.publishers_blocked.is_some(),
+        "fd_used": process.files,
+        "fd_total": process.files_max,
+        "sockets_used": overview.connections,
+        "resident_bytes": overview.resident_bytes,
+        "index_bytes": overview.index_bytes,
+        "rates_mode": "none",
+        "partitions": [],
+        "applications": [],
+        "enabled_plugins": [],
+        "contexts": contexts(api),
+        "listeners": sockets(api),
+    }))
+}
+
+/// What the system says of this process; `None` where it does not.
+struct Process {
+    resident_bytes: Option<u64>,
+    files: Option<usize>,
+    files_max: Option<u64>,
+}
+
+impl Process {
+    fn look() -> Self {
+        let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        Self {
+            resident_bytes: resident_bytes(Path::new("/proc/self/statm")),
+            files: std::fs::read_dir("/proc/self/fd").ok().map(Iterator::count),
+            files_max: limits.current,
+        }
+    }
+}
+
+fn resident_bytes(statm: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(statm).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_takes_memory_and_has_files_open() {
+        let process = Process::look();
+        assert!(process.resident_bytes.unwrap() > 100_000);
+        let files = process.files.unwrap() as u64;
+        assert!((3..=process.files_max.unwrap_or(u64::MAX)).contains(&files), "{files}");
+    }
+}
