@@ -4,6 +4,7 @@ pub(crate) mod access_keys;
 pub(crate) mod accounts;
 mod bindings;
 mod connections;
+mod definitions;
 mod elastic;
 mod exchanges;
 mod health;
@@ -37,13 +38,14 @@ use quelea_node::{Authenticator, CoreHandle};
 use quelea_sqs_server::SqsCounters;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use self::listing::{list, list_all, list_in};
 use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
 use crate::json::to_table;
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{BODY_BYTES_MAX, DEFINITIONS_BYTES_MAX};
 use crate::metrics;
 use crate::server::{self, HttpLimits, Shared};
 use crate::state::{ApiState, Listener};
@@ -81,7 +83,8 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
     let (api, elastic, served) = ApiState::new(core, authenticator, settings);
-    let access = vhost_routes().merge(access_routes()).with_state(api.clone());
+    let access = vhost_routes().merge(access_routes()).merge(definition_routes());
+    let access = access.with_state(api.clone());
     served.run(listener, routes(api, elastic, access), stop).await;
 }
 
@@ -111,6 +114,7 @@ impl ApiState {
             counters: Arc::clone(&counters),
             listeners: settings.listeners.into(),
             started: Instant::now(),
+            imports: Arc::new(Semaphore::new(1)),
         };
         (api, elastic, ServedApi { limits, hosts, counters })
     }
@@ -232,6 +236,14 @@ fn object_routes() -> Router<ApiState> {
 
 fn vhost_routes() -> Router<ApiState> {
     Router::new().route("/vhosts/{vhost}", put(vhosts::put).delete(vhosts::delete))
+}
+
+fn definition_routes() -> Router<ApiState> {
+    let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
+    Router::new()
+        .route("/definitions", get(definitions::all).post(definitions::import_all))
+        .route("/definitions/{vhost}", get(definitions::of_vhost).post(definitions::import_in))
+        .layer(large)
 }
 
 fn topic_permission_routes() -> Router<ApiState> {

@@ -34,3 +34,6 @@ pub(crate) const PAGE_SIZE_DEFAULT: usize = 100;
 /// Bytes of a list's name filter, and columns of a list.
 pub(crate) const NAME_FILTER_BYTES_MAX: usize = 255;
 pub(crate) const COLUMNS_MAX: usize = 64;
+
+/// Bytes of definitions that are imported: some 100,000 queues.
+pub(crate) const DEFINITIONS_BYTES_MAX: usize = 32 * 1024 * 1024;

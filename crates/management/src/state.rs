@@ -7,6 +7,7 @@ use std::time::Instant;
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, Core, CoreHandle};
 use quelea_sqs_server::SqsCounters;
+use tokio::sync::Semaphore;
 
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
@@ -38,6 +39,8 @@ pub(crate) struct ApiState {
     /// Where the broker listens.
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) started: Instant,
+    /// One permit: for who imports definitions.
+    pub(crate) imports: Arc<Semaphore>,
     /// What other fronts count.
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
 }

@@ -1,0 +1,97 @@
+//! `/api/definitions`: all that is declared, out as RabbitMQ's JSON and in from it. An import is checked as a whole
+//! (`check.rs`) before anything changes (`apply.rs`), and what has been made by one that fails is taken back.
+
+mod apply;
+mod check;
+mod document;
+mod export;
+mod standing;
+
+use axum::Json;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::TryAcquireError;
+
+use self::document::Document;
+use super::{JsonAnswer, StatusAnswer};
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::operation::vhost_exists;
+use crate::state::ApiState;
+
+/// `GET /api/definitions`.
+pub(super) async fn all(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
+    user.require_administrator()?;
+    export::all(&api).await.map(Json)
+}
+
+/// `GET /api/definitions/{vhost}`: queues, exchanges and bindings.
+pub(super) async fn of_vhost(call: Call) -> JsonAnswer {
+    let (api, user, [vhost]) = call.parts();
+    user.require_administrator()?;
+    if !vhost_exists(&api, &vhost).await? {
+        return Err(ApiError::NotFound);
+    }
+    export::of_vhost(&api, vhost).await.map(Json)
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ImportQuery {
+    #[serde(default)]
+    skip_unsupported: bool,
+}
+
+/// `POST /api/definitions`, with `?skip_unsupported=true` perhaps.
+pub(super) async fn import_all(call: Call) -> StatusAnswer {
+    let query: ImportQuery = call.query()?;
+    let _turn = turn(call.state())?;
+    let (api, user, [], body) = call.parts_and_body().await?;
+    user.require_administrator()?;
+    import(&api, &body, None, query.skip_unsupported).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/definitions/{vhost}`: what names no virtual host is for this one.
+pub(super) async fn import_in(call: Call) -> StatusAnswer {
+    let query: ImportQuery = call.query()?;
+    let _turn = turn(call.state())?;
+    let (api, user, [vhost], body) = call.parts_and_body().await?;
+    user.require_administrator()?;
+    if !vhost_exists(&api, &vhost).await? {
+        return Err(ApiError::NotFound);
+    }
+    import(&api, &body, Some(&vhost), query.skip_unsupported).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes what the document says, or nothing.
+///
+/// # Errors
+/// [`ApiError::BadRequest`] with the first thing that is wrong and where it stands.
+pub(crate) async fn import(
+    api: &ApiState,
+    body: &Value,
+    vhost: Option<&str>,
+    skip_unsupported: bool,
+) -> Result<(), ApiError> {
+    let document = Document::parse(body, vhost)?;
+    if !skip_unsupported && !document.unsupported.is_empty() {
+        let all = document.unsupported.join(", ");
+        return Err(ApiError::BadRequest(format!(
+            "not supported yet: {all}; skip_unsupported=true imports the rest"
+        )));
+    }
+    let standing = standing::look(api).await?;
+    check::check(&document, &standing)?;
+    apply::apply(api, document, &standing).await
+}
+
+/// One import at a time: its document may be large, and two could contradict each other.
+fn turn(api: &ApiState) -> Result<tokio::sync::OwnedSemaphorePermit, ApiError> {
+    api.imports.clone().try_acquire_owned().map_err(|refused| match refused {
+        TryAcquireError::NoPermits => ApiError::Busy("another import is under way"),
+        TryAcquireError::Closed => ApiError::Stopping,
+    })
+}

@@ -1,0 +1,186 @@
+//! Whether a document contradicts itself or what stands, before anything is changed. What only the broker knows, such as
+//! whether an argument has a sense, shows when it is applied.
+
+use std::collections::HashMap;
+
+use quelea_broker::exchange::ExchangeKind;
+use quelea_broker::{DeclareExchange, DeclareQueue};
+use quelea_model::Table;
+use serde_json::Value;
+
+use super::document::Document;
+use super::standing::{Place, Standing};
+use crate::error::ApiError;
+use crate::json::from_table;
+
+/// # Errors
+/// [`ApiError::BadRequest`] with the place in the document and what contradicts it.
+pub(super) fn check(document: &Document, standing: &Standing) -> Result<(), ApiError> {
+    let check = Check { document, standing };
+    check.queues()?;
+    check.exchanges()?;
+    check.bindings()?;
+    check.permissions()
+}
+
+struct Check<'a> {
+    document: &'a Document,
+    standing: &'a Standing,
+}
+
+impl Check<'_> {
+    fn queues(&self) -> Result<(), ApiError> {
+        let mut seen = HashMap::new();
+        for (at, (vhost, queue)) in self.document.queues.iter().enumerate() {
+            let here = Here("queues", at);
+            self.vhost(here, vhost)?;
+            let place: Place = (vhost.clone(), queue.name.clone());
+            let facts = queue_facts(queue);
+            if let Some(standing) = self.standing.queues.get(&place) {
+                if standing.exclusive {
+                    return here
+                        .refuse(&queue.name, "a queue of that name belongs to a connection");
+                }
+                let (durable, auto_delete) = (standing.durable, standing.auto_delete);
+                let stands = (durable, auto_delete, comparable(&standing.arguments));
+                if stands != facts {
+                    return here.refuse(&queue.name, "a queue of that name stands and differs");
+                }
+            }
+            if seen.insert(place, facts.clone()).is_some_and(|other| other != facts) {
+                return here.refuse(&queue.name, "it stands twice in the definitions and differs");
+            }
+        }
+        Ok(())
+    }
+
+    fn exchanges(&self) -> Result<(), ApiError> {
+        let mut seen = HashMap::new();
+        for (at, (vhost, exchange)) in self.document.exchanges.iter().enumerate() {
+            let here = Here("exchanges", at);
+            self.vhost(here, vhost)?;
+            if let Err(error) = ExchangeKind::parse(&exchange.kind) {
+                return here.refuse(&exchange.name, error);
+            }
+            let place: Place = (vhost.clone(), exchange.name.clone());
+            let facts = exchange_facts(exchange);
+            if let Some(standing) = self.standing.exchanges.get(&place) {
+                let stands = (
+                    standing.kind.to_owned(),
+                    standing.durable,
+                    standing.auto_delete,
+                    standing.internal,
+                    comparable(&standing.arguments),
+                );
+                if stands != facts {
+                    return here
+                        .refuse(&exchange.name, "an exchange of that name stands and differs");
+                }
+            }
+            if seen.insert(place, facts.clone()).is_some_and(|other| other != facts) {
+                return here
+                    .refuse(&exchange.name, "it stands twice in the definitions and differs");
+            }
+        }
+        Ok(())
+    }
+
+    fn bindings(&self) -> Result<(), ApiError> {
+        let defined = |all: &mut dyn Iterator<Item = (&String, &String)>| {
+            all.map(|(vhost, name)| (vhost.clone(), name.clone()))
+                .collect::<std::collections::HashSet<Place>>()
+        };
+        let queues = defined(&mut self.document.queues.iter().map(|(v, q)| (v, &q.name)));
+        let exchanges = defined(&mut self.document.exchanges.iter().map(|(v, e)| (v, &e.name)));
+        for (at, binding) in self.document.bindings.iter().enumerate() {
+            let here = Here("bindings", at);
+            self.vhost(here, &binding.vhost)?;
+            let place = |name: &str| (binding.vhost.clone(), name.to_owned());
+            let is_exchange = |name: &str| {
+                let place = place(name);
+                exchanges.contains(&place)
+                    || self.standing.exchanges.contains_key(&place)
+                    // Every virtual host is made with them.
+                    || name.starts_with("amq.")
+            };
+            if binding.source.is_empty() {
+                return here.refuse("", "the default exchange takes no bindings");
+            }
+            if !is_exchange(&binding.source) {
+                return here.refuse(&binding.source, "there is no exchange of that name");
+            }
+            let to = &binding.destination;
+            let is_there = match binding.to_queue {
+                true => {
+                    queues.contains(&place(to)) || self.standing.queues.contains_key(&place(to))
+                }
+                false => is_exchange(to),
+            };
+            if !is_there {
+                let kind = if binding.to_queue { "queue" } else { "exchange" };
+                return here.refuse(to, format!("there is no {kind} of that name"));
+            }
+        }
+        Ok(())
+    }
+
+    fn permissions(&self) -> Result<(), ApiError> {
+        let permissions = self.document.permissions.iter().map(|p| (&p.user, &p.vhost));
+        for (at, (user, vhost)) in permissions.enumerate() {
+            self.user_in(Here("permissions", at), user, vhost)?;
+        }
+        let permissions = self.document.topic_permissions.iter().map(|p| (&p.user, &p.vhost));
+        for (at, (user, vhost)) in permissions.enumerate() {
+            self.user_in(Here("topic_permissions", at), user, vhost)?;
+        }
+        Ok(())
+    }
+
+    fn user_in(&self, here: Here, user: &str, vhost: &str) -> Result<(), ApiError> {
+        self.vhost(here, vhost)?;
+        let is_defined = || self.document.users.iter().any(|defined| defined.name == user);
+        match self.standing.users.contains_key(user) || is_defined() {
+            true => Ok(()),
+            false => here.refuse(user, "there is no user of that name"),
+        }
+    }
+
+    fn vhost(&self, here: Here, vhost: &str) -> Result<(), ApiError> {
+        let is_defined = || self.document.vhosts.iter().any(|defined| defined == vhost);
+        match self.standing.vhosts.contains(vhost) || is_defined() {
+            true => Ok(()),
+            false => here.refuse(vhost, "there is no virtual host of that name"),
+        }
+    }
+}
+
+/// A section of the document and a place in it.
+#[derive(Clone, Copy)]
+struct Here(&'static str, usize);
+
+impl Here {
+    fn refuse(self, name: &str, reason: impl std::fmt::Display) -> Result<(), ApiError> {
+        let Self(section, at) = self;
+        Err(ApiError::BadRequest(format!("{section}[{at}] {name:?}: {reason}")))
+    }
+}
+
+/// Arguments as they are compared: of whatever width their numbers are, and without what is the default.
+fn comparable(arguments: &Table) -> Value {
+    let mut arguments = from_table(arguments);
+    if arguments["x-queue-type"] == "classic"
+        && let Value::Object(arguments) = &mut arguments
+    {
+        arguments.remove("x-queue-type");
+    }
+    arguments
+}
+
+fn queue_facts(queue: &DeclareQueue) -> (bool, bool, Value) {
+    (queue.durable, queue.auto_delete, comparable(&queue.arguments))
+}
+
+fn exchange_facts(exchange: &DeclareExchange) -> (String, bool, bool, bool, Value) {
+    let DeclareExchange { kind, durable, auto_delete, internal, arguments, .. } = exchange;
+    (kind.clone(), *durable, *auto_delete, *internal, comparable(arguments))
+}

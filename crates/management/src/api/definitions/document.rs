@@ -1,0 +1,291 @@
+//! A document of definitions, as types.
+
+use quelea_broker::{DeclareExchange, DeclareQueue};
+use quelea_model::Table;
+use serde_json::Value;
+
+use crate::api::users::tags;
+use crate::api::{arguments_field, flag_field, required_field, text_field};
+use crate::error::ApiError;
+use crate::json::from_table;
+
+/// What is in a document. Where something stands in it is its section and its place from 0, as in `queues[3]`.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) vhosts: Vec<String>,
+    pub(super) users: Vec<UserDefinition>,
+    pub(super) permissions: Vec<PermissionDefinition>,
+    pub(super) topic_permissions: Vec<TopicPermissionDefinition>,
+    pub(super) exchanges: Vec<(String, DeclareExchange)>,
+    pub(super) queues: Vec<(String, DeclareQueue)>,
+    pub(super) bindings: Vec<BindingDefinition>,
+    /// What it holds that Quelea does not have.
+    pub(super) unsupported: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct UserDefinition {
+    pub(super) name: String,
+    pub(super) tags: Vec<String>,
+    /// With `password`, or `password_hash` and its algorithm.
+    pub(super) body: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct PermissionDefinition {
+    pub(super) user: String,
+    pub(super) vhost: String,
+    /// Configure, write, read.
+    pub(super) patterns: [String; 3],
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct TopicPermissionDefinition {
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) exchange: String,
+    /// Write, read.
+    pub(super) patterns: [String; 2],
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct BindingDefinition {
+    pub(super) vhost: String,
+    pub(super) source: String,
+    pub(super) destination: String,
+    pub(super) to_queue: bool,
+    pub(super) routing_key: String,
+    pub(super) arguments: Table,
+}
+
+impl BindingDefinition {
+    /// What it is told apart by.
+    pub(super) fn key(&self) -> BindingKey {
+        let Self { vhost, source, destination, to_queue, routing_key, arguments } = self;
+        let texts = [vhost, source, destination, routing_key].map(Clone::clone);
+        (texts, *to_queue, from_table(arguments).to_string())
+    }
+}
+
+/// Virtual host, source, destination and routing key of a binding, whether it leads to a queue, and its arguments.
+pub(super) type BindingKey = ([String; 4], bool, String);
+
+/// Sections of what comes later.
+const LATER: [&str; 3] = ["policies", "parameters", "global_parameters"];
+
+/// Global parameters that every export of RabbitMQ's has, and that say nothing to others.
+const OF_THE_CLUSTER: [&str; 2] = ["cluster_name", "internal_cluster_id"];
+
+impl Document {
+    /// `vhost` is what is meant where none is named.
+    ///
+    /// # Errors
+    /// [`ApiError::BadRequest`] with the place and the field.
+    pub(super) fn parse(body: &Value, vhost: Option<&str>) -> Result<Self, ApiError> {
+        if !body.is_object() {
+            return Err(ApiError::bad("definitions must be an object"));
+        }
+        let of = |object: &Value| vhost_field(object, vhost);
+        let mut document = Self {
+            exchanges: section(body, "exchanges", |o| Ok((of(o)?, exchange(o)?)))?,
+            queues: section(body, "queues", |o| Ok((of(o)?, queue(o)?)))?,
+            bindings: section(body, "bindings", |o| binding(o, of(o)?))?,
+            ..Self::default()
+        };
+        if vhost.is_none() {
+            document.vhosts =
+                section(body, "vhosts", |o| Ok(required_field(o, "name")?.to_owned()))?;
+            document.users = section(body, "users", user)?;
+            document.permissions = section(body, "permissions", permission)?;
+            document.topic_permissions = section(body, "topic_permissions", topic_permission)?;
+        }
+        document.note_unsupported(body)?;
+        Ok(document)
+    }
+
+    fn note_unsupported(&mut self, body: &Value) -> Result<(), ApiError> {
+        for name in LATER {
+            let found = section(body, name, |object| {
+                Ok(text_field(object, "name")?.unwrap_or_default().to_owned())
+            })?;
+            let found = found.iter().filter(|one| {
+                name != "global_parameters" || !OF_THE_CLUSTER.contains(&one.as_str())
+            });
+            self.unsupported.extend(found.map(|one| format!("{name} {one:?}")));
+        }
+        for name in ["users", "vhosts"] {
+            let limited = section(body, name, |object| {
+                let has_limits = match &object["limits"] {
+                    Value::Object(limits) => !limits.is_empty(),
+                    Value::Array(limits) => !limits.is_empty(),
+                    _ => false,
+                };
+                has_limits.then(|| required_field(object, "name").map(str::to_owned)).transpose()
+            })?;
+            let limited = limited.iter().flatten();
+            self.unsupported.extend(limited.map(|one| format!("limits of {name} {one:?}")));
+        }
+        Ok(())
+    }
+}
+
+/// The objects of a section, which may be missing.
+fn section<T>(
+    body: &Value,
+    name: &str,
+    parse: impl Fn(&Value) -> Result<T, ApiError>,
+) -> Result<Vec<T>, ApiError> {
+    let objects = match &body[name] {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(objects) => objects,
+        _ => return Err(ApiError::bad(format!("{name} must be a list"))),
+    };
+    let parsed = objects.iter().enumerate().map(|(at, object)| {
+        let here = |reason| format!("{name}[{at}]: {reason}");
+        match object.is_object() {
+            true => parse(object).map_err(|error| match error {
+                ApiError::BadRequest(reason) => ApiError::BadRequest(here(reason)),
+                other => other,
+            }),
+            false => Err(ApiError::BadRequest(here("it is no object".to_owned()))),
+        }
+    });
+    parsed.collect()
+}
+
+fn vhost_field(object: &Value, default: Option<&str>) -> Result<String, ApiError> {
+    match (text_field(object, "vhost")?, default) {
+        (Some(vhost), _) | (None, Some(vhost)) => Ok(vhost.to_owned()),
+        (None, None) => Err(ApiError::bad("vhost is missing")),
+    }
+}
+
+fn exchange(object: &Value) -> Result<DeclareExchange, ApiError> {
+    Ok(DeclareExchange {
+        name: required_field(object, "name")?.to_owned(),
+        kind: required_field(object, "type")?.to_owned(),
+        passive: false,
+        durable: flag_field(object, "durable", true)?,
+        auto_delete: flag_field(object, "auto_delete", false)?,
+        internal: flag_field(object, "internal", false)?,
+        arguments: arguments_field(object)?,
+    })
+}
+
+fn queue(object: &Value) -> Result<DeclareQueue, ApiError> {
+    Ok(DeclareQueue {
+        name: required_field(object, "name")?.to_owned(),
+        durable: flag_field(object, "durable", true)?,
+        auto_delete: flag_field(object, "auto_delete", false)?,
+        arguments: arguments_field(object)?,
+        ..DeclareQueue::default()
+    })
+}
+
+fn binding(object: &Value, vhost: String) -> Result<BindingDefinition, ApiError> {
+    let to_queue = match required_field(object, "destination_type")? {
+        "queue" => true,
+        "exchange" => false,
+        other => {
+            let reason = format!("destination_type must be queue or exchange, it is {other:?}");
+            return Err(ApiError::BadRequest(reason));
+        }
+    };
+    Ok(BindingDefinition {
+        vhost,
+        source: required_field(object, "source")?.to_owned(),
+        destination: required_field(object, "destination")?.to_owned(),
+        to_queue,
+        routing_key: text_field(object, "routing_key")?.unwrap_or_default().to_owned(),
+        arguments: arguments_field(object)?,
+    })
+}
+
+fn user(object: &Value) -> Result<UserDefinition, ApiError> {
+    let mut body = object.clone();
+    // What Quelea itself exported, which RabbitMQ does not read.
+    if let Some(own) = text_field(object, OWN_HASH)? {
+        body["password_hash"] = own.into();
+    }
+    Ok(UserDefinition {
+        name: required_field(object, "name")?.to_owned(),
+        tags: tags(object)?,
+        body,
+    })
+}
+
+/// The field of a user's hash that RabbitMQ cannot read.
+pub(super) const OWN_HASH: &str = "quelea_password_hash";
+
+fn permission(object: &Value) -> Result<PermissionDefinition, ApiError> {
+    let text = |field| required_field(object, field).map(str::to_owned);
+    Ok(PermissionDefinition {
+        user: text("user")?,
+        vhost: text("vhost")?,
+        patterns: [text("configure")?, text("write")?, text("read")?],
+    })
+}
+
+fn topic_permission(object: &Value) -> Result<TopicPermissionDefinition, ApiError> {
+    let text = |field| required_field(object, field).map(str::to_owned);
+    Ok(TopicPermissionDefinition {
+        user: text("user")?,
+        vhost: text("vhost")?,
+        exchange: text("exchange")?,
+        patterns: [text("write")?, text("read")?],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(body: Value) -> String {
+        match Document::parse(&body, None) {
+            Err(ApiError::BadRequest(reason)) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        assert_eq!(refused(json!([])), "definitions must be an object");
+        assert_eq!(refused(json!({"queues": {}})), "queues must be a list");
+        assert_eq!(refused(json!({"queues": [3]})), "queues[0]: it is no object");
+        let queue = json!({"name": "q", "vhost": "/", "durable": "perhaps"});
+        assert_eq!(
+            refused(json!({"queues": [{"name": "p", "vhost": "/"}, queue]})),
+            "queues[1]: durable must be true or false, it is \"perhaps\""
+        );
+        assert_eq!(refused(json!({"queues": [{"name": "q"}]})), "queues[0]: vhost is missing");
+        assert_eq!(
+            refused(json!({"bindings": [{"vhost": "/", "destination_type": "topic"}]})),
+            "bindings[0]: destination_type must be queue or exchange, it is \"topic\""
+        );
+    }
+
+    #[test]
+    fn what_comes_later_is_noted_by_name() {
+        let body = json!({
+            "policies": [{"name": "ha", "vhost": "/"}],
+            "global_parameters": [{"name": "cluster_name", "value": "c"}, {"name": "mqtt"}],
+            "users": [{"name": "u", "tags": "", "limits": {"max-connections": 1}}],
+            "vhosts": [{"name": "/", "limits": []}],
+        });
+        let document = Document::parse(&body, None).unwrap();
+        assert_eq!(
+            document.unsupported,
+            ["policies \"ha\"", "global_parameters \"mqtt\"", "limits of users \"u\""]
+        );
+    }
+
+    #[test]
+    fn a_virtual_hosts_document_names_none_and_its_users_are_not_looked_at() {
+        let body = json!({ "queues": [{"name": "q"}], "permissions": [{"nonsense": true}] });
+        let document = Document::parse(&body, Some("v")).unwrap();
+        assert_eq!(document.queues[0].0, "v");
+        assert!(document.permissions.is_empty());
+    }
+}

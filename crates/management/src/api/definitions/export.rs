@@ -1,0 +1,145 @@
+//! Definitions as RabbitMQ exports them.
+
+use std::collections::HashSet;
+
+use quelea_broker::access::{Permission, TopicPermission, User};
+use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
+use serde_json::{Value, json};
+
+use super::document::OWN_HASH;
+use super::standing::users;
+use crate::api::listing::{Listed, fetch};
+use crate::api::overview::RABBITMQ_LEVEL;
+use crate::error::ApiError;
+use crate::json::from_table;
+use crate::state::ApiState;
+
+/// Everything.
+pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
+    let users = users(api).await?;
+    let warnings: Vec<_> = users.iter().filter_map(warning).collect();
+    let vhosts = fetch::<VhostReport>(api, None).await?;
+    let mut document = objects(api, None).await?;
+    for (field, value) in [
+        ("rabbit_version", json!(RABBITMQ_LEVEL)),
+        ("rabbitmq_version", json!(RABBITMQ_LEVEL)),
+        ("product_name", json!("Quelea")),
+        ("product_version", json!(env!("CARGO_PKG_VERSION"))),
+        ("users", users.iter().map(user).collect()),
+        ("vhosts", vhosts.iter().map(|vhost| json!({ "name": vhost.name.as_str() })).collect()),
+        ("permissions", listed::<Permission>(api).await?),
+        ("topic_permissions", listed::<TopicPermission>(api).await?),
+        ("global_parameters", json!([])),
+        ("warnings", json!(warnings)),
+    ] {
+        document[field] = value;
+    }
+    Ok(document)
+}
+
+/// What is in one virtual host, without saying in which.
+pub(super) async fn of_vhost(api: &ApiState, vhost: String) -> Result<Value, ApiError> {
+    let mut document = objects(api, Some(vhost)).await?;
+    for section in ["queues", "exchanges", "bindings"] {
+        let objects = document[section].as_array_mut();
+        objects.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|object| {
+            object.remove("vhost");
+        });
+    }
+    document["rabbit_version"] = json!(RABBITMQ_LEVEL);
+    document["rabbitmq_version"] = json!(RABBITMQ_LEVEL);
+    Ok(document)
+}
+
+/// Queues and exchanges that outlive their connections, and the bindings between them.
+async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiError> {
+    let mut queues = fetch::<QueueReport>(api, vhost.clone()).await?;
+    queues.retain(|queue| !queue.exclusive);
+    let exchanges = fetch::<ExchangeReport>(api, vhost.clone()).await?;
+    let mut bindings = fetch::<BindingReport>(api, vhost).await?;
+    let kept: HashSet<_> = queues.iter().map(|queue| (&queue.vhost, queue.name.as_str())).collect();
+    bindings.retain(|binding| {
+        let is_kept = || kept.contains(&(&binding.vhost, binding.destination.as_str()));
+        !binding.source.is_empty() && (!binding.to_queue || is_kept())
+    });
+    let exchanges = exchanges.iter().filter(|exchange| {
+        let name = exchange.name.as_str();
+        // Every virtual host is made with these.
+        !name.is_empty() && !name.starts_with("amq.")
+    });
+    Ok(json!({
+        "policies": [],
+        "parameters": [],
+        "queues": queues.iter().map(queue).collect::<Value>(),
+        "exchanges": exchanges.map(exchange).collect::<Value>(),
+        "bindings": bindings.iter().map(binding).collect::<Value>(),
+    }))
+}
+
+async fn listed<T: Listed>(api: &ApiState) -> Result<Value, ApiError> {
+    let all = fetch::<T>(api, None).await?;
+    Ok(all.iter().map(|object| object.to_json(api)).collect())
+}
+
+fn queue(queue: &QueueReport) -> Value {
+    json!({
+        "name": queue.name.as_str(),
+        "vhost": queue.vhost.as_str(),
+        "durable": queue.durable,
+        "auto_delete": queue.auto_delete,
+        "arguments": from_table(&queue.arguments),
+    })
+}
+
+fn exchange(exchange: &ExchangeReport) -> Value {
+    json!({
+        "name": exchange.name.as_str(),
+        "vhost": exchange.vhost.as_str(),
+        "type": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": from_table(&exchange.arguments),
+    })
+}
+
+fn binding(binding: &BindingReport) -> Value {
+    json!({
+        "source": binding.source,
+        "vhost": binding.vhost.as_str(),
+        "destination": binding.destination,
+        "destination_type": if binding.to_queue { "queue" } else { "exchange" },
+        "routing_key": binding.routing_key,
+        "arguments": from_table(&binding.arguments),
+    })
+}
+
+/// A user with a hash that RabbitMQ can read, or with an empty one, by which nobody signs in there, and our own beside it.
+fn user(user: &User) -> Value {
+    let (hash, algorithm, own) = match quelea_node::to_rabbitmq(&user.password_hash) {
+        Some((algorithm, hash)) => (hash, algorithm, None),
+        None => ("", quelea_node::RABBITMQ_DEFAULT_ALGORITHM, Some(&*user.password_hash)),
+    };
+    let mut shown = json!({
+        "name": &*user.name,
+        "password_hash": hash,
+        "hashing_algorithm": algorithm,
+        "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "limits": {},
+    });
+    if let Some(own) = own.filter(|own| !own.is_empty()) {
+        shown[OWN_HASH] = json!(own);
+    }
+    shown
+}
+
+fn warning(user: &User) -> Option<String> {
+    let hash = &*user.password_hash;
+    let is_ours = !hash.is_empty() && quelea_node::to_rabbitmq(hash).is_none();
+    is_ours.then(|| {
+        let name = &*user.name;
+        format!(
+            "user {name:?}: RabbitMQ cannot read the password's hash; there it has to be set anew"
+        )
+    })
+}

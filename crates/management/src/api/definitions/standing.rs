@@ -1,0 +1,61 @@
+//! What stands when definitions are imported or exported.
+
+use std::collections::{HashMap, HashSet};
+
+use quelea_broker::access::{Permission, TopicPermission, User};
+use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
+
+use super::document::{BindingDefinition, BindingKey};
+use crate::api::listing::fetch;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// A virtual host and a name in it.
+pub(super) type Place = (String, String);
+
+/// All that stands, by names.
+pub(super) struct Standing {
+    pub(super) vhosts: HashSet<String>,
+    pub(super) users: HashMap<String, User>,
+    pub(super) permissions: HashMap<(String, String), Permission>,
+    pub(super) topic_permissions: Vec<TopicPermission>,
+    pub(super) exchanges: HashMap<Place, ExchangeReport>,
+    pub(super) queues: HashMap<Place, QueueReport>,
+    pub(super) bindings: HashSet<BindingKey>,
+}
+
+pub(super) async fn look(api: &ApiState) -> Result<Standing, ApiError> {
+    let vhosts = fetch::<VhostReport>(api, None).await?;
+    let exchanges = fetch::<ExchangeReport>(api, None).await?;
+    let queues = fetch::<QueueReport>(api, None).await?;
+    let bindings = fetch::<BindingReport>(api, None).await?;
+    let permissions = fetch::<Permission>(api, None).await?;
+    Ok(Standing {
+        vhosts: vhosts.into_iter().map(|vhost| vhost.name.to_string()).collect(),
+        users: users(api).await?.into_iter().map(|u| (u.name.to_string(), u)).collect(),
+        permissions: permissions
+            .into_iter()
+            .map(|p| ((p.user.to_string(), p.vhost.to_string()), p))
+            .collect(),
+        topic_permissions: fetch::<TopicPermission>(api, None).await?,
+        exchanges: exchanges
+            .into_iter()
+            .map(|e| ((e.vhost.to_string(), e.name.to_string()), e))
+            .collect(),
+        queues: queues
+            .into_iter()
+            .map(|q| ((q.vhost.to_string(), q.name.to_string()), q))
+            .collect(),
+        bindings: bindings.into_iter().map(|binding| definition(binding).key()).collect(),
+    })
+}
+
+pub(super) async fn users(api: &ApiState) -> Result<Vec<User>, ApiError> {
+    api.ask(|core| core.broker.access().accounts().users().cloned().collect()).await
+}
+
+fn definition(binding: BindingReport) -> BindingDefinition {
+    let BindingReport { vhost, source, destination, to_queue, routing_key, arguments } = binding;
+    let vhost = vhost.to_string();
+    BindingDefinition { vhost, source, destination, to_queue, routing_key, arguments }
+}
