@@ -12,9 +12,17 @@ def segment(name: str) -> str:
 
 
 class Refused(Exception):
-    def __init__(self, status, body):
+    def __init__(self, status, body, headers):
         super().__init__(f"{status}: {body}")
-        self.status, self.body = status, body
+        self.status, self.body, self.headers = status, body, headers
+
+    @property
+    def error(self):
+        return json.loads(self.body)["error"]
+
+    @property
+    def reason(self):
+        return json.loads(self.body)["reason"]
 
 
 class Management:
@@ -22,23 +30,32 @@ class Management:
         self.http = http
         self.authorization = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
-    def request(self, verb, path, body=None):
+    def signed_in(self, user, password):
+        return Management(self.http, user, password)
+
+    def request(self, verb, path, body=None, raw=None):
         """The answer's JSON, or None if it has no body."""
+        return self.answer(verb, path, body, raw)[0]
+
+    def answer(self, verb, path, body=None, raw=None):
+        """The answer's JSON, or None if it has no body; its status; and its headers."""
         request = urllib.request.Request(self.http + path, method=verb)
         request.add_header("Authorization", self.authorization)
-        data = None
-        if body is not None:
-            data = json.dumps(body).encode()
+        data = raw if body is None else json.dumps(body).encode()
+        if data is not None:
             request.add_header("Content-Type", "application/json")
         try:
-            with urllib.request.urlopen(request, data, timeout=20) as answer:
-                text = answer.read()
+            with urllib.request.urlopen(request, data, timeout=60) as answer:
+                text, status, headers = answer.read(), answer.status, answer.headers
         except urllib.error.HTTPError as error:
-            raise Refused(error.code, error.read().decode(errors="replace")) from None
-        return json.loads(text) if text else None
+            raise Refused(error.code, error.read().decode(errors="replace"), error.headers) from None
+        return (json.loads(text) if text else None), status, headers
 
     def get(self, path):
         return self.request("GET", path)
+
+    def post(self, path, body):
+        return self.request("POST", path, body)
 
     def put(self, path, body=None):
         return self.request("PUT", path, {} if body is None else body)

@@ -88,6 +88,21 @@ pub async fn serve(
     served.run(listener, routes(api, elastic, access), stop).await;
 }
 
+/// Imports definitions, given as JSON, as `POST /api/definitions` does.
+///
+/// # Errors
+/// A text that says what is wrong with them and where, or that the broker stops.
+pub async fn import_definitions(
+    core: CoreHandle,
+    authenticator: Authenticator,
+    settings: HttpSettings,
+    document: &str,
+) -> Result<(), String> {
+    let document = serde_json::from_str(document).map_err(|error| error.to_string())?;
+    let (api, ..) = ApiState::new(core, authenticator, settings);
+    definitions::import(&api, &document, None, false).await.map_err(|error| error.reason())
+}
+
 /// What is left of the settings when the handlers have what they share.
 pub(crate) struct ServedApi {
     limits: HttpLimits,

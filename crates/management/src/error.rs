@@ -71,7 +71,25 @@ impl From<Refusal> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (status, error, reason) = match self {
+        let (status, error, reason) = self.parts();
+        let mut response =
+            (status, Json(json!({ "error": error, "reason": reason }))).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Basic realm=\"Quelea Management\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl ApiError {
+    /// What went wrong, for people.
+    pub(crate) fn reason(self) -> String {
+        self.parts().2
+    }
+
+    fn parts(self) -> (StatusCode, &'static str, String) {
+        match self {
             Self::Unauthorized => {
                 (StatusCode::UNAUTHORIZED, "not_authorized", "Login failed".to_owned())
             }
@@ -116,13 +134,6 @@ impl IntoResponse for ApiError {
                 "service_unavailable",
                 "the broker is stopping".to_owned(),
             ),
-        };
-        let mut response =
-            (status, Json(json!({ "error": error, "reason": reason }))).into_response();
-        if status == StatusCode::UNAUTHORIZED {
-            let challenge = HeaderValue::from_static("Basic realm=\"Quelea Management\"");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
-        response
     }
 }

@@ -22,7 +22,7 @@ mod server;
 mod state;
 mod web_pages;
 
-pub use api::{HttpSettings, serve};
+pub use api::{HttpSettings, import_definitions, serve};
 pub use beside::serve_beside;
 pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX};

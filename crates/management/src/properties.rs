@@ -67,7 +67,10 @@ pub(crate) fn from_json(object: &Map<String, Value>) -> Result<Vec<u8>, String> 
                 })?;
                 properties.timestamp = Some(seconds);
             }
-            _ => *text_of(&mut properties, name)? = Some(text(name, value)?),
+            _ => {
+                let property = text_of(&mut properties, name)?;
+                *property = Some(text(name, value)?);
+            }
         }
     }
     let bytes = properties.to_bytes();
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_no_property_is_named() {
         let cases = [
-            (json!({"colour": "red"}), "there is no property \"colour\""),
+            (json!({"colour": 1}), "there is no property \"colour\""),
             (json!({"priority": 256}), "properties.priority must be from 0 to 255, it is 256"),
             (json!({"expiration": 5}), "properties.expiration must be a string, it is 5"),
             (json!({"headers": []}), "properties.headers must be an object"),

@@ -4,6 +4,7 @@
 mod access_key;
 mod account;
 mod client;
+mod definitions;
 mod elastic;
 mod permission;
 mod queue;
@@ -12,6 +13,7 @@ mod takeover;
 mod user;
 mod vhost;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -66,6 +68,9 @@ enum Resource {
     /// Queues of a virtual host.
     #[command(subcommand)]
     Queue(queue::Command),
+    /// Users, virtual hosts, permissions, exchanges, queues and bindings as one document.
+    #[command(subcommand)]
+    Definitions(definitions::Command),
     /// Elastic queues: their relays, what was decided about them, what would be.
     #[command(subcommand)]
     Elastic(elastic::Command),
@@ -82,6 +87,8 @@ enum AdminError {
     UserExists { name: String },
     #[error("argument {text:?} is not NAME=VALUE")]
     Argument { text: String },
+    #[error("cannot read definitions from {}: {problem}", file.display())]
+    Document { file: PathBuf, problem: String },
     #[error("field {text:?} is not FIELD=VALUE")]
     Field { text: String },
 }
@@ -105,6 +112,7 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::AccessKey(command) => access_key::run(command, &client, output),
         Resource::TakeOver(args) => takeover::run(&args, &client, output),
         Resource::Queue(command) => queue::run(command, &client, output),
+        Resource::Definitions(command) => definitions::run(command, &client),
         Resource::Elastic(command) => elastic::run(command, &client, output),
     }
 }

@@ -52,6 +52,9 @@ pub(crate) struct Config {
     /// How long a stop waits for clients to read what is left for them, in milliseconds.
     #[schemars(range(max = DAY_MS))]
     pub(crate) stop_timeout_ms: u64,
+    /// File with [definitions](management-api.md#definitions) that are imported at each start, before the broker says that
+    /// it is ready. With one that cannot be imported it does not start. Empty: none.
+    pub(crate) definitions: PathBuf,
     pub(crate) amqp: Amqp,
     pub(crate) http: Http,
     pub(crate) sqs: Sqs,
@@ -128,6 +131,7 @@ impl Default for Config {
             store: Store::Embedded,
             data_dir: PathBuf::from("./quelea-data"),
             stop_timeout_ms: 5_000,
+            definitions: PathBuf::new(),
             amqp: Amqp::default(),
             http: Http::default(),
             sqs: Sqs::default(),

@@ -31,7 +31,7 @@ use self::cmq::{CmqError, CmqFront};
 use self::connection_limits::ConnectionLimits;
 use self::elastic::exposure::ExposureError;
 use self::elastic::{ElasticDirectory, ElasticError};
-use self::management::{Counted, Management, ManagementError};
+use self::management::{Counted, DefinitionsError, Management, ManagementError};
 use self::reload::Reload;
 use self::sqs::{SqsError, SqsFront};
 use crate::cli::ConfigArgs;
@@ -62,6 +62,8 @@ enum ServeError {
     Bridge(#[from] BridgeError),
     #[error(transparent)]
     Cassandra(#[from] CassandraError),
+    #[error(transparent)]
+    Definitions(#[from] DefinitionsError),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -136,6 +138,7 @@ async fn serve_broker(
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let settings = node::settings(config, limits.amqp);
     let (node, beside) = start_node(config, settings, directory, cluster.as_ref()).await?;
+    management::import_definitions(&node, config).await?;
     let (identity, held_names) = beside.unzip();
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));

@@ -1,6 +1,7 @@
 //! The management API and the metrics page, as `serve` starts and stops them: on its own thread's runtime.
 
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +48,14 @@ pub(crate) enum ManagementError {
     Listen(#[from] ListenError),
     #[error("cannot register the management listener: {0}")]
     Register(std::io::Error),
+}
+
+/// Why definitions are not imported at the start.
+#[derive(Debug, thiserror::Error)]
+#[error("definitions: {}: {problem}", file.display())]
+pub(crate) struct DefinitionsError {
+    file: PathBuf,
+    problem: String,
 }
 
 /// What has to be there before the log is opened: an address that is taken shows early.
@@ -132,6 +141,26 @@ impl Prepared {
         });
         Ok(Management { address, stop, task: tokio::spawn(serve(listener, stopped)) })
     }
+}
+
+/// Imports the definitions that the configuration names.
+pub(crate) async fn import_definitions(
+    node: &Node,
+    config: &Config,
+) -> Result<(), DefinitionsError> {
+    let file = &config.definitions;
+    if file.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let failed = |problem: String| DefinitionsError { file: file.clone(), problem };
+    let document = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+    let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
+    let settings = settings(config, None, 0);
+    let imported =
+        quelea_management::import_definitions(core, authenticator, settings, &document).await;
+    imported.map_err(failed)?;
+    tracing::info!(file = %file.display(), "imported definitions");
+    Ok(())
 }
 
 /// Resolves when the API is to stop.

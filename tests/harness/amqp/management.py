@@ -1,0 +1,77 @@
+"""The suite of the management API: our own tests, and RabbitMQ's tools that ask it: rabbitmqadmin, amqpstorm."""
+
+from pathlib import Path
+
+from harness.cache import installed
+from harness.install import TESTS, apt, install_command, python_environment
+from harness.outcome import Outcome
+from harness.suite import Suite, fresh_broker, run_pytest
+from harness.workspace import ensure_binary
+
+FOLDER = TESTS / "management"
+PINS = FOLDER / "requirements.txt"
+AMQPSTORM = "3.1.4"
+DESELECTED = {
+    "test_api.py::ApiFunctionalTests::test_api_cluster_name": "it wants the name of its author's cluster",
+    "test_api.py::ApiFunctionalTests::test_api_with_inaccessible": "it asks an address outside of this machine",
+}
+
+
+def install_python() -> Path:
+    return python_environment("management", PINS)
+
+
+def install_amqpstorm() -> Path:
+    """amqpstorm with its tests, which its source archive carries."""
+    pip = install_python() / "bin" / "pip"
+
+    def install(directory: Path) -> None:
+        fetch = [pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:"]
+        install_command([*fetch, "-d", directory, f"amqpstorm=={AMQPSTORM}"])
+        archive = directory / f"amqpstorm-{AMQPSTORM}.tar.gz"
+        install_command(["tar", "xzf", archive, "-C", directory, "--strip-components", "1"])
+
+    return installed("amqpstorm", [PINS], AMQPSTORM, install)
+
+
+def install_rabbitmqadmin() -> Path:
+    """RabbitMQ's command line for its API, version 1, out of Debian's package of the broker, which is not installed."""
+
+    def install(directory: Path) -> None:
+        apt(["download", "rabbitmq-server"], directory)
+        [package] = directory.glob("*.deb")
+        install_command(["dpkg", "-x", package, directory / "unpacked"])
+        [tool] = (directory / "unpacked").rglob("cli/rabbitmqadmin")
+        tool.rename(directory / "rabbitmqadmin")
+
+    return installed("rabbitmqadmin", [], "1", install) / "rabbitmqadmin"
+
+
+def install_all() -> None:
+    install_amqpstorm()
+    install_rabbitmqadmin()
+
+
+def run_management() -> Outcome:
+    python = install_python() / "bin" / "python"
+    ours = run_pytest(python, "management", RABBITMQADMIN=install_rabbitmqadmin())
+    options = ["-p", "quelea_amqpstorm", "-W", "ignore"]
+    tests = "amqpstorm/tests/functional/management"
+    options += [f"--deselect={tests}/{name}" for name in DESELECTED]
+    with fresh_broker() as broker:
+        theirs = run_pytest(
+            python,
+            tests,
+            *options,
+            cwd=install_amqpstorm(),
+            PYTHONPATH=FOLDER,
+            AMQP_HOST=broker.host,
+            AMQP_PORT=broker.port,
+            AMQP_USERNAME="guest",
+            AMQP_PASSWORD="guest",
+            AMQP_HTTP_URL=broker.http,
+        )
+    return ours + theirs
+
+
+SUITES = [Suite("management", run_management, install_all, ensure_binary)]
