@@ -10,17 +10,18 @@ mod exchanges;
 mod health;
 mod later;
 mod list_query;
-mod listing;
+pub(crate) mod listing;
 mod messages;
 mod nodes;
 pub(crate) mod overview;
 pub(crate) mod permissions;
 mod queues;
+mod rates;
 pub(crate) mod users;
 mod vhosts;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -47,6 +48,7 @@ use crate::error::{ApiError, unknown_path};
 use crate::json::to_table;
 use crate::limits::{BODY_BYTES_MAX, DEFINITIONS_BYTES_MAX};
 use crate::metrics;
+use crate::sampler;
 use crate::server::{self, HttpLimits, Shared};
 use crate::state::{ApiState, Listener};
 use crate::web_pages::WebPages;
@@ -68,6 +70,8 @@ pub struct HttpSettings {
     pub limits: HttpLimits,
     /// Names by which it may be asked for.
     pub hosts: HostNames,
+    /// How often samples of the counters are taken.
+    pub sample_interval: Duration,
     /// Where the broker listens, the API included.
     pub listeners: Vec<Listener>,
     /// What the elastic queues' directory answers below `/api/elastic`.
@@ -105,6 +109,8 @@ pub async fn import_definitions(
 
 /// What is left of the settings when the handlers have what they share.
 pub(crate) struct ServedApi {
+    api: ApiState,
+    sample_interval: Duration,
     limits: HttpLimits,
     hosts: HostNames,
     counters: Arc<ApiCounters>,
@@ -116,7 +122,7 @@ impl ApiState {
         authenticator: Authenticator,
         settings: HttpSettings,
     ) -> (Self, Vec<(&'static str, MethodRouter)>, ServedApi) {
-        let HttpSettings { elastic, limits, hosts, .. } = settings;
+        let HttpSettings { elastic, limits, hosts, sample_interval, .. } = settings;
         let counters = Arc::<ApiCounters>::default();
         let api = Self {
             core,
@@ -129,9 +135,10 @@ impl ApiState {
             counters: Arc::clone(&counters),
             listeners: settings.listeners.into(),
             started: Instant::now(),
+            history: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
-        (api, elastic, ServedApi { limits, hosts, counters })
+        (api.clone(), elastic, ServedApi { api, sample_interval, limits, hosts, counters })
     }
 }
 
@@ -144,7 +151,9 @@ impl ServedApi {
     ) {
         let pages = WebPages::new(self.hosts);
         let shared = Shared::new(router, self.limits, pages, self.counters);
+        let sampler = tokio::spawn(sampler::run(self.api, self.sample_interval));
         server::serve(listener, shared, stop).await;
+        sampler.abort();
     }
 }
 

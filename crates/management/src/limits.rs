@@ -37,3 +37,9 @@ pub(crate) const COLUMNS_MAX: usize = 64;
 
 /// Bytes of definitions that are imported: some 100,000 queues.
 pub(crate) const DEFINITIONS_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Samples of a counter that one request gets.
+pub(crate) const SAMPLES_MAX: u64 = 1_000;
+
+/// How often samples of the counters are taken (`http.sample_interval_ms`), as in RabbitMQ.
+pub const SAMPLE_INTERVAL_MS: u64 = 5_000;

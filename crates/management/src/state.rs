@@ -1,7 +1,7 @@
 //! What the handlers share.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use prometheus_client::collector::Collector;
@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
+use crate::history::History;
 
 /// An address that is listened at.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct ApiState {
     /// Where the broker listens.
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) started: Instant,
+    /// What was counted lately.
+    pub(crate) history: Arc<Mutex<History>>,
     /// One permit: for who imports definitions.
     pub(crate) imports: Arc<Semaphore>,
     /// What other fronts count.

@@ -7,7 +7,7 @@ use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch, matching, query};
-use super::overview::message_stats;
+use super::rates::counters_alone;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
@@ -186,7 +186,7 @@ impl Listed for ChannelReport {
             "prefetch_count": self.prefetch_count,
             "global_prefetch_count": self.global_prefetch_count,
             "state": if self.flow_stopped { "flow" } else { "running" },
-            "message_stats": message_stats(&self.counters),
+            "message_stats": counters_alone(&self.counters),
         })
     }
 }

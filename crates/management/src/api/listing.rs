@@ -16,7 +16,7 @@ use crate::operation::vhost_exists;
 use crate::state::ApiState;
 
 /// A kind of object that belongs to a virtual host, as a report of the broker.
-pub(super) trait Listed: Sized + Send + 'static {
+pub(crate) trait Listed: Sized + Send + 'static {
     /// Those of one virtual host, or all, where they are few. What asks the broker for all of them either way may
     /// return those of others too.
     fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
@@ -114,7 +114,7 @@ pub(super) async fn matching_in<T: Listed>(
 
 /// All objects, or those of a virtual host. Where they may be many the core is asked once a page: others have their
 /// turn in between, and what is made or goes meanwhile may be missing.
-pub(super) async fn fetch<T: Listed>(
+pub(crate) async fn fetch<T: Listed>(
     api: &ApiState,
     vhost: Option<String>,
 ) -> Result<Vec<T>, ApiError> {

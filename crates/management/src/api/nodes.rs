@@ -88,7 +88,7 @@ async fn node(api: &ApiState) -> Result<Value, ApiError> {
         "sockets_used": overview.connections,
         "resident_bytes": overview.resident_bytes,
         "index_bytes": overview.index_bytes,
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "partitions": [],
         "applications": [],
         "enabled_plugins": [],

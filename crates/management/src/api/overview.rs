@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Json;
-use quelea_broker::report::{MessageCounters, Overview};
+use quelea_broker::report::Overview;
 use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
+use super::rates::{self, RateQuery, Shown};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::{ApiState, Listener};
@@ -18,18 +19,19 @@ pub(crate) const RABBITMQ_LEVEL: &str = "3.13.0";
 
 /// `GET /api/overview`.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
+    let query = RateQuery::parse(&call.query()?)?;
     let api = call.api();
     let overview = fetch(&api).await?;
     let exchange_types = ["direct", "fanout", "headers", "topic"];
     let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
-    Ok(Json(json!({
+    let mut shown = json!({
         "product_name": "Quelea",
         "product_version": env!("CARGO_PKG_VERSION"),
         "management_version": env!("CARGO_PKG_VERSION"),
         "rabbitmq_version": RABBITMQ_LEVEL,
         "cluster_name": &*api.node,
         "node": &*api.node,
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "exchange_types": exchange_types,
         "object_totals": {
             "channels": overview.channels,
@@ -45,11 +47,12 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
             "messages_unreadable": overview.messages_unreadable,
         },
         "unreadable_last": overview.unreadable_last,
-        "message_stats": message_stats(&overview.counters),
         "publishers_blocked": overview.publishers_blocked,
         "listeners": sockets(&api),
         "contexts": contexts(&api),
-    })))
+    });
+    rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
+    Ok(Json(shown))
 }
 
 /// Where the broker listens.
@@ -95,24 +98,4 @@ pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
         from += looked_at;
     }
     Ok(overview)
-}
-
-/// RabbitMQ's names for what passed.
-pub(crate) fn message_stats(counters: &MessageCounters) -> Value {
-    json!({
-        "publish": counters.publish,
-        "drop_unroutable": counters.drop_unroutable,
-        "return_unroutable": counters.return_unroutable,
-        "deliver": counters.deliver,
-        "deliver_no_ack": counters.deliver_no_ack,
-        "get": counters.get,
-        "get_no_ack": counters.get_no_ack,
-        "get_empty": counters.get_empty,
-        "deliver_get":
-            counters.deliver + counters.deliver_no_ack + counters.get + counters.get_no_ack,
-        "redeliver": counters.redeliver,
-        "ack": counters.ack,
-        "expired": counters.expired,
-        "dead_lettered": counters.dead_lettered,
-    })
 }

@@ -10,11 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::listing::Listed;
-use super::overview::message_stats;
+use super::rates::{self, RateQuery, Shown};
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::history::Subject;
 use crate::json::from_table;
 use crate::operation::{done_as, existed, until_free};
 use crate::state::ApiState;
@@ -22,12 +23,13 @@ use crate::state::ApiState;
 /// How often a declaration is tried while another store is asked for its name; others' answers wake it, too.
 const NAME_CHECKS_MAX: usize = 100;
 
-/// `GET /api/queues/{vhost}/{name}`.
+/// `GET /api/queues/{vhost}/{name}`, with `lengths_age` and `lengths_incr`, `msg_rates_age` and `msg_rates_incr` perhaps.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let query = RateQuery::parse(&call.query()?)?;
     let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
     let queue = fetch_one(&api, vhost, name).await?;
-    queue.map(|queue| Json(queue.to_json(&api))).ok_or(ApiError::NotFound)
+    queue.map(|queue| Json(shown(&api, &queue, query))).ok_or(ApiError::NotFound)
 }
 
 /// `PUT /api/queues/{vhost}/{name}` with `durable` (default true), `auto_delete` and `arguments`.
@@ -153,33 +155,39 @@ impl Listed for QueueReport {
     }
 
     fn to_json(&self, api: &ApiState) -> Value {
-        let waiting = self.messages_unacknowledged + self.messages_in_transit;
-        json!({
-            "name": self.name.as_str(),
-            "vhost": self.vhost.as_str(),
-            "type": self.kind,
-            "node": &*api.node,
-            "durable": self.durable,
-            "exclusive": self.exclusive,
-            "auto_delete": self.auto_delete,
-            "arguments": from_table(&self.arguments),
-            "policy": null,
-            "state": match self.state {
-                QueueState::Running => "running",
-                QueueState::Idle => "idle",
-            },
-            "messages": self.messages_ready + waiting + self.messages_delayed,
-            "messages_ready": self.messages_ready,
-            "messages_unacknowledged": waiting,
-            "messages_delayed": self.messages_delayed,
-            "messages_unreadable": self.messages_unreadable,
-            "message_bytes_ready": self.message_bytes_ready,
-            "consumers": self.consumers,
-            "consumers_with_credit": self.consumers_with_credit,
-            "single_active_consumer_tag": self.single_active_consumer_tag.as_deref(),
-            "memory": self.memory_bytes,
-            "resident_bytes": self.resident_bytes,
-            "message_stats": message_stats(&self.counters),
-        })
+        shown(api, self, RateQuery::default())
     }
+}
+
+fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
+    let waiting = queue.messages_unacknowledged + queue.messages_in_transit;
+    let mut shown = json!({
+        "name": queue.name.as_str(),
+        "vhost": queue.vhost.as_str(),
+        "type": queue.kind,
+        "node": &*api.node,
+        "durable": queue.durable,
+        "exclusive": queue.exclusive,
+        "auto_delete": queue.auto_delete,
+        "arguments": from_table(&queue.arguments),
+        "policy": null,
+        "state": match queue.state {
+            QueueState::Running => "running",
+            QueueState::Idle => "idle",
+        },
+        "messages": queue.messages_ready + waiting + queue.messages_delayed,
+        "messages_ready": queue.messages_ready,
+        "messages_unacknowledged": waiting,
+        "messages_delayed": queue.messages_delayed,
+        "messages_unreadable": queue.messages_unreadable,
+        "message_bytes_ready": queue.message_bytes_ready,
+        "consumers": queue.consumers,
+        "consumers_with_credit": queue.consumers_with_credit,
+        "single_active_consumer_tag": queue.single_active_consumer_tag.as_deref(),
+        "memory": queue.memory_bytes,
+        "resident_bytes": queue.resident_bytes,
+    });
+    let subject = Subject::Queue(queue.vhost.to_string(), queue.name.to_string());
+    rates::add(api, &mut shown, Shown::Of(&subject), &queue.counters, query);
+    shown
 }

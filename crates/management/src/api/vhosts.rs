@@ -7,10 +7,11 @@ use quelea_broker::{Broker, ListKey, Listable};
 use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch};
-use super::overview::message_stats;
+use super::rates::{self, RateQuery, Shown};
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::history::Subject;
 use crate::operation::{done, existed, make_vhost, vhost_exists};
 use crate::state::ApiState;
 
@@ -64,15 +65,18 @@ impl Listed for VhostReport {
         self.name.as_str()
     }
 
-    fn to_json(&self, _api: &ApiState) -> Value {
-        json!({
+    fn to_json(&self, api: &ApiState) -> Value {
+        let mut shown = json!({
             "name": self.name.as_str(),
             "queues": self.queues,
             "messages": self.messages_ready + self.messages_unacknowledged,
             "messages_ready": self.messages_ready,
             "messages_unacknowledged": self.messages_unacknowledged,
-            "message_stats": message_stats(&self.counters),
             "tracing": false,
-        })
+        });
+        let subject = Subject::Vhost(self.name.to_string());
+        let shown_of = Shown::Of(&subject);
+        rates::add(api, &mut shown, shown_of, &self.counters, RateQuery::default());
+        shown
     }
 }

@@ -1,6 +1,8 @@
 //! `[http]`.
 
-use quelea_management::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX};
+use quelea_management::{
+    CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX, SAMPLE_INTERVAL_MS,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,10 @@ pub(crate) struct Http {
     /// milliseconds; also how long a connection may be without a request.
     #[schemars(range(min = 100, max = DAY_MS))]
     pub(crate) request_timeout_ms: u64,
+    /// How often samples of the counters are taken, in milliseconds: [rates](management-api.md#rates) are what happened
+    /// between the last two.
+    #[schemars(range(min = 100, max = 60_000))]
+    pub(crate) sample_interval_ms: u64,
 }
 
 impl Default for Http {
@@ -41,6 +47,7 @@ impl Default for Http {
             connections_max: CONNECTIONS_MAX,
             requests_per_s_max: REQUESTS_PER_S_MAX,
             request_timeout_ms: REQUEST_TIMEOUT_MS,
+            sample_interval_ms: SAMPLE_INTERVAL_MS,
         }
     }
 }

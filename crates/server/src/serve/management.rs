@@ -182,6 +182,7 @@ fn settings(
             requests_per_s_max: config.http.requests_per_s_max,
             request_max: Duration::from_millis(config.http.request_timeout_ms),
         },
+        sample_interval: Duration::from_millis(config.http.sample_interval_ms),
         hosts: HostNames::new(&config.http.hosts),
         listeners: Vec::new(),
         elastic: Vec::new(),

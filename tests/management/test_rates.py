@@ -1,0 +1,66 @@
+"""Rates, and the samples that they come from."""
+
+import pytest
+from harness.amqp.peer import Peer, publish, until
+from harness.management import Management, Refused
+from harness.served import served
+
+
+EVERY_S = 1
+
+
+@pytest.fixture
+def sampled():
+    """A broker that takes samples more often than it usually does."""
+    with served(fresh=True, QUELEA__HTTP__SAMPLE_INTERVAL_MS=str(EVERY_S * 1_000)) as broker:
+        yield broker
+
+
+def test_a_queue_and_the_whole_have_rates_and_samples(sampled, name):
+    api = Management(sampled.http)
+    query = f"lengths_age=60&lengths_incr={EVERY_S}&msg_rates_age=60&msg_rates_incr={EVERY_S}"
+    orders = name()
+    path = f"/api/queues/%2F/{orders}?{query}"
+
+    def found(enough):
+        def ask():
+            queue = api.get(path)
+            return queue if enough(queue) else None
+
+        return until(ask, "what the samples show")
+
+    with Peer(sampled) as peer:
+        channel = peer.channel()
+        channel.queue_declare(orders)
+        found(lambda queue: queue["messages_details"].get("samples"))
+        for _ in range(20):
+            publish(channel, orders)
+        queue = found(lambda queue: queue["messages_details"]["samples"][0]["sample"] == 20)
+        # An idle queue's rates fall to 0, and what it holds stays.
+        idle = found(lambda queue: queue["messages_ready_details"]["rate"] == 0)
+    assert queue["messages_ready_details"]["avg_rate"] > 0
+    stats = queue["message_stats"]
+    assert (stats["publish"], stats["publish_details"]["samples"][0]["sample"]) == (20, 20)
+    assert stats["publish_details"]["avg_rate"] > 0 and stats["ack_details"]["avg_rate"] == 0
+    times = [sample["timestamp"] for sample in stats["publish_details"]["samples"]]
+    assert all(later - earlier == EVERY_S * 1_000 for later, earlier in zip(times, times[1:], strict=False))
+    assert idle["messages_ready_details"]["samples"][0]["sample"] == 20
+    overview = api.get(f"/api/overview?{query}")
+    assert overview["rates_mode"] == "basic"
+    assert overview["queue_totals"]["messages_details"]["samples"][0]["sample"] == 20
+    assert overview["message_stats"]["publish_details"]["avg_rate"] > 0
+    [listed] = api.get(f"/api/queues/%2F?name={orders}&columns=message_stats.publish_details.rate")
+    assert listed["message_stats"]["publish_details"]["rate"] >= 0
+
+
+@pytest.mark.parametrize("path", ["/api/overview", "/api/queues/%2F/q"])
+def test_samples_of_nonsense_name_the_parameter(peer, api, path):
+    peer.channel().queue_declare("q")
+    for query, problem in (
+        ("lengths_age=60", "lengths_age and lengths_incr go together"),
+        ("msg_rates_age=x&msg_rates_incr=5", 'msg_rates_age must be from 1 to 86400, it is "x"'),
+        ("lengths_age=86400&lengths_incr=1", "lengths_age / lengths_incr are at most 1000, they are 86401"),
+    ):
+        with pytest.raises(Refused, match="400") as refused:
+            api.get(f"{path}?{query}")
+        assert problem in refused.value.reason
