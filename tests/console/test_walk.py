@@ -165,6 +165,35 @@ def test_a_queue_is_declared_bound_purged_and_deleted(busy, open_console, name):
     assert not exists(busy, f"/api/queues/%2F/{queue}")
 
 
+def test_messages_are_published_and_looked_at(busy, open_console, name):
+    console, queue = open_console(busy), name()
+    management = Management(busy.http)
+    management.put(f"/api/queues/%2F/{queue}")
+    page = console.go("queues", "/", queue)
+    messages = page.get_by_role("region", name="Messages", exact=True)
+    messages.get_by_role("button", name="Look at the first").click()
+    expect(messages.get_by_text("No message is ready.")).to_be_visible()
+    messages.get_by_text("Publish a message").click()
+    messages.get_by_label("Text").fill("<b>hello</b>")
+    messages.get_by_label("Properties").fill("{")
+    messages.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("alert")).to_contain_text("no JSON")
+    messages.get_by_label("Properties").fill('{"priority": 3}')
+    messages.get_by_role("button", name="Publish").click()
+    console.said("The message is published.")
+    expect(messages.get_by_role("region", name="Text of message 1")).to_have_text("<b>hello</b>")
+    expect(messages.get_by_text('"priority":3')).to_be_visible()
+    console.check_accessible()
+    assert management.get(f"/api/queues/%2F/{queue}")["messages_ready"] == 1
+
+    page = console.go("exchanges", "/", "amq.direct")
+    page.get_by_text("Publish a message").click()
+    page.get_by_label("Key", exact=True).fill("nowhere")
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("alert")).to_contain_text("fits no queue")
+    management.delete(f"/api/queues/%2F/{queue}")
+
+
 def test_an_exchange_is_declared_bound_and_deleted(busy, open_console, name):
     console, exchange = open_console(busy), name()
     page = console.go("exchanges")

@@ -78,6 +78,16 @@ export interface Binding {
   arguments: Arguments;
 }
 
+export interface GotMessage {
+  exchange: string;
+  routing_key: string;
+  redelivered: boolean;
+  payload: string;
+  payload_bytes: number;
+  payload_encoding: "string" | "base64";
+  properties: Record<string, unknown>;
+}
+
 export interface Connection {
   name: string;
   user: string;
