@@ -10,6 +10,7 @@ mod exchanges;
 mod health;
 mod later;
 mod list_query;
+mod listed;
 pub(crate) mod listing;
 mod messages;
 mod nodes;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::JsonAnswer;
-use super::listing::{Listed, array};
+use super::listed::{Listed, array};
 use crate::error::ApiError;
 use crate::limits::{COLUMNS_MAX, NAME_FILTER_BYTES_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use crate::state::ApiState;

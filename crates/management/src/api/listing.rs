@@ -2,60 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use quelea_broker::{Broker, ListKey};
 use quelea_node::Core;
-use serde_json::Value;
 
 use super::JsonAnswer;
 use super::list_query::ListQuery;
+pub(crate) use super::listed::{Listed, array};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::vhost_exists;
 use crate::state::ApiState;
-
-/// A kind of object that belongs to a virtual host, as a report of the broker.
-pub(crate) trait Listed: Sized + Send + 'static {
-    /// Those of one virtual host, or all, where they are few. What asks the broker for all of them either way may
-    /// return those of others too.
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
-        let _ = (broker, vhost);
-        Vec::new()
-    }
-
-    /// The same where they may be many: what [`Listed::page`] has to look at.
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        let _ = (broker, vhost);
-        Vec::new()
-    }
-
-    /// One turn's share of them, and how many of the keys that took.
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        let _ = broker;
-        (Vec::new(), keys.len())
-    }
-
-    /// Brings all pages into their order, and parts of one object together.
-    fn sort(all: &mut Vec<Self>) {
-        let _ = all;
-    }
-
-    /// The virtual host's name.
-    fn vhost(&self) -> &str;
-
-    /// Its own, by which lists are searched.
-    fn name(&self) -> &str;
-
-    /// A field of [`Listed::to_json`] that lists are often sorted by, without all others.
-    fn column(&self, name: &str) -> Option<Value> {
-        let _ = name;
-        None
-    }
-
-    /// As RabbitMQ shows it.
-    fn to_json(&self, api: &ApiState) -> Value;
-}
 
 /// `GET /api/KIND`: those that the user may see.
 pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
@@ -133,9 +89,4 @@ pub(crate) async fn fetch<T: Listed>(
     }
     T::sort(&mut all);
     Ok(all)
-}
-
-/// A list as JSON.
-pub(super) fn array(objects: impl Iterator<Item = Value>) -> Json<Value> {
-    Json(Value::Array(objects.collect()))
 }

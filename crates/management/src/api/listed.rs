@@ -1,0 +1,54 @@
+//! What can be listed.
+
+use axum::Json;
+use quelea_broker::{Broker, ListKey};
+use serde_json::Value;
+
+use crate::state::ApiState;
+
+/// A kind of object that belongs to a virtual host, as a report of the broker.
+pub(crate) trait Listed: Sized + Send + 'static {
+    /// Those of one virtual host, or all, where they are few. What asks the broker for all of them either way may
+    /// return those of others too.
+    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
+        let _ = (broker, vhost);
+        Vec::new()
+    }
+
+    /// The same where they may be many: what [`Listed::page`] has to look at.
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        let _ = (broker, vhost);
+        Vec::new()
+    }
+
+    /// One turn's share of them, and how many of the keys that took.
+    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        let _ = broker;
+        (Vec::new(), keys.len())
+    }
+
+    /// Brings all pages into their order, and parts of one object together.
+    fn sort(all: &mut Vec<Self>) {
+        let _ = all;
+    }
+
+    /// The virtual host's name.
+    fn vhost(&self) -> &str;
+
+    /// Its own, by which lists are searched.
+    fn name(&self) -> &str;
+
+    /// A field of [`Listed::to_json`] that lists are often sorted by, without all others.
+    fn column(&self, name: &str) -> Option<Value> {
+        let _ = name;
+        None
+    }
+
+    /// As RabbitMQ shows it.
+    fn to_json(&self, api: &ApiState) -> Value;
+}
+
+/// A list as JSON.
+pub(crate) fn array(objects: impl Iterator<Item = Value>) -> Json<Value> {
+    Json(Value::Array(objects.collect()))
+}
