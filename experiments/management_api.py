@@ -30,6 +30,7 @@ ASKED = [
     ("page of 100, names that fit", "/api/queues?page=1&page_size=100&name=9&columns=name,messages"),
     ("overview", "/api/overview"),
     ("metrics", "/metrics"),
+    ("metrics of each queue", "/metrics/per-object"),
     ("all queues", "/api/queues"),
 ]
 

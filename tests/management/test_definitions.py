@@ -258,6 +258,13 @@ def test_a_start_with_bad_definitions_says_what_is_wrong(tmp_path, text, problem
     assert f"definitions: {file}: " in str(failed.value) and problem in str(failed.value)
 
 
+def test_definitions_beside_cassandra_are_refused_at_the_start(tmp_path):
+    environment = {"QUELEA__DEFINITIONS": str(tmp_path / "d.json"), "QUELEA__CASSANDRA__NODES": '["127.0.0.1:1"]'}
+    with pytest.raises(BrokerError) as failed:
+        Broker(binary_path(), environment=environment).__enter__()
+    assert "not supported yet with users in Cassandra (cassandra.nodes)" in str(failed.value)
+
+
 def test_the_command_line_exports_and_imports(api, broker, other, vhost, tmp_path):
     fill(api, vhost)
     there, other_broker = other

@@ -1,10 +1,12 @@
 """Messages that are got and published by HTTP."""
 
 import base64
+import json
+import socket
 
 import pika
 import pytest
-from harness.amqp.peer import drain, get, publish
+from harness.amqp.peer import drain, get, publish, until
 from harness.amqp.peer import queue as own_queue
 from harness.management import Refused, segment
 
@@ -188,6 +190,24 @@ def test_a_persistent_message_survives_a_kill(own_broker, name):
     own_broker.kill()
     own_broker.start()
     assert [message["payload"] for message in got(Management(own_broker.http), name())] == ["kept"]
+
+
+def test_a_client_that_goes_leaves_nothing_behind(broker, peer, api, name):
+    channel = peer.channel()
+    orders = queue(channel, name())
+    for body in range(5):
+        publish(channel, orders, body)
+    wanted = json.dumps({"count": 5, "ackmode": "ack_requeue_false", "encoding": "auto"})
+    head = f"POST /api/queues/%2F/{orders}/get HTTP/1.1\r\nHost: localhost\r\nAuthorization: {api.authorization}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(wanted)}\r\n\r\n"
+    for _ in range(100):
+        with socket.create_connection((broker.host, broker.http_port)) as gone:
+            gone.sendall((head + wanted).encode())
+    inside = [f"management API, {user['name']}" for user in api.get("/api/users")]
+    until(lambda: not [one for one in api.get("/api/connections") if one["name"] in inside], "no connection is left")
+    left = api.get(f"/api/queues/%2F/{orders}")
+    # Who went before the answer was on its way left them, or took them all.
+    assert (left["messages_ready"], left["messages_unacknowledged"]) in ((5, 0), (0, 0))
 
 
 def test_very_many_messages_come_in_calls_of_ten_thousand(peer, api, name):

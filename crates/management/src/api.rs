@@ -47,7 +47,7 @@ use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
 use crate::json::to_table;
-use crate::limits::{BODY_BYTES_MAX, DEFINITIONS_BYTES_MAX};
+use crate::limits::{BODY_BYTES_MAX, DEFINITIONS_BYTES_MAX, GETS_MAX};
 use crate::metrics;
 use crate::sampler;
 use crate::server::{self, HttpLimits, Shared};
@@ -136,6 +136,7 @@ impl ApiState {
             counters: Arc::clone(&counters),
             listeners: settings.listeners.into(),
             started: Instant::now(),
+            gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
@@ -172,6 +173,8 @@ pub(crate) fn routes(
     Router::new()
         .merge(console::routes())
         .route("/metrics", get(metrics::text))
+        .route("/metrics/per-object", get(metrics::per_object))
+        .route("/metrics/detailed", get(metrics::detailed))
         .with_state(api.clone())
         .nest("/api", broker.nest("/elastic", elastic).with_state(api).merge(access))
         .fallback(unknown_path)

@@ -18,6 +18,7 @@ mod json;
 mod limits;
 mod metrics;
 mod operation;
+mod process;
 mod properties;
 mod sampler;
 mod server;

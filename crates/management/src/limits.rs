@@ -24,8 +24,11 @@ pub const REQUEST_TIMEOUT_MS: u64 = 10_000;
 /// Messages that one `queues/…/get` returns.
 pub(crate) const GET_MESSAGES_MAX: usize = 10_000;
 
-/// Bytes of bodies at which a `queues/…/get` ends.
-pub(crate) const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of bodies at which a `queues/…/get` ends, and of one that it shows.
+pub(crate) const GET_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How many of them are under way at once; others wait.
+pub(crate) const GETS_MAX: usize = 4;
 
 /// Objects of a list's page, as in RabbitMQ, and how many are in one that does not say.
 pub(crate) const PAGE_SIZE_MAX: usize = 500;

@@ -1,5 +1,6 @@
 //! `/metrics`: the broker's counters in OpenMetrics text, made anew for each request from one report.
 
+mod rabbitmq;
 mod sqs;
 
 use std::fmt;
@@ -14,10 +15,13 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use quelea_broker::report::Overview;
+use quelea_broker::report::{Overview, QueueReport};
 use quelea_node::{Authenticator, Front};
 use quelea_sqs_server::SqsCounters;
 
+use crate::api::listing::fetch;
+use crate::authentication::ApiUser;
+use crate::call::Call;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -25,6 +29,7 @@ use crate::state::ApiState;
 /// `GET /metrics`.
 pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiError> {
     let overview = crate::api::overview::fetch(&api).await?;
+    let by_rabbitmqs_names = rabbitmq::totals(&overview, &api.node);
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot(overview)));
     let fronts = Fronts {
@@ -33,7 +38,39 @@ pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiErr
         sqs: api.sqs.as_ref(),
         collectors: &api.collectors,
     };
-    page(registry, fronts)
+    page(registry, &[by_rabbitmqs_names], fronts)
+}
+
+/// `GET /metrics/per-object`: queues by their names, for who may see them.
+pub(crate) async fn per_object(call: Call) -> Result<Response, ApiError> {
+    let (api, user, []) = call.parts();
+    let queues = queues(&api, &user, None).await?;
+    text_of(&[rabbitmq::of_queues("rabbitmq", queues, None)])
+}
+
+/// `GET /metrics/detailed`, with `family` and `vhost`, each as often as needed.
+pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
+    let query: Vec<(String, String)> = call.query()?;
+    let (api, user, []) = call.parts();
+    let all = |wanted: &str| {
+        let values = query.iter().filter(|(name, _)| name == wanted);
+        values.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+    };
+    let (families, vhosts) = (all("family"), all("vhost"));
+    let vhosts = (!vhosts.is_empty()).then_some(vhosts);
+    let queues = queues(&api, &user, vhosts).await?;
+    text_of(&[rabbitmq::of_queues("rabbitmq_detailed", queues, Some(families))])
+}
+
+async fn queues(
+    api: &ApiState,
+    user: &ApiUser,
+    vhosts: Option<Vec<String>>,
+) -> Result<Vec<QueueReport>, ApiError> {
+    let mut queues = fetch::<QueueReport>(api, None).await?;
+    let is_wanted = |vhost: &str| vhosts.as_ref().is_none_or(|all| all.iter().any(|v| v == vhost));
+    queues.retain(|queue| user.sees(queue.vhost.as_str()) && is_wanted(queue.vhost.as_str()));
+    Ok(queues)
 }
 
 /// What is counted beside a broker.
@@ -47,8 +84,12 @@ pub(crate) struct Fronts<'a> {
     pub(crate) collectors: &'a [Arc<dyn Collector>],
 }
 
-/// The page of what a registry has, and of the fronts.
-pub(crate) fn page(mut registry: Registry, fronts: Fronts<'_>) -> Result<Response, ApiError> {
+/// The page of what a registry has, of the fronts, and of others.
+pub(crate) fn page(
+    mut registry: Registry,
+    others: &[Registry],
+    fronts: Fronts<'_>,
+) -> Result<Response, ApiError> {
     registry.register_collector(Box::new(Refusals::of(&fronts)));
     if let Some(counters) = fronts.sqs {
         registry.register_collector(Box::new(sqs::SqsSnapshot(Arc::clone(counters))));
@@ -57,7 +98,19 @@ pub(crate) fn page(mut registry: Registry, fronts: Fronts<'_>) -> Result<Respons
         registry.register_collector(Box::new(Shared(Arc::clone(collector))));
     }
     let mut body = String::new();
-    text::encode(&mut body, &registry).map_err(ApiError::bad)?;
+    text::encode_registry(&mut body, &registry).map_err(ApiError::bad)?;
+    finished(body, others)
+}
+
+fn text_of(registries: &[Registry]) -> Result<Response, ApiError> {
+    finished(String::new(), registries)
+}
+
+fn finished(mut body: String, registries: &[Registry]) -> Result<Response, ApiError> {
+    for registry in registries {
+        text::encode_registry(&mut body, registry).map_err(ApiError::bad)?;
+    }
+    text::encode_eof(&mut body).map_err(ApiError::bad)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }

@@ -42,6 +42,8 @@ pub(crate) struct ApiState {
     pub(crate) started: Instant,
     /// What was counted lately.
     pub(crate) history: Arc<Mutex<History>>,
+    /// A permit for each who gets messages.
+    pub(crate) gets: Arc<Semaphore>,
     /// One permit: for who imports definitions.
     pub(crate) imports: Arc<Semaphore>,
     /// What other fronts count.

@@ -53,7 +53,7 @@ pub(crate) struct Config {
     #[schemars(range(max = DAY_MS))]
     pub(crate) stop_timeout_ms: u64,
     /// File with [definitions](management-api.md#definitions) that are imported at each start, before the broker says that
-    /// it is ready. With one that cannot be imported it does not start. Empty: none.
+    /// it is ready. With one that cannot be imported it does not start. Not with `cassandra.nodes`. Empty: none.
     pub(crate) definitions: PathBuf,
     pub(crate) amqp: Amqp,
     pub(crate) http: Http,

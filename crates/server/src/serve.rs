@@ -108,6 +108,7 @@ async fn manage(
     let mut signals = Signals::new().map_err(system("listen for signals"))?;
     let mut reload = Reload::new(sources, config, level).map_err(system("listen for signals"))?;
     cassandra::check(config)?;
+    management::check_definitions(config)?;
     match config.store {
         Store::Embedded => serve_broker(config, &mut signals, &mut reload, started).await,
         #[cfg(feature = "cassandra")]

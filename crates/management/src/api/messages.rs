@@ -7,7 +7,7 @@ use axum::Json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use quelea_broker::{DeclareQueue, Effect, Publish};
+use quelea_broker::{DeclareQueue, Effect, OpenError, Publish};
 use quelea_model::Message;
 use quelea_node::{Core, CoreHandle, InternalChannel, InternalClient};
 use serde_json::{Map, Value, json};
@@ -78,7 +78,8 @@ impl Wanted {
 
     fn to_json(self, got: &Got) -> Value {
         let whole = got.message.body();
-        let shown = &whole[..self.truncate.map_or(whole.len(), |most| most.min(whole.len()))];
+        let most = self.truncate.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
+        let shown = &whole[..most.min(whole.len())];
         let text = if self.is_base64 { None } else { std::str::from_utf8(shown).ok() };
         let (payload, encoding) = match text {
             Some(text) => (text.to_owned(), "string"),
@@ -105,10 +106,12 @@ struct Got {
 }
 
 /// `POST /api/queues/{vhost}/{name}/get` with `count`, `ackmode`, `encoding` and perhaps `truncate`. Fewer messages than
-/// there are come where they would be more than 16 MiB together.
+/// there are come where they would be more than 8 MiB together, and of a larger one the beginning.
 pub(crate) async fn get(call: Call) -> JsonAnswer {
     let (api, user, [vhost, queue], body) = call.parts_and_body().await?;
     let wanted = Wanted::parse(&body)?;
+    let turn = api.gets.acquire().await;
+    let _turn = turn.map_err(|_| ApiError::Stopping)?;
     let mut getter = Getter::open(&api, &user, vhost).await?;
     let mut all = Vec::new();
     let mut bytes = 0;
@@ -166,20 +169,18 @@ impl Getter {
         if !vhost_exists(api, &vhost).await? {
             return Err(ApiError::NotFound);
         }
-        let (sender, effects) = tokio::sync::mpsc::unbounded_channel();
-        let user = user.name.clone();
+        let (user, handle) = (user.name.clone(), api.core.clone());
+        // It is made where the connection is opened: whose request has gone meanwhile has it closed again.
         let opened = api.ask(move |core| {
+            let (sender, effects) = tokio::sync::mpsc::unbounded_channel();
             let (name, protocol) = (format!("management API, {user}"), "management");
             let client =
                 InternalClient { user: &user, vhost: &vhost, local: "", name: &name, protocol };
-            core.open_internal(client, sender)
+            let (connection, channel) = core.open_internal(client, sender)?;
+            let inside = InternalChannel { connection, channel, effects };
+            Ok::<_, OpenError>(Self { core: handle, inside })
         });
-        let (connection, channel) =
-            opened.await?.map_err(|error| ApiError::Forbidden(error.to_string()))?;
-        Ok(Self {
-            core: api.core.clone(),
-            inside: InternalChannel { connection, channel, effects },
-        })
+        opened.await?.map_err(|error| ApiError::Forbidden(error.to_string()))
     }
 
     /// The next message, or `None` if there is none.
@@ -232,8 +233,17 @@ impl Getter {
 impl Drop for Getter {
     fn drop(&mut self) {
         let connection = self.inside.connection;
-        // If the core has no room for the call it closes the connection when it next has something for it.
-        self.core.try_call(move |core| core.detach(connection));
+        if self.core.try_call(move |core| core.detach(connection)) {
+            return;
+        }
+        // Too many wait for the core: its messages have to go back all the same. Without a runtime all of it stops.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let core = self.core.clone();
+            runtime.spawn(async move {
+                // A core that has stopped has no connections.
+                let _ = core.call(move |core| core.detach(connection)).await;
+            });
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! `/api/nodes`, `/api/cluster-name` and what else tools ask of a node: there is one.
 
-use std::path::Path;
-
 use axum::Json;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -11,6 +9,7 @@ use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
+use crate::process::Process;
 use crate::state::ApiState;
 
 /// `GET /api/nodes`.
@@ -95,41 +94,4 @@ async fn node(api: &ApiState) -> Result<Value, ApiError> {
         "contexts": contexts(api),
         "listeners": sockets(api),
     }))
-}
-
-/// What the system says of this process; `None` where it does not.
-struct Process {
-    resident_bytes: Option<u64>,
-    files: Option<usize>,
-    files_max: Option<u64>,
-}
-
-impl Process {
-    fn look() -> Self {
-        let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        Self {
-            resident_bytes: resident_bytes(Path::new("/proc/self/statm")),
-            files: std::fs::read_dir("/proc/self/fd").ok().map(Iterator::count),
-            files_max: limits.current,
-        }
-    }
-}
-
-fn resident_bytes(statm: &Path) -> Option<u64> {
-    let text = std::fs::read_to_string(statm).ok()?;
-    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_takes_memory_and_has_files_open() {
-        let process = Process::look();
-        assert!(process.resident_bytes.unwrap() > 100_000);
-        let files = process.files.unwrap() as u64;
-        assert!((3..=process.files_max.unwrap_or(u64::MAX)).contains(&files), "{files}");
-    }
 }

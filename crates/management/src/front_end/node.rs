@@ -54,5 +54,5 @@ pub(super) async fn metrics<D: IdentityDirectory>(
         sqs: api.sqs.as_ref(),
         collectors: &api.collectors,
     };
-    metrics::page(Registry::with_prefix("quelea"), fronts)
+    metrics::page(Registry::with_prefix("quelea"), &[], fronts)
 }

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 #[cfg(feature = "cassandra")]
 use super::cassandra::Cluster;
 use super::cassandra::MirroredIdentity;
-use crate::config::{Config, Http};
+use crate::config::{Config, Http, Store};
 
 /// How long it may take to answer what it was asked before the stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
@@ -141,6 +141,16 @@ impl Prepared {
         });
         Ok(Management { address, stop, task: tokio::spawn(serve(listener, stopped)) })
     }
+}
+
+/// Refuses definitions where half of what they say would be Cassandra's.
+pub(crate) fn check_definitions(config: &Config) -> Result<(), DefinitionsError> {
+    let is_shared = config.store == Store::Cassandra || !config.cassandra.nodes.is_empty();
+    if config.definitions.as_os_str().is_empty() || !is_shared {
+        return Ok(());
+    }
+    let problem = "not supported yet with users in Cassandra (cassandra.nodes)".to_owned();
+    Err(DefinitionsError { file: config.definitions.clone(), problem })
 }
 
 /// Imports the definitions that the configuration names.

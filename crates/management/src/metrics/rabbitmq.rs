@@ -1,0 +1,199 @@
+//! The same figures by the names of RabbitMQ's plugin for Prometheus, where they mean the same, so that its dashboards show
+//! them (its documents metrics.md and metrics-detailed.md list the names). Totals for everybody, queues by name for who
+//! signs in.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use quelea_broker::report::{Overview, QueueReport};
+
+use super::{bytes, counter, gauge, metric};
+use crate::api::overview::RABBITMQ_LEVEL;
+use crate::process::Process;
+
+/// The totals.
+pub(super) fn totals(overview: &Overview, node: &str) -> Registry {
+    let mut registry = Registry::with_prefix("rabbitmq");
+    registry
+        .register_collector(Box::new(Totals { overview: overview.clone(), node: node.to_owned() }));
+    registry
+}
+
+#[derive(Debug)]
+struct Totals {
+    overview: Overview,
+    node: String,
+}
+
+impl Collector for Totals {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.node(&mut encoder)?;
+        self.objects(&mut encoder)?;
+        self.messages(&mut encoder)
+    }
+}
+
+impl Totals {
+    fn node(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let of = |name: &'static str, value: &str| (name, value.to_owned());
+        let identity = [of("rabbitmq_node", &self.node), of("rabbitmq_cluster", &self.node)];
+        let help = "Which node and cluster this is";
+        metric(encoder, "identity", help, None, &Info::new(identity.to_vec()))?;
+        let build = [
+            of("rabbitmq_version", RABBITMQ_LEVEL),
+            of("product_name", "Quelea"),
+            of("product_version", env!("CARGO_PKG_VERSION")),
+        ];
+        let help = "What it is, and the level of RabbitMQ's API";
+        metric(encoder, "build", help, None, &Info::new(build.to_vec()))?;
+        let process = Process::look();
+        if let Some(resident) = process.resident_bytes {
+            bytes(encoder, "process_resident_memory", "Memory of the process", resident)?;
+        }
+        if let Some(files) = process.files {
+            gauge(encoder, "process_open_fds", "Open file descriptors", files as u64)?;
+        }
+        if let Some(files_max) = process.files_max {
+            gauge(encoder, "process_max_fds", "The limit of them", files_max)?;
+        }
+        Ok(())
+    }
+
+    fn objects(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let overview = &self.overview;
+        let (ready, waiting) = (overview.messages_ready, overview.messages_unacknowledged);
+        for (name, help, value) in [
+            ("connections", "Open connections", overview.connections as u64),
+            ("channels", "Open channels", overview.channels as u64),
+            ("consumers", "Consumers", overview.consumers as u64),
+            ("global_consumers", "Consumers", overview.consumers as u64),
+            ("channel_consumers", "Consumers", overview.consumers as u64),
+            ("queue_consumers", "Consumers", overview.consumers as u64),
+            ("queues", "Queues", overview.queues as u64),
+            ("queue_messages", "Ready and unacknowledged messages", ready + waiting),
+            ("queue_messages_ready", "Ready messages", ready),
+            ("queue_messages_unacked", "Messages delivered and not acknowledged", waiting),
+        ] {
+            gauge(encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+
+    /// Both as they were counted by channel, summed, and as later versions of RabbitMQ count them over all.
+    fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let c = &self.overview.counters;
+        let delivered = c.deliver + c.deliver_no_ack + c.get + c.get_no_ack;
+        for (name, by_channel, help, value) in [
+            ("received", "published", "Messages taken from publishers", c.publish),
+            ("acknowledged", "acked", "Acknowledgements", c.ack),
+            ("redelivered", "redelivered", "Deliveries of messages delivered before", c.redeliver),
+            (
+                "unroutable_dropped",
+                "unroutable_dropped",
+                "Messages without a queue, that were dropped",
+                c.drop_unroutable,
+            ),
+            (
+                "unroutable_returned",
+                "unroutable_returned",
+                "Messages without a queue, that were returned",
+                c.return_unroutable,
+            ),
+        ] {
+            counter(encoder, &format!("global_messages_{name}"), help, value)?;
+            counter(encoder, &format!("channel_messages_{by_channel}"), help, value)?;
+        }
+        for (name, help, value) in [
+            ("global_messages_delivered", "Messages delivered or got", delivered),
+            (
+                "global_messages_delivered_consume_manual_ack",
+                "Deliveries that await an acknowledgement",
+                c.deliver,
+            ),
+            ("channel_messages_delivered_ack", "Deliveries that await one", c.deliver),
+            (
+                "global_messages_delivered_consume_auto_ack",
+                "Deliveries that await none",
+                c.deliver_no_ack,
+            ),
+            ("channel_messages_delivered", "Deliveries that await none", c.deliver_no_ack),
+            ("global_messages_delivered_get_manual_ack", "Messages got, to acknowledge", c.get),
+            ("channel_get_ack", "Messages got, to acknowledge", c.get),
+            ("global_messages_delivered_get_auto_ack", "Messages got for good", c.get_no_ack),
+            ("channel_get", "Messages got for good", c.get_no_ack),
+            ("global_messages_get_empty", "Gets of an empty queue", c.get_empty),
+            ("channel_get_empty", "Gets of an empty queue", c.get_empty),
+        ] {
+            counter(encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// A figure of each queue: its name, what it says, its families of `/metrics/detailed`, and where it stands.
+type QueueFigure = (&'static str, &'static str, &'static [&'static str], fn(&QueueReport) -> u64);
+
+const QUEUE_FIGURES: [QueueFigure; 6] = [
+    ("queue_messages_ready", "Ready messages", &["queue_coarse_metrics"], |q| q.messages_ready),
+    (
+        "queue_messages_unacked",
+        "Messages delivered and not acknowledged",
+        &["queue_coarse_metrics"],
+        |q| q.messages_unacknowledged + q.messages_in_transit,
+    ),
+    ("queue_messages", "Ready and unacknowledged messages", &["queue_coarse_metrics"], |q| {
+        q.messages_ready + q.messages_unacknowledged + q.messages_in_transit
+    }),
+    ("queue_consumers", "Consumers", &["queue_consumer_count", "queue_metrics"], |q| {
+        u64::from(q.consumers)
+    }),
+    ("queue_messages_ready_bytes", "Bytes of ready messages", &["queue_metrics"], |q| {
+        q.message_bytes_ready
+    }),
+    ("queue_process_memory_bytes", "Memory of the queue", &["queue_metrics"], |q| {
+        q.memory_bytes as u64
+    }),
+];
+
+/// Figures of each queue by its name. `families` are those that are wanted, or all.
+pub(super) fn of_queues(
+    prefix: &str,
+    queues: Vec<QueueReport>,
+    families: Option<Vec<String>>,
+) -> Registry {
+    let mut registry = Registry::with_prefix(prefix);
+    registry.register_collector(Box::new(OfQueues { queues, families }));
+    registry
+}
+
+#[derive(Debug)]
+struct OfQueues {
+    queues: Vec<QueueReport>,
+    families: Option<Vec<String>>,
+}
+
+impl Collector for OfQueues {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let is_wanted = |of: &[&str]| match &self.families {
+            Some(wanted) => wanted.iter().any(|family| of.contains(&family.as_str())),
+            None => true,
+        };
+        for (name, help, families, value) in QUEUE_FIGURES {
+            if !is_wanted(families) {
+                continue;
+            }
+            let mut figures = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for queue in &self.queues {
+                let labels = [("vhost", queue.vhost.as_str()), ("queue", queue.name.as_str())];
+                let of_queue = figures.encode_family(&labels)?;
+                ConstGauge::new(value(queue)).encode(of_queue)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+"""What Prometheus reads, by our names and by RabbitMQ's."""
+
+import urllib.error
+import urllib.request
+
+import pytest
+from harness.amqp.peer import drain, publish, queue
+from harness.management import segment
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+
+@pytest.fixture
+def scraped(broker, api):
+    """All samples of a page, by name and labels; the parser is strict."""
+
+    def scrape(path="/metrics", user=api):
+        request = urllib.request.Request(broker.http + path)
+        if user is not None:
+            request.add_header("Authorization", user.authorization)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            families = list(text_string_to_metric_families(answer.read().decode()))
+        names = [family.name for family in families]
+        assert len(names) == len(set(names)), "each family stands once"
+        return {(sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples}
+
+    return scrape
+
+
+def test_rabbitmqs_names_count_what_ours_count(scraped, peer):
+    before = scraped(user=None)
+    channel = peer.channel()
+    orders = queue(channel)
+    for _ in range(10):
+        publish(channel, orders)
+    publish(channel, "nowhere")
+    publish(channel, "nowhere")
+    drain(channel, orders)
+    publish(channel, orders)
+    after = scraped(user=None)
+
+    def grown(name):
+        return after[(name,)] - before[(name,)]
+
+    assert grown("rabbitmq_global_messages_received_total") == grown("quelea_messages_published_total") == 13
+    assert grown("rabbitmq_channel_messages_published_total") == 13
+    assert grown("rabbitmq_global_messages_unroutable_dropped_total") == 2
+    assert grown("rabbitmq_global_messages_delivered_get_auto_ack_total") == 10
+    assert grown("rabbitmq_queue_messages_ready") == grown("quelea_messages_ready") == 1
+    assert after[("rabbitmq_connections",)] >= 1 and after[("rabbitmq_process_resident_memory_bytes",)] > 1_000_000
+    [identity] = [labels for name, *labels in after if name == "rabbitmq_identity_info"]
+    assert dict(identity)["rabbitmq_node"] == dict(identity)["rabbitmq_cluster"]
+
+
+def test_queues_are_named_to_who_signs_in(scraped, api, vhost, name):
+    hostile = 'a "quoted" \\ name\nof two lines'
+    for one in ("plain", hostile):
+        api.put(f"/api/queues/{vhost}/{segment(one)}")
+    samples = scraped("/metrics/per-object")
+    for one in ("plain", hostile):
+        assert samples[("rabbitmq_queue_messages_ready", ("queue", one), ("vhost", vhost))] == 0
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        scraped("/metrics/per-object", user=None)
+    user = name("user")
+    api.put_user(user, "secret", "management")
+    assert not scraped("/metrics/per-object", api.signed_in(user, "secret"))
+    api.permit(vhost, user)
+    seen = scraped("/metrics/per-object", api.signed_in(user, "secret"))
+    assert {dict(labels)["vhost"] for _, *labels in seen} == {vhost}
+    api.delete(f"/api/users/{user}")
+
+
+def test_families_and_virtual_hosts_are_chosen(scraped, api, vhost):
+    api.put(f"/api/queues/{vhost}/q")
+    api.put("/api/queues/%2F/elsewhere")
+    counted = scraped(f"/metrics/detailed?family=queue_consumer_count&vhost={vhost}")
+    assert list(counted) == [("rabbitmq_detailed_queue_consumers", ("queue", "q"), ("vhost", vhost))]
+    names = {name for name, *_ in scraped("/metrics/detailed?family=queue_coarse_metrics&family=queue_metrics")}
+    assert {"rabbitmq_detailed_queue_messages", "rabbitmq_detailed_queue_messages_ready_bytes"} <= names
+    assert not scraped("/metrics/detailed")
