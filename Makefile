@@ -14,7 +14,7 @@ IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
 MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
 
-.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare soak fuzz sim clean
+.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra test-rabbitmq cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,6 +46,9 @@ test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a re
 
 test-cassandra: ## Runs replicated queues on three nodes of Cassandra, which are killed, frozen and cut off; then all SQS clients against three front-ends that take turns
 	$(PYTHON) tests/run.py cassandra_faults cassandra_sqs
+
+test-rabbitmq: ## Runs the suites of the AMQP clients and of the management API against Debian's RabbitMQ too, and takes definitions from it and to it
+	$(PYTHON) tests/run.py rabbitmq
 
 CASSANDRA := cd tests && $(PYTHON) -m harness.cassandra
 cassandra: ## Runs Apache Cassandra on 127.0.0.1 and the addresses that follow, ready when it returns (N=3)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs Debian's RabbitMQ in the foreground, apart from any other one on the machine.
 
-    experiments/peers/rabbitmq.py [--dir DIR] [--port PORT]
+    experiments/peers/rabbitmq.py [--dir DIR] [--port PORT] [--http]
 
 Node name, ports, epmd, cookie, data and logs are its own; without --dir they vanish at the end.
 When it serves it prints one line, in the form that `quelea serve` uses too:
 
     rabbitmq ready amqp=127.0.0.1:PORT pid=PID data_dir=DIR
+
+With --http its management API is on, and the line has `http=127.0.0.1:PORT` too.
 
 SIGTERM and Ctrl-C stop it. Only processes that it started are ended, by their numbers.
 """
@@ -31,6 +33,15 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def speaks_http(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as probe:
+            probe.sendall(b"GET /api/overview HTTP/1.0\r\n\r\n")
+            return probe.recv(4) == b"HTTP"
+    except OSError:
+        return False
 
 
 def speaks_amqp(port):
@@ -64,12 +75,15 @@ def environment(home, port, epmd_port):
     return os.environ | {name: str(value) for name, value in names.items()}
 
 
-def start(home, port, epmd_port):
+def start(home, port, epmd_port, http_port):
     for name in ("data", "log"):
         (home / name).mkdir(parents=True, exist_ok=True)
-    (home / "plugins").write_text("[].\n")
+    (home / "plugins").write_text("[rabbitmq_management].\n" if http_port else "[].\n")
     # The default configuration but for the disk alarm, which would stop a long fill.
-    (home / "rabbitmq.conf").write_text("disk_free_limit.absolute = 1GB\n")
+    lines = ["disk_free_limit.absolute = 1GB"]
+    if http_port:
+        lines += ["management.tcp.ip = 127.0.0.1", f"management.tcp.port = {http_port}"]
+    (home / "rabbitmq.conf").write_text("".join(f"{line}\n" for line in lines))
     log = open(home / "log" / "console", "ab")
     # A process group of its own: Ctrl-C at the terminal is ours to pass on.
     return subprocess.Popen(
@@ -77,9 +91,9 @@ def start(home, port, epmd_port):
         stdin=subprocess.DEVNULL, process_group=0)
 
 
-def wait_until_it_serves(server, home, port):
+def wait_until_it_serves(server, home, port, http_port):
     deadline = time.monotonic() + START_S
-    while not speaks_amqp(port):
+    while not (speaks_amqp(port) and (not http_port or speaks_http(http_port))):
         if server.poll() is not None or time.monotonic() > deadline:
             log = (home / "log" / "console").read_text(errors="replace")
             sys.exit(f"rabbitmq did not start:\n{log[-2000:]}")
@@ -104,17 +118,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dir", type=pathlib.Path, help="keep data and logs here")
     parser.add_argument("--port", type=int, default=0, help="AMQP port (default: a free one)")
+    parser.add_argument("--http", action="store_true", help="with its management API, on a free port")
     args = parser.parse_args()
     if not pathlib.Path(SERVER).exists():
         sys.exit("no RabbitMQ here: apt-get install --no-install-recommends rabbitmq-server")
     home = args.dir or pathlib.Path(tempfile.mkdtemp(prefix="quelea-bench-rabbitmq-"))
     port, epmd_port = args.port or free_port(), free_port()
+    http_port = free_port() if args.http else 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    server = start(home.resolve(), port, epmd_port)
+    server = start(home.resolve(), port, epmd_port, http_port)
     pid = server.pid
     try:
-        pid = wait_until_it_serves(server, home, port)
-        print(f"rabbitmq ready amqp=127.0.0.1:{port} pid={pid} data_dir={home}", flush=True)
+        pid = wait_until_it_serves(server, home, port, http_port)
+        http = f"http=127.0.0.1:{http_port} " if http_port else ""
+        print(f"rabbitmq ready amqp=127.0.0.1:{port} {http}pid={pid} data_dir={home}", flush=True)
         server.wait()
     except KeyboardInterrupt:
         pass

@@ -4,6 +4,7 @@ import pytest
 from harness.management import Refused, segment
 
 
+@pytest.mark.quelea("RabbitMQ says the same of both")
 def test_an_unknown_path_is_not_a_missing_object(api):
     with pytest.raises(Refused, match="404") as unknown:
         api.get("/api/nonsense")
@@ -13,6 +14,7 @@ def test_an_unknown_path_is_not_a_missing_object(api):
     assert missing.value.error == "Object Not Found"
 
 
+@pytest.mark.quelea("RabbitMQ says nothing")
 def test_a_wrong_method_names_the_right_ones(api):
     with pytest.raises(Refused, match="405") as refused:
         api.delete("/api/overview")
@@ -27,6 +29,7 @@ def test_a_body_that_is_no_json_is_answered_with_json(api):
     assert refused.value.error == "bad_request"
 
 
+@pytest.mark.quelea("RabbitMQ says it of bindings alone")
 def test_what_is_made_says_where_it_is(api, vhost, name):
     _, status, headers = api.answer("PUT", f"/api/queues/{vhost}/a%20b", {})
     assert (status, headers["Location"]) == (201, f"/api/queues/{vhost}/a%20b")
@@ -65,6 +68,7 @@ def test_a_slash_at_the_end_changes_nothing(api):
 LATER = ["policies", "operator-policies", "parameters", "global-parameters", "vhost-limits", "user-limits", "feature-flags"]
 
 
+@pytest.mark.quelea("RabbitMQ has it")
 @pytest.mark.parametrize("kind", LATER)
 def test_what_comes_later_says_so(api, kind):
     assert api.get(f"/api/{kind}") == []
@@ -76,6 +80,7 @@ def test_what_comes_later_says_so(api, kind):
         api.signed_in("guest", "wrong").get(f"/api/{kind}")
 
 
+@pytest.mark.quelea("RabbitMQ leaves a queue behind")
 def test_a_message_goes_through_each_virtual_host(api, vhost):
     assert api.get(f"/api/aliveness-test/{vhost}") == {"status": "ok"}
     assert api.get(f"/api/queues/{vhost}") == []
@@ -83,6 +88,7 @@ def test_a_message_goes_through_each_virtual_host(api, vhost):
         api.get("/api/aliveness-test/nowhere")
 
 
+@pytest.mark.quelea("it names the field, and takes either name of the protocol")
 def test_listeners_are_looked_at(api, broker):
     checks = "/api/health/checks"
     assert api.get(f"{checks}/port-listener/{broker.port}") == {"status": "ok", "port": broker.port}
@@ -95,6 +101,7 @@ def test_listeners_are_looked_at(api, broker):
         api.get(f"{checks}/port-listener/99999")
 
 
+@pytest.mark.quelea("the name of a cluster of RabbitMQ is one of its own")
 def test_a_node_says_what_it_uses(api):
     name = api.get("/api/overview")["node"]
     assert api.get("/api/cluster-name") == {"name": name}
@@ -104,6 +111,7 @@ def test_a_node_says_what_it_uses(api):
         api.get("/api/nodes/another")
 
 
+@pytest.mark.quelea("RabbitMQ 3.10 shows attempts to monitors too")
 def test_only_administrators_ask_who_failed_to_sign_in(api, name):
     node = segment(api.get("/api/overview")["node"])
     assert all(front["auth_attempts_failed"] >= 0 for front in api.get(f"/api/auth/attempts/{node}"))

@@ -11,7 +11,7 @@ def queues(api, vhost):
     """Twelve queues with as many messages as their numbers say."""
     for number in range(12):
         api.put(f"/api/queues/{vhost}/{'even' if number % 2 == 0 else 'Odd'}-{number:02}")
-        body = {"routing_key": f"{'even' if number % 2 == 0 else 'Odd'}-{number:02}", "payload": "x", "properties": {}}
+        body = {"routing_key": f"{'even' if number % 2 == 0 else 'Odd'}-{number:02}", "payload": "x", "payload_encoding": "string", "properties": {}}
         for _ in range(number):
             api.post(f"/api/exchanges/{vhost}/amq.default/publish", body)
     return [f"{'even' if number % 2 == 0 else 'Odd'}-{number:02}" for number in range(12)]
@@ -39,32 +39,35 @@ def test_pages_hold_all_once(queues, listed):
 def test_a_page_behind_the_last_is_refused(queues, listed):
     with pytest.raises(Refused, match="400") as refused:
         listed(page=4, page_size=5)
-    assert "page_out_of_range: page 4 of 3, page_size 5" in refused.value.reason
+    assert refused.value.error == "page_out_of_range"
 
 
-def test_an_empty_list_has_one_page(listed):
+def test_an_empty_list_has_no_page_but_the_first_is_shown(listed):
     page = listed(page=1)
-    assert (page["items"], page["page_count"], page["page_size"]) == ([], 1, 100)
+    assert (page["items"], page["page_count"], page["page_size"]) == ([], 0, 100)
 
 
 def test_names_are_filtered_by_part_or_pattern(queues, listed):
-    assert names(listed(name="odd")) == sorted(name for name in queues if "Odd" in name)
-    assert names(listed(name="^even-0[02]$", use_regex="true")) == ["even-00", "even-02"]
+    assert names(listed(name="odd", page=1)["items"]) == sorted(name for name in queues if "Odd" in name)
+    assert names(listed(name="^even-0[02]$", use_regex="true", page=1)["items"]) == ["even-00", "even-02"]
     page = listed(name="even", page=1, page_size=2)
     assert (page["total_count"], page["filtered_count"], page["item_count"]) == (12, 6, 2)
 
 
+@pytest.mark.quelea("RabbitMQ counts some seconds later")
 def test_lists_are_sorted_by_any_field(queues, listed):
     by_messages = names(listed(sort="messages", sort_reverse="true"))
     assert by_messages == queues[::-1]
     assert names(listed(sort="message_stats.publish", page=1, page_size=3)["items"]) == queues[:3]
 
 
+@pytest.mark.quelea("RabbitMQ counts some seconds later")
 def test_columns_leave_out_the_rest(queues, listed):
     first = listed(columns="name,messages,message_stats.publish,nothing")[0]
     assert first == {"name": "Odd-01", "messages": 1, "message_stats": {"publish": 1}}
 
 
+@pytest.mark.quelea("it names the field, the limit and the value, which RabbitMQ does not")
 @pytest.mark.parametrize(
     "query, problem",
     [
@@ -81,11 +84,14 @@ def test_nonsense_names_the_parameter(listed, query, problem):
     assert problem in refused.value.reason
 
 
+@pytest.mark.quelea("RabbitMQ has no pages of bindings and consumers")
 @pytest.mark.parametrize("kind", ["exchanges", "bindings", "consumers"])
 def test_other_kinds_have_pages_too(listed, kind):
-    assert listed(kind, page=1, page_size=500)["page_count"] == 1
+    page = listed(kind, page=1, page_size=500)
+    assert (page["page"], page["item_count"]) == (1, len(page["items"]))
 
 
+@pytest.mark.quelea("RabbitMQ lists connections some seconds later")
 def test_connections_and_channels_of_a_user_or_a_virtual_host(api, peer, vhost, name):
     user = name("user")
     api.put_user(user, "secret", "")
@@ -102,6 +108,7 @@ def test_connections_and_channels_of_a_user_or_a_virtual_host(api, peer, vhost, 
     api.delete(f"/api/users/{user}")
 
 
+@pytest.mark.quelea("RabbitMQ deletes no users if one of them is not there")
 def test_users_without_permissions_and_many_deleted_at_once(api, vhost, name):
     here, there = name("here"), name("there")
     for user in (here, there):

@@ -104,6 +104,7 @@ def test_bytes_are_published_as_base64(peer, api, name):
     assert get(channel, orders)[2].encode(errors="surrogateescape") == b"\x00\xff"
 
 
+@pytest.mark.quelea("it names the field, the limit and the value, which RabbitMQ does not")
 @pytest.mark.parametrize(
     "wanted, problem",
     [
@@ -122,6 +123,7 @@ def test_a_get_of_nonsense_names_the_field(peer, api, name, wanted, problem):
     assert problem in refused.value.reason
 
 
+@pytest.mark.quelea("it names the field, the limit and the value, which RabbitMQ does not")
 @pytest.mark.parametrize(
     "more, problem",
     [
@@ -141,6 +143,7 @@ def test_a_publish_of_nonsense_names_the_field(api, name, more, problem):
     assert problem in refused.value.reason
 
 
+@pytest.mark.quelea("RabbitMQ has three words for it")
 def test_what_is_not_there_is_not_found(api, name):
     for call in (lambda: got(api, name()), lambda: put(api, "k", exchange=name()), lambda: got(api, "q", vhost=name())):
         with pytest.raises(Refused, match="404") as refused:
@@ -148,6 +151,7 @@ def test_what_is_not_there_is_not_found(api, name):
         assert refused.value.error == "Object Not Found"
 
 
+@pytest.mark.quelea("RabbitMQ answers 401")
 def test_permissions_count_as_over_amqp(broker, peer, api, name, vhost):
     user = name("user")
     api.put_user(user, "secret", "management")
@@ -173,6 +177,7 @@ def test_an_exclusive_queue_is_its_owners(peer, api, name):
     assert "exclusive access to locked queue" in refused.value.reason
 
 
+@pytest.mark.quelea("it names the field, the limit and the value, which RabbitMQ does not")
 def test_a_queue_that_rejects_says_so(peer, api, name):
     orders = queue(peer.channel(), name(), arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     assert put(api, orders) == {"routed": True}
@@ -192,6 +197,7 @@ def test_a_persistent_message_survives_a_kill(own_broker, name):
     assert [message["payload"] for message in got(Management(own_broker.http), name())] == ["kept"]
 
 
+@pytest.mark.quelea("RabbitMQ counts some seconds later")
 def test_a_client_that_goes_leaves_nothing_behind(broker, peer, api, name):
     channel = peer.channel()
     orders = queue(channel, name())

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def column(objects, name="name"):
     return [one[name] for one in objects]
@@ -48,6 +50,7 @@ def test_access(rabbitmqadmin, vhost, name):
     assert user not in column(rabbitmqadmin("list", "users"))
 
 
+@pytest.mark.quelea("RabbitMQ lists connections some seconds later")
 def test_connections(api, peer, rabbitmqadmin, vhost):
     api.permit(vhost, "guest")
     peer.channel(vhost=vhost)
@@ -64,6 +67,7 @@ def test_the_node(rabbitmqadmin):
     assert node["running"]
 
 
+@pytest.mark.quelea("it names the field, the limit and the value, which RabbitMQ does not")
 def test_definitions(rabbitmqadmin, tmp_path):
     file = tmp_path / "definitions.json"
     rabbitmqadmin("declare", "queue", "name=orders")
@@ -75,6 +79,7 @@ def test_definitions(rabbitmqadmin, tmp_path):
     assert "queues[0]: name is missing" in rabbitmqadmin("import", str(file), succeeds=False)
 
 
+@pytest.mark.quelea("RabbitMQ has it")
 def test_what_comes_later_is_said(rabbitmqadmin):
     assert rabbitmqadmin("list", "policies") == rabbitmqadmin("list", "parameters") == []
     refused = rabbitmqadmin("declare", "policy", "name=p", "pattern=.", 'definition={"max-length":1}', succeeds=False)

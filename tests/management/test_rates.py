@@ -16,6 +16,7 @@ def sampled():
         yield broker
 
 
+@pytest.mark.quelea("it starts a broker of its own")
 def test_a_queue_and_the_whole_have_rates_and_samples(sampled, name):
     api = Management(sampled.http)
     query = f"lengths_age=60&lengths_incr={EVERY_S}&msg_rates_age=60&msg_rates_incr={EVERY_S}"
@@ -53,6 +54,7 @@ def test_a_queue_and_the_whole_have_rates_and_samples(sampled, name):
     assert listed["message_stats"]["publish_details"]["rate"] >= 0
 
 
+@pytest.mark.quelea("it names the field, the limit and the value, which RabbitMQ does not")
 @pytest.mark.parametrize("path", ["/api/overview", "/api/queues/%2F/q"])
 def test_samples_of_nonsense_name_the_parameter(peer, api, path):
     peer.channel().queue_declare("q")

@@ -102,11 +102,12 @@ impl ListQuery {
         let Some(page) = self.page else {
             return Ok(array(all.iter().map(|object| self.shown(object.to_json(api)))));
         };
-        let pages = filtered.div_ceil(page.size).max(1);
-        if page.number > pages {
+        let pages = filtered.div_ceil(page.size);
+        // The first is there though it may be empty.
+        if page.number > pages.max(1) {
             let Page { number, size } = page;
-            let reason = format!("page_out_of_range: page {number} of {pages}, page_size {size}");
-            return Err(ApiError::BadRequest(reason));
+            let reason = format!("page {number} of {pages}, page_size {size}, {filtered} objects");
+            return Err(ApiError::PageOutOfRange(reason));
         }
         let from = (page.number - 1) * page.size;
         all.truncate(from + page.size);
