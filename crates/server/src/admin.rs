@@ -1,12 +1,18 @@
-//! `quelea admin`: users, virtual hosts, permissions, accounts, access keys, queues and elastic
-//! queues of a running broker, through its management API.
+//! `quelea admin`: all that the management API of a running broker has: queues and messages, exchanges, bindings,
+//! connections, users, virtual hosts, permissions, accounts, access keys, definitions, elastic queues.
 
 mod access_key;
 mod account;
+mod argument;
+mod binding;
 mod client;
+mod connection;
 mod definitions;
 mod elastic;
+mod exchange;
+mod overview;
 mod permission;
+mod publish;
 mod queue;
 mod table;
 mod takeover;
@@ -65,9 +71,20 @@ enum Resource {
     AccessKey(access_key::Command),
     /// At a broker beside Cassandra: has Cassandra take over the users, permissions, accounts and access keys of its log.
     TakeOver(takeover::Args),
-    /// Queues of a virtual host.
+    /// Queues of a virtual host, and their messages.
     #[command(subcommand)]
     Queue(queue::Command),
+    /// Exchanges of a virtual host.
+    #[command(subcommand)]
+    Exchange(exchange::Command),
+    /// Bindings: what an exchange sends where.
+    #[command(subcommand)]
+    Binding(binding::Command),
+    /// Connections, their channels and consumers.
+    #[command(subcommand)]
+    Connection(connection::Command),
+    /// Totals and rates.
+    Overview,
     /// Users, virtual hosts, permissions, exchanges, queues and bindings as one document.
     #[command(subcommand)]
     Definitions(definitions::Command),
@@ -87,6 +104,12 @@ enum AdminError {
     UserExists { name: String },
     #[error("argument {text:?} is not NAME=VALUE")]
     Argument { text: String },
+    #[error("cannot read the message from standard input: {0}")]
+    Message(std::io::Error),
+    #[error("the message fits no queue, and is gone")]
+    Unroutable,
+    #[error("there is no such binding")]
+    NoSuchBinding,
     #[error("cannot read definitions from {}: {problem}", file.display())]
     Document { file: PathBuf, problem: String },
     #[error("field {text:?} is not FIELD=VALUE")]
@@ -112,6 +135,10 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::AccessKey(command) => access_key::run(command, &client, output),
         Resource::TakeOver(args) => takeover::run(&args, &client, output),
         Resource::Queue(command) => queue::run(command, &client, output),
+        Resource::Exchange(command) => exchange::run(command, &client, output),
+        Resource::Binding(command) => binding::run(command, &client, output),
+        Resource::Connection(command) => connection::run(command, &client, output),
+        Resource::Overview => overview::run(&client, output),
         Resource::Definitions(command) => definitions::run(command, &client),
         Resource::Elastic(command) => elastic::run(command, &client, output),
     }

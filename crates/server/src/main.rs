@@ -13,11 +13,12 @@ mod pop;
 mod push;
 mod relay;
 mod serve;
+mod shell;
 mod signals;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use quelea_elastic_directory::provider::process::hold;
 
 use crate::cli::{ConfigArgs, ShowArgs};
@@ -51,6 +52,10 @@ enum Command {
     Elastic(elastic_pipe::ElasticArgs),
     /// Run one relay of an elastic queue.
     Relay(Box<relay::RelayArgs>),
+    /// Print a script that completes commands in a shell.
+    Completions(shell::CompletionsArgs),
+    /// Print the manual page, or write those of all commands.
+    Man(shell::ManArgs),
     /// Wait for a directory's word, then become a relay. Only directories use it.
     #[command(hide = true)]
     Hold(HoldArgs),
@@ -80,5 +85,7 @@ fn main() -> ExitCode {
         Command::Relay(args) => relay::run(&args),
         Command::Hold(args) => hold::run(&args.arguments),
         Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, Cli::command()),
     }
 }

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::http::request::Builder;
 use ureq::http::{Method, Request, StatusCode};
 
 /// A list of a hundred thousand queues fits; an endless answer does not.
@@ -75,7 +76,20 @@ impl Client {
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<(), ClientError> {
-        self.request(Method::DELETE, path, None).map(drop)
+        self.delete_because(path, None)
+    }
+
+    /// The same with a reason, which clients of a connection are told.
+    pub(crate) fn delete_because(
+        &self,
+        path: &str,
+        reason: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let mut request = self.begin(Method::DELETE, path);
+        if let Some(reason) = reason {
+            request = request.header("x-reason", reason);
+        }
+        self.send(request, None).map(drop)
     }
 
     fn request(
@@ -84,11 +98,18 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
-        let request = Request::builder()
+        self.send(self.begin(method, path), body)
+    }
+
+    fn begin(&self, method: Method, path: &str) -> Builder {
+        Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.address))
             .header(AUTHORIZATION, &self.authorization)
-            .header(CONTENT_TYPE, "application/json");
+            .header(CONTENT_TYPE, "application/json")
+    }
+
+    fn send(&self, request: Builder, body: Option<&Value>) -> Result<Value, ClientError> {
         let response = match body {
             Some(body) => request.body(body.to_string()).map(|request| self.agent.run(request)),
             None => request.body(()).map(|request| self.agent.run(request)),

@@ -1,11 +1,12 @@
 //! `quelea admin queue`.
 
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::AdminError;
 use super::client::{Client, segment};
+use super::publish::{self, Message};
 use super::table::{self, Output};
+use super::{AdminError, argument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -26,6 +27,31 @@ pub(crate) enum Command {
         /// NAME=VALUE, such as x-max-length=1000; numbers and booleans are recognised.
         #[arg(long = "argument")]
         arguments: Vec<String>,
+    },
+    /// Prints messages of a queue. They go back to their places, unless --take or --reject says otherwise.
+    Get {
+        name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+        #[arg(long, default_value_t = 1)]
+        count: usize,
+        /// Takes them out of the queue.
+        #[arg(long, conflicts_with = "reject")]
+        take: bool,
+        /// Rejects them: they go to the dead-letter exchange, if the queue has one.
+        #[arg(long)]
+        reject: bool,
+        /// Bytes of each body that are shown.
+        #[arg(long)]
+        truncate: Option<usize>,
+    },
+    /// Publishes a message to a queue.
+    Publish {
+        name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+        #[command(flatten)]
+        message: Message,
     },
     /// Removes the ready messages of a queue.
     Purge {
@@ -62,11 +88,34 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
             table::print(&queues, &columns, output);
         }
         Command::Declare { name, vhost, durable, auto_delete, arguments } => {
-            let arguments = arguments.iter().map(|text| argument(text));
-            let arguments = arguments.collect::<Result<Map<_, _>, _>>()?;
+            let arguments = argument::object(&arguments)?;
             let body =
                 json!({ "durable": durable, "auto_delete": auto_delete, "arguments": arguments });
             client.put(&path(&vhost, &name), &body)?;
+        }
+        Command::Get { name, vhost, count, take, reject, truncate } => {
+            let mode = match (take, reject) {
+                (true, _) => "ack_requeue_false",
+                (_, true) => "reject_requeue_false",
+                _ => "ack_requeue_true",
+            };
+            let mut body = json!({ "count": count, "ackmode": mode, "encoding": "auto" });
+            if let Some(truncate) = truncate {
+                body["truncate"] = truncate.into();
+            }
+            let messages = client.post(&format!("{}/get", path(&vhost, &name)), &body)?;
+            let columns = [
+                "exchange",
+                "routing_key",
+                "redelivered",
+                "payload_bytes",
+                "properties",
+                "payload",
+            ];
+            table::print(&messages, &columns, output);
+        }
+        Command::Publish { name, vhost, message } => {
+            publish::publish(client, [&vhost, "amq.default"], &name, message)?;
         }
         Command::Purge { name, vhost } => {
             client.delete(&format!("{}/contents", path(&vhost, &name)))?;
@@ -81,29 +130,4 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
 
 fn path(vhost: &str, name: &str) -> String {
     format!("/api/queues/{}/{}", segment(vhost), segment(name))
-}
-
-fn argument(text: &str) -> Result<(String, Value), AdminError> {
-    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-        return Err(AdminError::Argument { text: text.to_owned() });
-    };
-    let value = match serde_json::from_str(value) {
-        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
-        _ => Value::String(value.to_owned()),
-    };
-    Ok((name.to_owned(), value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_argument_is_a_number_a_boolean_or_a_text() {
-        assert_eq!(argument("x-max-length=10").unwrap(), ("x-max-length".into(), json!(10)));
-        let (_, value) = argument("x-single-active-consumer=true").unwrap();
-        assert_eq!(value, json!(true));
-        assert_eq!(argument("x-overflow=drop-head").unwrap().1, json!("drop-head"));
-        assert!(argument("x-overflow").is_err());
-    }
 }

@@ -19,7 +19,7 @@ pub(crate) fn print(rows: &Value, columns: &[&str], output: Output) {
 fn format(rows: &Value, columns: &[&str]) -> String {
     let mut lines = vec![columns.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()];
     for row in rows.as_array().into_iter().flatten() {
-        lines.push(columns.iter().map(|column| cell(&row[*column])).collect());
+        lines.push(columns.iter().map(|column| cell(at(row, column))).collect());
     }
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0))
@@ -32,6 +32,11 @@ fn format(rows: &Value, columns: &[&str]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A field, or one inside of another: `queue.name`.
+fn at<'a>(row: &'a Value, column: &str) -> &'a Value {
+    column.split('.').fold(row, |value, field| &value[field])
 }
 
 fn cell(value: &Value) -> String {
@@ -48,6 +53,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_field_of_a_field_has_a_column() {
+        let rows = json!([{"queue": {"name": "q"}}, {}]);
+        assert_eq!(format(&rows, &["queue.name"]), "queue.name\nq\n\n");
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

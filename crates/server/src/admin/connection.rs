@@ -1,0 +1,84 @@
+//! `quelea admin connection`, `channel` and `consumer`: who is there.
+
+use clap::Subcommand;
+
+use super::AdminError;
+use super::client::{Client, segment};
+use super::table::{self, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// All connections.
+    List,
+    /// Closes a connection.
+    Close {
+        name: String,
+        /// What its client is told.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Closes all connections of a user.
+    CloseOf {
+        user: String,
+        /// What the clients are told.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// All channels: prefetch, and what is not acknowledged.
+    Channels,
+    /// All consumers.
+    Consumers,
+}
+
+pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(), AdminError> {
+    let list = |path: &str, columns: &[&str]| {
+        table::print(&client.get(path)?, columns, output);
+        Ok::<_, AdminError>(())
+    };
+    match command {
+        Command::List => {
+            let columns = [
+                "name",
+                "user",
+                "vhost",
+                "channels",
+                "protocol",
+                "user_provided_name",
+                "send_pend",
+            ];
+            list("/api/connections", &columns)
+        }
+        Command::Close { name, reason } => {
+            let path = format!("/api/connections/{}", segment(&name));
+            Ok(client.delete_because(&path, reason.as_deref())?)
+        }
+        Command::CloseOf { user, reason } => {
+            let path = format!("/api/connections/username/{}", segment(&user));
+            Ok(client.delete_because(&path, reason.as_deref())?)
+        }
+        Command::Channels => {
+            let columns = [
+                "name",
+                "user",
+                "vhost",
+                "consumer_count",
+                "messages_unacknowledged",
+                "prefetch_count",
+                "state",
+            ];
+            list("/api/channels", &columns)
+        }
+        Command::Consumers => {
+            let columns = [
+                "queue.vhost",
+                "queue.name",
+                "consumer_tag",
+                "channel_details.connection_name",
+                "ack_required",
+                "prefetch_count",
+                "activity_status",
+            ];
+            list("/api/consumers", &columns)
+        }
+    }
+}

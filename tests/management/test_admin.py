@@ -1,0 +1,91 @@
+"""`quelea admin`: what the console does, from the command line."""
+
+import json
+import subprocess
+
+import pika
+import pytest
+from harness.broker import binary_path
+
+
+@pytest.fixture
+def admin(broker):
+    """Runs a command; returns its JSON, or what it prints, or its error."""
+
+    def run(*words, json_wanted=True, succeeds=True, given=None):
+        command = [binary_path(), "admin", "--url", broker.http, *(["--json"] if json_wanted else []), *words]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
+        assert (done.returncode == 0) == succeeds, done.stdout + done.stderr
+        if not succeeds:
+            return done.stderr
+        return json.loads(done.stdout) if json_wanted and done.stdout else done.stdout
+
+    return run
+
+
+def test_exchanges_bindings_and_messages(admin, name):
+    exchange, orders, other = name("exchange"), name("orders"), name("other")
+    admin("exchange", "declare", exchange, "--type", "topic", "--durable")
+    admin("exchange", "declare", other, "--type", "headers", "--argument", f"alternate-exchange={exchange}")
+    admin("queue", "declare", orders, "--durable")
+    admin("binding", "add", exchange, orders, "--routing-key", "a.#")
+    admin("binding", "add", exchange, other, "--to-exchange", "--argument", "x-match=any")
+    assert exchange in [one["name"] for one in admin("exchange", "list")]
+    bound = [one for one in admin("binding", "list") if one["source"] == exchange]
+    assert {one["destination"] for one in bound} == {orders, other}
+
+    words = ("--routing-key", "a.b", "--persistent", "--property", "priority=3", "--header", "tenant=a", "hello")
+    admin("exchange", "publish", exchange, *words)
+    admin("queue", "publish", orders, given="from standard input")
+    first, second = admin("queue", "get", orders, "--count", "5")
+    assert (first["payload"], second["payload"]) == ("hello", "from standard input")
+    assert first["properties"] == {"delivery_mode": 2, "priority": 3, "headers": {"tenant": "a"}}
+    assert [one["payload"] for one in admin("queue", "get", orders, "--take")] == ["hello"]
+    assert "from standard" in admin("queue", "get", orders, "--truncate", "13", json_wanted=False)
+    assert "fits no queue" in admin("exchange", "publish", exchange, "--routing-key", "b", "x", succeeds=False)
+
+    admin("binding", "remove", exchange, orders, "--routing-key", "a.#")
+    assert "there is no such binding" in admin("binding", "remove", exchange, orders, "--routing-key", "a.#", succeeds=False)
+    admin("binding", "remove", exchange, other, "--to-exchange", "--argument", "x-match=any")
+    admin("exchange", "delete", other, "--if-unused")
+    admin("exchange", "delete", exchange)
+    admin("queue", "delete", orders)
+
+
+def test_connections_are_listed_and_closed(admin, broker, name):
+    connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))
+    channel = connection.channel()
+    orders = channel.queue_declare(name(), exclusive=True).method.queue
+    tag = channel.basic_consume(orders, lambda *_: None)
+    [found] = [one for one in admin("connection", "consumers") if one["consumer_tag"] == tag]
+    assert orders in admin("connection", "consumers", json_wanted=False)
+    closes = found["channel_details"]["connection_name"]
+    assert closes in [one["name"] for one in admin("connection", "list")]
+    assert f"{closes} (1)" in [one["name"] for one in admin("connection", "channels")]
+    admin("connection", "close", closes, "--reason", "enough of it")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="enough of it"):
+        connection.process_data_events(time_limit=60)
+    other = pika.BlockingConnection(pika.URLParameters(broker.uri()))
+    admin("connection", "close-of", "guest")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="320"):
+        other.process_data_events(time_limit=60)
+
+
+def test_the_overview_has_totals_and_rates(admin):
+    table = admin("overview", json_wanted=False)
+    assert "published a second" in table and "queues" in table
+    assert admin("overview")["rates_mode"] == "basic"
+
+
+@pytest.mark.parametrize("shell, holds", [("bash", "complete -F"), ("zsh", "#compdef quelea"), ("fish", "complete -c quelea")])
+def test_shells_complete_commands(shell, holds):
+    done = subprocess.run([binary_path(), "completions", shell], capture_output=True, text=True, timeout=60, check=True)
+    assert holds in done.stdout and "definitions" in done.stdout
+
+
+def test_there_are_manual_pages(tmp_path):
+    subprocess.run([binary_path(), "man", "--dir", tmp_path], timeout=60, check=True)
+    page = (tmp_path / "quelea-admin-queue-get.1").read_text()
+    assert "truncate" in page
+    done = subprocess.run([binary_path(), "man"], capture_output=True, text=True, timeout=60, check=True)
+    assert ".TH quelea 1" in done.stdout
