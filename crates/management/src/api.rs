@@ -136,6 +136,7 @@ impl ApiState {
             counters: Arc::clone(&counters),
             listeners: settings.listeners.into(),
             started: Instant::now(),
+            audit: Arc::default(),
             gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
@@ -152,7 +153,8 @@ impl ServedApi {
         stop: impl Future<Output = ()> + Send + 'static,
     ) {
         let pages = WebPages::new(self.hosts);
-        let shared = Shared::new(router, self.limits, pages, self.counters);
+        let audit = Arc::clone(&self.api.audit);
+        let shared = Shared::new(router, self.limits, pages, self.counters, audit);
         let sampler = tokio::spawn(sampler::run(self.api, self.sample_interval));
         server::serve(listener, shared, stop).await;
         sampler.abort();
@@ -188,6 +190,7 @@ fn node_routes() -> Router<ApiState> {
         .route("/nodes/{name}", get(nodes::one))
         .route("/cluster-name", get(nodes::cluster_name))
         .route("/extensions", get(nodes::extensions))
+        .route("/audit", get(nodes::audit))
         .route("/auth", get(nodes::auth))
         .route("/auth/attempts/{node}", get(nodes::auth_attempts))
         .route("/whoami", get(users::whoami))

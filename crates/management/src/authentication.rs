@@ -190,7 +190,7 @@ async fn verify(
     }
 }
 
-fn basic_credentials(parts: &Parts) -> Option<(String, Vec<u8>)> {
+pub(crate) fn basic_credentials(parts: &Parts) -> Option<(String, Vec<u8>)> {
     let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, encoded) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

@@ -28,6 +28,7 @@ pub async fn serve_beside<D: IdentityDirectory>(
         account_id: api.account_id.clone(),
         sqs: api.sqs.clone(),
         counters: api.counters.clone(),
+        audit: api.audit.clone(),
         collectors: api.collectors.clone(),
     };
     let vhosts = put(vhosts::put::<D>).delete(vhosts::delete::<D>);

@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 
 use crate::api::HttpSettings;
 use crate::api::accounts::DEFAULT_VHOST;
+use crate::audit::AuditTrail;
 use crate::authentication::{KnownUser, Users};
 use crate::console;
 use crate::counters::ApiCounters;
@@ -38,7 +39,7 @@ pub async fn serve_front_end<D: IdentityDirectory>(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
-    let counters = Arc::<ApiCounters>::default();
+    let (counters, audit) = (Arc::<ApiCounters>::default(), Arc::<AuditTrail>::default());
     let front_end = FrontEnd {
         directory,
         authenticator,
@@ -48,9 +49,11 @@ pub async fn serve_front_end<D: IdentityDirectory>(
         sqs: settings.sqs,
         collectors: settings.collectors.into(),
         counters: Arc::clone(&counters),
+        audit: Arc::clone(&audit),
     };
     let router = routes(front_end);
-    let shared = Shared::new(router, settings.limits, WebPages::new(settings.hosts), counters);
+    let pages = WebPages::new(settings.hosts);
+    let shared = Shared::new(router, settings.limits, pages, counters, audit);
     server::serve(listener, shared, stop).await;
 }
 
@@ -64,6 +67,7 @@ pub(crate) struct FrontEnd<D> {
     pub(crate) account_id: Arc<str>,
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     pub(crate) counters: Arc<ApiCounters>,
+    pub(crate) audit: Arc<AuditTrail>,
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
 }
 
@@ -71,6 +75,7 @@ fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>) -> Router {
     let api = Router::new()
         .route("/overview", get(node::overview::<D>))
         .route("/whoami", get(users::whoami::<D>))
+        .route("/audit", get(node::audit::<D>))
         .route("/health/checks/alarms", get(node::health::<D>))
         .route("/health/checks/local-alarms", get(node::health::<D>))
         .route("/health/checks/virtual-hosts", get(node::health::<D>))

@@ -6,6 +6,7 @@
 
 mod answers;
 mod api;
+mod audit;
 mod authentication;
 mod beside;
 mod call;

@@ -46,3 +46,6 @@ pub(crate) const SAMPLES_MAX: u64 = 1_000;
 
 /// How often samples of the counters are taken (`http.sample_interval_ms`), as in RabbitMQ.
 pub const SAMPLE_INTERVAL_MS: u64 = 5_000;
+
+/// Changes that the audit trail keeps.
+pub(crate) const AUDIT_RECORDS_MAX: usize = 1_000;

@@ -29,6 +29,8 @@ use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
 use crate::answers::{Asked, without_last_slash};
+use crate::audit::AuditTrail;
+use crate::authentication::basic_credentials;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
@@ -54,6 +56,7 @@ pub(crate) struct Shared {
     places: Places,
     web_pages: WebPages,
     counters: Arc<ApiCounters>,
+    audit: Arc<AuditTrail>,
 }
 
 impl Shared {
@@ -62,6 +65,7 @@ impl Shared {
         limits: HttpLimits,
         web_pages: WebPages,
         counters: Arc<ApiCounters>,
+        audit: Arc<AuditTrail>,
     ) -> Self {
         Self {
             router: TowerToHyperService::new(router),
@@ -70,6 +74,7 @@ impl Shared {
             places: Places::new(limits.connections_max),
             web_pages,
             counters,
+            audit,
         }
     }
 }
@@ -173,9 +178,15 @@ async fn respond(
     parts.extensions.insert(Arc::clone(place));
     without_last_slash(&mut parts);
     let asked = Asked::new(&parts.method, parts.uri.path());
+    let user = basic_credentials(&parts).map(|(user, _)| user);
     let body = TimedBody::new(body, shared.limits.request_max);
     match shared.router.call(Request::from_parts(parts, body)).await {
-        Ok(response) => asked.complete(response),
+        Ok(response) => {
+            if let Some(user) = user {
+                shared.audit.note(&user, peer.ip(), asked.what(), response.status());
+            }
+            asked.complete(response)
+        }
         Err(never) => match never {},
     }
 }

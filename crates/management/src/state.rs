@@ -9,6 +9,7 @@ use quelea_node::{Authenticator, Core, CoreHandle};
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::Semaphore;
 
+use crate::audit::AuditTrail;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::history::History;
@@ -40,6 +41,8 @@ pub(crate) struct ApiState {
     /// Where the broker listens.
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) started: Instant,
+    /// Who changed what.
+    pub(crate) audit: Arc<AuditTrail>,
     /// What was counted lately.
     pub(crate) history: Arc<Mutex<History>>,
     /// A permit for each who gets messages.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use quelea_amqp_codec::{AuthFailure, Mechanism, ShortStr};
 use quelea_broker::{Broker, ConnectionInfo};
-use quelea_model::Timestamp;
+use quelea_model::{Timestamp, Value};
 
 use crate::errors::open_refused;
 use crate::login::{AuthOutcome, AuthRequest};
@@ -54,6 +54,20 @@ impl Session {
         self.wire.authenticated(Err(AuthFailure));
     }
 
+    /// Who has signed in, or tried to; empty before.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// What the client says that it is.
+    fn product(&self) -> String {
+        let properties = self.wire.client_properties();
+        let texts =
+            ["product", "version"].map(|name| properties.get(name).and_then(Value::as_text));
+        texts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
     /// connection.open.
     pub(crate) fn open(&mut self, broker: &mut Broker, vhost: &ShortStr, now: Timestamp) {
         let info = ConnectionInfo {
@@ -75,8 +89,8 @@ impl Session {
                 self.phase = Phase::Open;
                 self.connection = Some(connection);
                 self.vhost = vhost.to_string();
-                let user = self.user.clone();
-                self.notices.push(Notice::Opened { user, vhost: self.vhost.clone() });
+                let (user, product) = (self.user.clone(), self.product());
+                self.notices.push(Notice::Opened { user, vhost: self.vhost.clone(), product });
                 self.wire.opened(Ok(()));
             }
             Err(error) => {

@@ -1,7 +1,7 @@
 //! What an operator should read in the log about a connection.
 
 use std::collections::VecDeque;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use quelea_amqp_codec::{CloseCause, ReplyCode};
 
@@ -17,6 +17,8 @@ pub enum Notice {
         user: String,
         /// Where.
         vhost: String,
+        /// What the client says that it is: product and version.
+        product: String,
     },
     /// The login was refused. The client does not learn why.
     LoginRefused {
@@ -38,23 +40,30 @@ pub enum Notice {
     Closed(CloseCause),
 }
 
+/// As a line of a log: what a client has chosen is escaped, so that it stays one.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Opened { user, vhost } => {
-                write!(f, "user '{user}' authenticated and granted access to vhost '{vhost}'")
+            Self::Opened { user, vhost, product } => {
+                let product = OneLine(product);
+                write!(
+                    f,
+                    "user '{user}' authenticated and granted access to vhost '{vhost}', client '{product}'"
+                )
             }
             Self::LoginRefused { user, reason } => {
-                write!(f, "login of user '{user}' refused: {reason}")
+                write!(f, "login of user '{}' refused: {reason}", OneLine(user))
             }
             Self::ChannelError { channel, code, text } => {
-                write!(f, "channel {channel} closed: {} - {text}", code.text())
+                write!(f, "channel {channel} closed: {} - {}", code.text(), OneLine(text))
             }
             Self::Closed(cause) => match cause {
                 CloseCause::Client { code, text } => {
-                    write!(f, "closed by the client: {code} {text}")
+                    write!(f, "closed by the client: {code} {}", OneLine(text))
                 }
-                CloseCause::Server { code, text } => write!(f, "closed: {code} {text}"),
+                CloseCause::Server { code, text } => {
+                    write!(f, "closed: {code} {}", OneLine(text))
+                }
                 CloseCause::WrongProtocol { header } => {
                     write!(f, "closed: does not speak AMQP 0-9-1, began with {header:02x?}")
                 }
@@ -63,6 +72,18 @@ impl fmt::Display for Notice {
                 CloseCause::HeartbeatTimeout => f.write_str("closed: missed heartbeats"),
             },
         }
+    }
+}
+
+/// A text with its control characters escaped.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => f.write_char(c),
+        })
     }
 }
 
@@ -80,5 +101,23 @@ impl Notices {
 
     pub(crate) fn pop(&mut self) -> Option<Notice> {
         self.0.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_has_chosen_adds_no_lines() {
+        let text = "x\ny".to_owned();
+        for notice in [
+            Notice::Opened { user: "u".into(), vhost: "/".into(), product: text.clone() },
+            Notice::LoginRefused { user: text.clone(), reason: "no" },
+            Notice::ChannelError { channel: 1, code: ReplyCode::NotFound, text: text.clone() },
+            Notice::Closed(CloseCause::Client { code: 200, text: text.as_str().into() }),
+        ] {
+            assert!(notice.to_string().contains("x\\ny"), "{notice}");
+        }
     }
 }

@@ -111,6 +111,9 @@ const LOCK_RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK_ATTEMPTS: usize = 600;
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
+/// How often a node may fail by itself while the lock's table is being made.
+const SERVER_ERRORS_MAX: usize = 50;
+
 const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 const AGREEMENT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -188,25 +191,31 @@ impl Migration<'_> {
     }
 
     /// Waits until the lock's table can be read: another front-end may be making it just now, and a node lists a table
-    /// before it serves it.
+    /// before it serves it, and serves it before it knows it by its number.
     async fn wait_for_lock_table(&self) {
-        let query =
-            format!("SELECT version FROM {}.schema_version LIMIT 1", self.settings.keyspace);
+        let query = self.version_query();
+        let mut server_errors = 0;
         for _ in 0..LOCK_ATTEMPTS {
             match driver::query(self.session(), query.as_str(), &()).await {
-                Err(error) if is_invalid(&error) => tokio::time::sleep(LOCK_PAUSE).await,
+                Err(error) if is_invalid(&error) => {}
+                Err(error) if is_server_error(&error) && server_errors < SERVER_ERRORS_MAX => {
+                    server_errors += 1;
+                }
                 // Whatever else is wrong with it, the next request says so.
                 Ok(_) | Err(_) => return,
             }
+            tokio::time::sleep(LOCK_PAUSE).await;
         }
+    }
+
+    fn version_query(&self) -> String {
+        let keyspace = &self.settings.keyspace;
+        format!("SELECT version FROM {keyspace}.schema_version WHERE name = 'version'")
     }
 
     /// The version that the keyspace has; 0: none.
     async fn version(&self) -> Result<i32, ConnectError> {
-        let query = format!(
-            "SELECT version FROM {}.schema_version WHERE name = 'version'",
-            self.settings.keyspace
-        );
+        let query = self.version_query();
         let rows = self.query("read the schema's version", &query, ()).await?;
         let version = match rows.first().and_then(|row| row.columns.first()) {
             Some(Some(CqlValue::Int(version))) => *version,
@@ -384,6 +393,13 @@ fn is_invalid(error: &ExecutionError) -> bool {
     matches!(
         error,
         ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::Invalid, _))
+    )
+}
+
+fn is_server_error(error: &ExecutionError) -> bool {
+    matches!(
+        error,
+        ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::ServerError, _))
     )
 }
 

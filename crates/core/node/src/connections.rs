@@ -150,7 +150,10 @@ impl Connections {
     pub(crate) fn disconnect(&mut self, slot: usize, broker: &mut Broker, now: Timestamp) {
         let connection = &mut self.open[slot];
         if connection.phase == Phase::Open {
-            tracing::debug!(connection = &*connection.name, "the client is gone without a close");
+            let (name, user) = (&*connection.name, connection.session.user());
+            tracing::debug!(
+                target: LOG_TARGET, connection = name, user, "the client is gone without a close"
+            );
         }
         connection.abandon(broker, now);
     }
@@ -445,7 +448,7 @@ impl Connections {
             connection.wake();
         }
         while let Some(notice) = connection.session.poll_notice() {
-            log(&connection.name, &notice);
+            log(&connection.name, connection.session.user(), &notice);
         }
         if let Some(request) = connection.session.poll_auth() {
             self.log_in(slot, request, broker, logins, now);
@@ -475,13 +478,17 @@ impl Connections {
     }
 }
 
+/// What lines about connections are of, for filters of the log's level.
+const LOG_TARGET: &str = "quelea::connections";
+
 /// What goes well is logged for those who look for it.
-fn log(connection: &str, notice: &Notice) {
+fn log(connection: &str, user: &str, notice: &Notice) {
     match notice {
         Notice::Opened { .. } | Notice::Closed(CloseCause::Client { .. }) => {
-            tracing::debug!(connection, "{notice}");
+            tracing::debug!(target: LOG_TARGET, connection, user, "{notice}");
         }
-        Notice::LoginRefused { .. } => tracing::warn!(connection, "{notice}"),
-        _ => tracing::info!(connection, "{notice}"),
+        // Its user is in the text, escaped: nobody has looked at the name.
+        Notice::LoginRefused { .. } => tracing::warn!(target: LOG_TARGET, connection, "{notice}"),
+        _ => tracing::info!(target: LOG_TARGET, connection, user, "{notice}"),
     }
 }

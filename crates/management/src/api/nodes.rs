@@ -38,6 +38,13 @@ pub(super) async fn extensions(call: Call) -> Json<Value> {
     array(std::iter::empty())
 }
 
+/// `GET /api/audit`: the last changes that were made by this API, the latest first.
+pub(super) async fn audit(call: Call) -> JsonAnswer {
+    let (api, user, []) = call.parts();
+    user.require_administrator()?;
+    Ok(Json(api.audit.to_json()))
+}
+
 /// `GET /api/auth`: how the console signs in.
 pub(super) async fn auth() -> Json<Value> {
     Json(json!({ "oauth_enabled": false }))

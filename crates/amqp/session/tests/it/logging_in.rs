@@ -14,8 +14,8 @@ const REFUSED: &str = "ACCESS_REFUSED - Login was refused using authentication m
 fn a_client_logs_in_and_opens_a_virtual_host() {
     let mut node = SessionTest::new();
     let client = node.connect();
-    let opened = Notice::Opened { user: "guest".to_owned(), vhost: "/".to_owned() };
-    assert_eq!(node.notices(client), [opened]);
+    let (user, vhost, product) = ("guest".to_owned(), "/".to_owned(), String::new());
+    assert_eq!(node.notices(client), [Notice::Opened { user, vhost, product }]);
     let [report] = &node.broker.connections()[..] else { panic!("there is one connection") };
     assert_eq!(report.name, "127.0.0.1:50000 -> 127.0.0.1:5672");
     assert_eq!((&*report.user, report.vhost.as_str()), ("guest", "/"));

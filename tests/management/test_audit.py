@@ -1,0 +1,60 @@
+"""Who changed what, in the log and at the API; and what the log says of connections."""
+
+import pika
+import pytest
+from harness.amqp.peer import until
+from harness.management import Management, Refused
+
+
+def test_changes_are_kept_with_who_made_them(broker, api, name):
+    user, vhost = name("user"), name("vhost")
+    api.put_user(user, "a-secret-password", "monitoring")
+    api.put_vhost(vhost)
+    api.get("/api/overview")
+    with pytest.raises(Refused, match="403"):
+        api.signed_in(user, "a-secret-password").delete(f"/api/vhosts/{vhost}")
+    with pytest.raises(Refused, match="401"):
+        api.signed_in(user, "wrong").delete(f"/api/vhosts/{vhost}")
+    with pytest.raises(Refused, match="403"):
+        api.signed_in(user, "a-secret-password").get("/api/audit")
+    last = [(one["user"], one["method"], one["path"], one["status"]) for one in api.get("/api/audit")[:3]]
+    assert last == [
+        (user, "DELETE", f"/api/vhosts/{vhost}", 403),
+        ("guest", "PUT", f"/api/vhosts/{vhost}", 201),
+        ("guest", "PUT", f"/api/users/{user}", 201),
+    ]
+    log = broker.log.read_text()
+    assert f'user="guest" peer=127.0.0.1 method=PUT path="/api/users/{user}" status=201' in log
+    assert "a-secret-password" not in log
+    api.delete(f"/api/vhosts/{vhost}")
+    api.delete(f"/api/users/{user}")
+
+
+def test_the_log_says_who_connects_and_how_it_ends(own_broker):
+    Management(own_broker.http).put_user("ada", "secret")
+    own_broker.kill()
+    own_broker.environment["QUELEA__LOGGING__LEVEL"] = "info,quelea::connections=debug"
+    own_broker.start()
+    Management(own_broker.http).permit("/", "ada")
+
+    def says(text):
+        until(lambda: text in own_broker.log.read_text(), f"the log to say {text!r}")
+
+    def connected(**more):
+        parameters = pika.URLParameters(own_broker.uri("/", "ada", "secret"))
+        parameters.client_properties = {"product": "a client\nof two lines", "version": "1"}
+        return pika.BlockingConnection(parameters)
+
+    connection = connected()
+    says("user 'ada' authenticated and granted access to vhost '/', client 'a client\\nof two lines 1'")
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+        connection.channel().queue_declare("nowhere", passive=True)
+    says("channel 1 closed: NOT_FOUND - no queue 'nowhere' in vhost '/' connection=")
+    connection.close()
+    says("closed by the client: 200")
+    connected()._impl._transport.abort()
+    says("the client is gone without a close")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        pika.BlockingConnection(pika.URLParameters(own_broker.uri("/", "ada", "wrong")))
+    says("login of user 'ada' refused")
+    assert "secret" not in own_broker.log.read_text()
