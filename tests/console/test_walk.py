@@ -149,6 +149,14 @@ def test_a_queue_is_declared_bound_purged_and_deleted(busy, open_console, name):
     page.get_by_role("button", name="Bind", exact=True).click()
     console.said(f"{queue} is bound to audit.")
     expect(console.row("bindings", "any")).to_be_visible()
+    # It is bound once more, and that binding is taken away again.
+    Management(busy.http).request("POST", f"/api/bindings/%2F/e/audit/q/{queue}", {"routing_key": "a ~ key.#", "arguments": {"n": 1}})
+    page.reload()
+    console.row("bindings", "a ~ key.#").get_by_role("button", name="Unbind").click()
+    console.confirm("Unbind")
+    console.said(f"{queue} is unbound from audit.")
+    expect(console.row("bindings", "a ~ key.#")).to_have_count(0)
+    expect(console.row("bindings", "any")).to_be_visible()
 
     # The audit's messages come in.
     wait_for("messages", lambda: Management(busy.http).get(f"/api/queues/%2F/{queue}")["messages_ready"] == 7)

@@ -76,6 +76,8 @@ export interface Binding {
   destination_type: "queue" | "exchange";
   routing_key: string;
   arguments: Arguments;
+  /** What one binding of the two is called. */
+  properties_key: string;
 }
 
 export interface GotMessage {
