@@ -1,5 +1,7 @@
 """Who changed what, in the log and at the API; and what the log says of connections."""
 
+import socket
+
 import pika
 import pytest
 from harness.amqp.peer import until
@@ -40,7 +42,7 @@ def test_the_log_says_who_connects_and_how_it_ends(own_broker):
     def says(text):
         until(lambda: text in own_broker.log.read_text(), f"the log to say {text!r}")
 
-    def connected(**more):
+    def connected():
         parameters = pika.URLParameters(own_broker.uri("/", "ada", "secret"))
         parameters.client_properties = {"product": "a client\nof two lines", "version": "1"}
         return pika.BlockingConnection(parameters)
@@ -52,7 +54,7 @@ def test_the_log_says_who_connects_and_how_it_ends(own_broker):
     says("channel 1 closed: NOT_FOUND - no queue 'nowhere' in vhost '/' connection=")
     connection.close()
     says("closed by the client: 200")
-    connected()._impl._transport.abort()
+    connected()._impl._transport._sock.shutdown(socket.SHUT_RDWR)
     says("the client is gone without a close")
     with pytest.raises(pika.exceptions.AMQPConnectionError):
         pika.BlockingConnection(pika.URLParameters(own_broker.uri("/", "ada", "wrong")))

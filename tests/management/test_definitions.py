@@ -3,10 +3,12 @@
 import base64
 import hashlib
 import json
+import socket
 import subprocess
 
 import pika
 import pytest
+from harness.amqp.peer import until
 from harness.broker import Broker, BrokerError, binary_path
 from harness.management import Management, Refused
 
@@ -231,6 +233,32 @@ def test_what_comes_later_is_named_or_left_out(api, vhost):
     assert api.get(f"/api/queues/{vhost}") == []
     api.post("/api/definitions?skip_unsupported=true", document)
     assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
+
+
+@pytest.mark.quelea("it has other limits")
+def test_large_documents_are_read_up_to_their_limit(api, vhost):
+    mib = 1024 * 1024
+    document = {"queues": [queue("q", vhost)], "comment": "x" * (31 * mib)}
+    api.post("/api/definitions", document)
+    assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
+    # Whoever sends on while the answer comes finds the connection closed.
+    with pytest.raises((Refused, OSError)) as refused:
+        api.post("/api/definitions", document | {"comment": "x" * (33 * mib)})
+    assert not isinstance(refused.value, Refused) or refused.value.status == 413
+    assert api.get("/api/whoami")["name"] == "guest"
+
+
+@pytest.mark.quelea("RabbitMQ imports as much as it has come to")
+def test_an_import_ends_though_its_client_has_gone(broker, api, vhost):
+    document = {"queues": [queue(f"q-{number}", vhost) for number in range(2_000)]}
+    body = json.dumps(document).encode()
+    head = f"POST /api/definitions HTTP/1.1\r\nHost: localhost\r\nAuthorization: {api.authorization}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((broker.host, broker.http_port)) as gone:
+        gone.sendall(head.encode() + body)
+        # It has begun.
+        until(lambda: api.get(f"/api/queues/{vhost}?page=1&columns=name")["total_count"] > 0, "the first queue")
+    until(lambda: api.get(f"/api/queues/{vhost}?page=1&columns=name")["total_count"] == 2_000, "all queues")
 
 
 @pytest.mark.quelea("RabbitMQ answers 401")

@@ -48,6 +48,11 @@ impl<S> Call<S> {
         self.api
     }
 
+    /// Who asks.
+    pub(crate) const fn user(&self) -> &ApiUser {
+        &self.user
+    }
+
     /// What all handlers share.
     pub(crate) const fn state(&self) -> &S {
         &self.api

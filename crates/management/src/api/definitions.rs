@@ -7,11 +7,13 @@ mod document;
 mod export;
 mod standing;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::TryAcquireError;
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use self::document::Document;
 use super::{JsonAnswer, StatusAnswer};
@@ -45,24 +47,48 @@ struct ImportQuery {
 
 /// `POST /api/definitions`, with `?skip_unsupported=true` perhaps.
 pub(super) async fn import_all(call: Call) -> StatusAnswer {
-    let query: ImportQuery = call.query()?;
-    let _turn = turn(call.state())?;
-    let (api, user, [], body) = call.parts_and_body().await?;
-    user.require_administrator()?;
-    import(&api, &body, None, query.skip_unsupported).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let (query, turn) = begin(&call)?;
+    let (api, _, [], body) = call.parts_and_body().await?;
+    finish(api, turn, body, None, query).await
 }
 
 /// `POST /api/definitions/{vhost}`: what names no virtual host is for this one.
 pub(super) async fn import_in(call: Call) -> StatusAnswer {
-    let query: ImportQuery = call.query()?;
-    let _turn = turn(call.state())?;
-    let (api, user, [vhost], body) = call.parts_and_body().await?;
-    user.require_administrator()?;
+    let (query, turn) = begin(&call)?;
+    let (api, _, [vhost], body) = call.parts_and_body().await?;
     if !vhost_exists(&api, &vhost).await? {
         return Err(ApiError::NotFound);
     }
-    import(&api, &body, Some(&vhost), query.skip_unsupported).await?;
+    finish(api, turn, body, Some(vhost), query).await
+}
+
+/// What is checked before the document is read. One import at a time: its document may be large, and two could
+/// contradict each other.
+fn begin(call: &Call) -> Result<(ImportQuery, OwnedSemaphorePermit), ApiError> {
+    call.user().require_administrator()?;
+    let query = call.query()?;
+    let turn = Arc::clone(&call.state().imports).try_acquire_owned();
+    let turn = turn.map_err(|refused| match refused {
+        TryAcquireError::NoPermits => ApiError::Busy("another import is under way"),
+        TryAcquireError::Closed => ApiError::Stopping,
+    })?;
+    Ok((query, turn))
+}
+
+/// In a task of its own: an import ends, or is taken back, though its client does not wait for that.
+async fn finish(
+    api: ApiState,
+    turn: OwnedSemaphorePermit,
+    body: Value,
+    vhost: Option<String>,
+    query: ImportQuery,
+) -> StatusAnswer {
+    let importing = tokio::spawn(async move {
+        let imported = import(&api, &body, vhost.as_deref(), query.skip_unsupported).await;
+        drop(turn);
+        imported
+    });
+    importing.await.map_err(|_| ApiError::Stopping)??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -86,12 +112,4 @@ pub(crate) async fn import(
     let standing = standing::look(api).await?;
     check::check(&document, &standing)?;
     apply::apply(api, document, &standing).await
-}
-
-/// One import at a time: its document may be large, and two could contradict each other.
-fn turn(api: &ApiState) -> Result<tokio::sync::OwnedSemaphorePermit, ApiError> {
-    api.imports.clone().try_acquire_owned().map_err(|refused| match refused {
-        TryAcquireError::NoPermits => ApiError::Busy("another import is under way"),
-        TryAcquireError::Closed => ApiError::Stopping,
-    })
 }

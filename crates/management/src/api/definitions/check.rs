@@ -1,7 +1,7 @@
 //! Whether a document contradicts itself or what stands, before anything is changed. What only the broker knows, such as
 //! whether an argument has a sense, shows when it is applied.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use quelea_broker::exchange::ExchangeKind;
 use quelea_broker::{DeclareExchange, DeclareQueue};
@@ -16,7 +16,9 @@ use crate::json::from_table;
 /// # Errors
 /// [`ApiError::BadRequest`] with the place in the document and what contradicts it.
 pub(super) fn check(document: &Document, standing: &Standing) -> Result<(), ApiError> {
-    let check = Check { document, standing };
+    let vhosts = document.vhosts.iter().map(String::as_str).collect();
+    let users = document.users.iter().map(|user| user.name.as_str()).collect();
+    let check = Check { document, standing, vhosts, users };
     check.queues()?;
     check.exchanges()?;
     check.bindings()?;
@@ -26,6 +28,9 @@ pub(super) fn check(document: &Document, standing: &Standing) -> Result<(), ApiE
 struct Check<'a> {
     document: &'a Document,
     standing: &'a Standing,
+    /// What the document makes.
+    vhosts: HashSet<&'a str>,
+    users: HashSet<&'a str>,
 }
 
 impl Check<'_> {
@@ -87,8 +92,7 @@ impl Check<'_> {
 
     fn bindings(&self) -> Result<(), ApiError> {
         let defined = |all: &mut dyn Iterator<Item = (&String, &String)>| {
-            all.map(|(vhost, name)| (vhost.clone(), name.clone()))
-                .collect::<std::collections::HashSet<Place>>()
+            all.map(|(vhost, name)| (vhost.clone(), name.clone())).collect::<HashSet<Place>>()
         };
         let queues = defined(&mut self.document.queues.iter().map(|(v, q)| (v, &q.name)));
         let exchanges = defined(&mut self.document.exchanges.iter().map(|(v, e)| (v, &e.name)));
@@ -138,16 +142,14 @@ impl Check<'_> {
 
     fn user_in(&self, here: Here, user: &str, vhost: &str) -> Result<(), ApiError> {
         self.vhost(here, vhost)?;
-        let is_defined = || self.document.users.iter().any(|defined| defined.name == user);
-        match self.standing.users.contains_key(user) || is_defined() {
+        match self.standing.users.contains_key(user) || self.users.contains(user) {
             true => Ok(()),
             false => here.refuse(user, "there is no user of that name"),
         }
     }
 
     fn vhost(&self, here: Here, vhost: &str) -> Result<(), ApiError> {
-        let is_defined = || self.document.vhosts.iter().any(|defined| defined == vhost);
-        match self.standing.vhosts.contains(vhost) || is_defined() {
+        match self.standing.vhosts.contains(vhost) || self.vhosts.contains(vhost) {
             true => Ok(()),
             false => here.refuse(vhost, "there is no virtual host of that name"),
         }
