@@ -36,10 +36,10 @@ def test_a_queue_and_the_whole_have_rates_and_samples(sampled, name):
         found(lambda queue: queue["messages_details"].get("samples"))
         for _ in range(20):
             publish(channel, orders)
-        queue = found(lambda queue: queue["messages_details"]["samples"][0]["sample"] == 20)
+        # Samples may be a little nearer to each other than they are asked for here: then the second shows it.
+        queue = found(lambda queue: queue["messages_details"]["samples"][0]["sample"] == 20 and queue["messages_details"]["avg_rate"] > 0)
         # An idle queue's rates fall to 0, and what it holds stays.
         idle = found(lambda queue: queue["messages_ready_details"]["rate"] == 0)
-    assert queue["messages_ready_details"]["avg_rate"] > 0
     stats = queue["message_stats"]
     assert (stats["publish"], stats["publish_details"]["samples"][0]["sample"]) == (20, 20)
     assert stats["publish_details"]["avg_rate"] > 0 and stats["ack_details"]["avg_rate"] == 0

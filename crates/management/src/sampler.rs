@@ -27,6 +27,7 @@ pub(crate) async fn run(api: ApiState, every: Duration) {
 }
 
 async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
+    let at_ms = clock.now().as_millis();
     let totals = overview::fetch(api).await?;
     let vhosts = fetch::<VhostReport>(api, None).await?;
     let queues = fetch::<QueueReport>(api, None).await?;
@@ -43,7 +44,6 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
         (Subject::Queue(queue.vhost.to_string(), queue.name.to_string()), counts)
     });
     let objects: Vec<_> = vhosts.chain(queues).collect();
-    let at_ms = clock.now().as_millis();
     let mut history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
     history.record(at_ms, totals, objects.into_iter());
     Ok(())
