@@ -160,14 +160,14 @@ def test_a_queue_is_declared_bound_purged_and_deleted(busy, open_console, name):
 
     # The audit's messages come in.
     wait_for("messages", lambda: Management(busy.http).get(f"/api/queues/%2F/{queue}")["messages_ready"] == 7)
-    page.get_by_role("button", name="Purge").click()
+    page.get_by_role("button", name="Purge", exact=True).click()
     console.confirm("Purge")
     console.said(f"Queue {queue} is purged.")
 
-    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert exists(busy, f"/api/queues/%2F/{queue}")
-    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     console.confirm("Delete")
     expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
     assert not exists(busy, f"/api/queues/%2F/{queue}")
@@ -220,7 +220,7 @@ def test_an_exchange_is_declared_bound_and_deleted(busy, open_console, name):
     page.locator("form").get_by_label("Routing key").fill("a key")
     page.get_by_role("button", name="Bind", exact=True).click()
     expect(console.row("bindings from here", "a key")).to_be_visible()
-    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     console.confirm("Delete")
     expect(page.get_by_role("heading", level=1)).to_have_text("Exchanges")
     assert not exists(busy, f"/api/exchanges/%2F/{exchange}")
