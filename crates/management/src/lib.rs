@@ -1,5 +1,5 @@
 //! The management API in RabbitMQ's dialect under `/api`, `/metrics` in Prometheus' text format, and the console at `/`.
-//! It holds no state of its own but samples of the counters: every request runs a closure on the core thread through
+//! It holds no state of its own but samples of the counters and the audit trail: every request runs a closure on the core thread through
 //! [`quelea_node::CoreHandle`] and turns plain report structs into JSON. It must never block that
 //! thread, and no AMQP type may appear here but field tables, which queue arguments are made of.
 //! Start with `api.rs`, the list of routes; its sockets are in `server.rs`.
