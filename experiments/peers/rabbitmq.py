@@ -35,23 +35,23 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def speaks_http(port):
+def answers(port, request, beginning):
+    """True once what listens at the port answers a request so."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as probe:
-            probe.sendall(b"GET /api/overview HTTP/1.0\r\n\r\n")
-            return probe.recv(4) == b"HTTP"
+            probe.sendall(request)
+            return probe.recv(len(beginning)) == beginning
     except OSError:
         return False
 
 
 def speaks_amqp(port):
     """True once the broker answers the protocol header with connection.start."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=2) as probe:
-            probe.sendall(b"AMQP\x00\x00\x09\x01")
-            return probe.recv(1) == b"\x01"
-    except OSError:
-        return False
+    return answers(port, b"AMQP\x00\x00\x09\x01", b"\x01")
+
+
+def speaks_http(port):
+    return answers(port, b"GET /api/overview HTTP/1.0\r\n\r\n", b"HTTP")
 
 
 def environment(home, port, epmd_port):

@@ -6,19 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from harness.amqp.peer import Peer
 from harness.management import Management
 
 
 @pytest.fixture
 def api(broker):
     return Management(broker.http)
-
-
-@pytest.fixture
-def peer(broker):
-    with Peer(broker) as peer:
-        yield peer
 
 
 @pytest.fixture

@@ -39,8 +39,7 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
         (Subject::Vhost(vhost.name.to_string()), counts)
     });
     let queues = queues.iter().map(|queue| {
-        let waiting = queue.messages_unacknowledged + queue.messages_in_transit;
-        let counts = Counts::new(queue.messages_ready, waiting, &queue.counters);
+        let counts = Counts::new(queue.messages_ready, queue.unsettled(), &queue.counters);
         (Subject::Queue(queue.vhost.to_string(), queue.name.to_string()), counts)
     });
     let objects: Vec<_> = vhosts.chain(queues).collect();

@@ -133,6 +133,14 @@ pub struct QueueReport {
     pub counters: MessageCounters,
 }
 
+impl QueueReport {
+    /// Messages that are neither ready nor settled: unacknowledged, or on their way to a dead-letter exchange.
+    #[must_use]
+    pub const fn unsettled(&self) -> u64 {
+        self.messages_unacknowledged + self.messages_in_transit
+    }
+}
+
 /// One exchange.
 #[derive(Clone, Debug)]
 pub struct ExchangeReport {

@@ -215,16 +215,22 @@ impl Listed for BindingReport {
     }
 
     fn to_json(&self, _api: &ApiState) -> Value {
-        json!({
-            "source": self.source,
-            "vhost": self.vhost.as_str(),
-            "destination": self.destination,
-            "destination_type": if self.to_queue { "queue" } else { "exchange" },
-            "routing_key": self.routing_key,
-            "arguments": from_table(&self.arguments),
-            "properties_key": properties_key(&self.routing_key, &self.arguments),
-        })
+        let mut shown = definition(self);
+        shown["properties_key"] = properties_key(&self.routing_key, &self.arguments).into();
+        shown
     }
+}
+
+/// All that makes a binding.
+pub(super) fn definition(binding: &BindingReport) -> Value {
+    json!({
+        "source": binding.source,
+        "vhost": binding.vhost.as_str(),
+        "destination": binding.destination,
+        "destination_type": if binding.to_queue { "queue" } else { "exchange" },
+        "routing_key": binding.routing_key,
+        "arguments": from_table(&binding.arguments),
+    })
 }
 
 #[cfg(test)]

@@ -103,15 +103,21 @@ impl Listed for ExchangeReport {
     }
 
     fn to_json(&self, _api: &ApiState) -> Value {
-        json!({
-            "name": self.name.as_str(),
-            "vhost": self.vhost.as_str(),
-            "type": self.kind,
-            "durable": self.durable,
-            "auto_delete": self.auto_delete,
-            "internal": self.internal,
-            "arguments": from_table(&self.arguments),
-            "policy": null,
-        })
+        let mut shown = definition(self);
+        shown["policy"] = Value::Null;
+        shown
     }
+}
+
+/// All that declares an exchange.
+pub(super) fn definition(exchange: &ExchangeReport) -> Value {
+    json!({
+        "name": exchange.name.as_str(),
+        "vhost": exchange.vhost.as_str(),
+        "type": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": from_table(&exchange.arguments),
+    })
 }

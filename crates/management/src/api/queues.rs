@@ -140,7 +140,7 @@ impl Listed for QueueReport {
     }
 
     fn column(&self, name: &str) -> Option<Value> {
-        let waiting = self.messages_unacknowledged + self.messages_in_transit;
+        let waiting = self.unsettled();
         Some(match name {
             "name" => json!(self.name.as_str()),
             "vhost" => json!(self.vhost.as_str()),
@@ -160,7 +160,7 @@ impl Listed for QueueReport {
 }
 
 fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
-    let waiting = queue.messages_unacknowledged + queue.messages_in_transit;
+    let waiting = queue.unsettled();
     let mut shown = json!({
         "name": queue.name.as_str(),
         "vhost": queue.vhost.as_str(),

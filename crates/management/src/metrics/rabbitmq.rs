@@ -144,10 +144,10 @@ const QUEUE_FIGURES: [QueueFigure; 6] = [
         "queue_messages_unacked",
         "Messages delivered and not acknowledged",
         &["queue_coarse_metrics"],
-        |q| q.messages_unacknowledged + q.messages_in_transit,
+        QueueReport::unsettled,
     ),
     ("queue_messages", "Ready and unacknowledged messages", &["queue_coarse_metrics"], |q| {
-        q.messages_ready + q.messages_unacknowledged + q.messages_in_transit
+        q.messages_ready + q.unsettled()
     }),
     ("queue_consumers", "Consumers", &["queue_consumer_count", "queue_metrics"], |q| {
         u64::from(q.consumers)

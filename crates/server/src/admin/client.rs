@@ -79,7 +79,7 @@ impl Client {
         self.delete_because(path, None)
     }
 
-    /// The same with a reason, which clients of a connection are told.
+    /// The same with a reason, which the client of a connection that is closed gets.
     pub(crate) fn delete_because(
         &self,
         path: &str,

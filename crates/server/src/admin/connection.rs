@@ -1,4 +1,4 @@
-//! `quelea admin connection`, `channel` and `consumer`: who is there.
+//! `quelea admin connection`: connections, their channels and consumers.
 
 use clap::Subcommand;
 
@@ -13,14 +13,14 @@ pub(crate) enum Command {
     /// Closes a connection.
     Close {
         name: String,
-        /// What its client is told.
+        /// The text of the close that its client gets.
         #[arg(long)]
         reason: Option<String>,
     },
     /// Closes all connections of a user.
     CloseOf {
         user: String,
-        /// What the clients are told.
+        /// The text of the close that the clients get.
         #[arg(long)]
         reason: Option<String>,
     },

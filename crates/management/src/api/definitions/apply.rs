@@ -1,8 +1,6 @@
 //! Makes what a checked document says. What fails in the middle, at a limit or by somebody else's change, takes back what
 //! was made before it.
 
-use std::time::Duration;
-
 use quelea_broker::{Broker, DeclareQueue, ExchangeBinding, QueueBinding};
 use quelea_store::Ticket;
 
@@ -14,10 +12,6 @@ use crate::api::users::password_hash;
 use crate::error::ApiError;
 use crate::operation::{begun_as_administration, until_free};
 use crate::state::ApiState;
-
-/// How often a queue's name is asked for while another store says whether it has it, and how long in between.
-const NAME_CHECKS_MAX: usize = 500;
-const NAME_CHECK_PAUSE: Duration = Duration::from_millis(10);
 
 /// # Errors
 /// Why something cannot be made. Nothing of it is left then.
@@ -122,27 +116,15 @@ impl Changes<'_> {
         }
         let (within, wanted) = (vhost.clone(), name.clone());
         until_free(self.api, move |b| b.is_queue_being_deleted_in(&within, &wanted)).await?;
-        let ticket = self.declare(&vhost, &request).await?;
+        // Nobody else is asked whether it has the name: beside another store there are no imports.
+        let begun =
+            begun_as_administration(self.api, vhost.clone(), move |broker, now, channel| {
+                broker.declare_queue(now, channel, &request).map(|declared| declared.ticket)
+            });
+        let ticket = begun.await?;
         self.reached_later(ticket);
         self.made.push(Made::Queue(vhost, name));
         Ok(())
-    }
-
-    /// Declares a queue when it is known that no other store has one of its name.
-    async fn declare(&self, vhost: &str, request: &DeclareQueue) -> Result<Ticket, ApiError> {
-        for _ in 0..NAME_CHECKS_MAX {
-            let request = request.clone();
-            let begun =
-                begun_as_administration(self.api, vhost.to_owned(), move |broker, now, channel| {
-                    broker.check_queue_name(channel, &request)?;
-                    broker.declare_queue(now, channel, &request).map(|declared| declared.ticket)
-                });
-            match begun.await {
-                Err(ApiError::NameBeingChecked) => tokio::time::sleep(NAME_CHECK_PAUSE).await,
-                begun => return begun,
-            }
-        }
-        Err(ApiError::NameBeingChecked)
     }
 
     async fn binding(&mut self, binding: BindingDefinition) -> Result<(), ApiError> {

@@ -59,7 +59,7 @@ pub(super) struct BindingDefinition {
 }
 
 impl BindingDefinition {
-    /// What it is told apart by.
+    /// Equal for bindings that are the same.
     pub(super) fn key(&self) -> BindingKey {
         let Self { vhost, source, destination, to_queue, routing_key, arguments } = self;
         let texts = [vhost, source, destination, routing_key].map(Clone::clone);

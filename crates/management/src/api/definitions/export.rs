@@ -10,6 +10,7 @@ use super::document::OWN_HASH;
 use super::standing::users;
 use crate::api::listing::{Listed, fetch};
 use crate::api::overview::RABBITMQ_LEVEL;
+use crate::api::{bindings, exchanges};
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::state::ApiState;
@@ -55,14 +56,14 @@ pub(super) async fn of_vhost(api: &ApiState, vhost: String) -> Result<Value, Api
 async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiError> {
     let mut queues = fetch::<QueueReport>(api, vhost.clone()).await?;
     queues.retain(|queue| !queue.exclusive);
-    let exchanges = fetch::<ExchangeReport>(api, vhost.clone()).await?;
-    let mut bindings = fetch::<BindingReport>(api, vhost).await?;
+    let all_exchanges = fetch::<ExchangeReport>(api, vhost.clone()).await?;
+    let mut all_bindings = fetch::<BindingReport>(api, vhost).await?;
     let kept: HashSet<_> = queues.iter().map(|queue| (&queue.vhost, queue.name.as_str())).collect();
-    bindings.retain(|binding| {
+    all_bindings.retain(|binding| {
         let is_kept = || kept.contains(&(&binding.vhost, binding.destination.as_str()));
         !binding.source.is_empty() && (!binding.to_queue || is_kept())
     });
-    let exchanges = exchanges.iter().filter(|exchange| {
+    let made = all_exchanges.iter().filter(|exchange| {
         let name = exchange.name.as_str();
         // Every virtual host is made with these.
         !name.is_empty() && !name.starts_with("amq.")
@@ -71,8 +72,8 @@ async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiErro
         "policies": [],
         "parameters": [],
         "queues": queues.iter().map(queue).collect::<Value>(),
-        "exchanges": exchanges.map(exchange).collect::<Value>(),
-        "bindings": bindings.iter().map(binding).collect::<Value>(),
+        "exchanges": made.map(exchanges::definition).collect::<Value>(),
+        "bindings": all_bindings.iter().map(bindings::definition).collect::<Value>(),
     }))
 }
 
@@ -88,29 +89,6 @@ fn queue(queue: &QueueReport) -> Value {
         "durable": queue.durable,
         "auto_delete": queue.auto_delete,
         "arguments": from_table(&queue.arguments),
-    })
-}
-
-fn exchange(exchange: &ExchangeReport) -> Value {
-    json!({
-        "name": exchange.name.as_str(),
-        "vhost": exchange.vhost.as_str(),
-        "type": exchange.kind,
-        "durable": exchange.durable,
-        "auto_delete": exchange.auto_delete,
-        "internal": exchange.internal,
-        "arguments": from_table(&exchange.arguments),
-    })
-}
-
-fn binding(binding: &BindingReport) -> Value {
-    json!({
-        "source": binding.source,
-        "vhost": binding.vhost.as_str(),
-        "destination": binding.destination,
-        "destination_type": if binding.to_queue { "queue" } else { "exchange" },
-        "routing_key": binding.routing_key,
-        "arguments": from_table(&binding.arguments),
     })
 }
 
