@@ -52,6 +52,7 @@ def test_exchanges_bindings_and_messages(admin, name):
     admin("queue", "delete", orders)
 
 
+@pytest.mark.quelea("RabbitMQ lists connections some seconds later")
 def test_connections_are_listed_and_closed(admin, broker, name):
     connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))
     channel = connection.channel()

@@ -8,6 +8,7 @@ from harness.amqp.peer import until
 from harness.management import Management, Refused
 
 
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
 def test_changes_are_kept_with_who_made_them(broker, api, name):
     user, vhost = name("user"), name("vhost")
     api.put_user(user, "a-secret-password", "monitoring")
@@ -32,6 +33,7 @@ def test_changes_are_kept_with_who_made_them(broker, api, name):
     api.delete(f"/api/users/{user}")
 
 
+@pytest.mark.process
 def test_the_log_says_who_connects_and_how_it_ends(own_broker):
     Management(own_broker.http).put_user("ada", "secret")
     own_broker.kill()

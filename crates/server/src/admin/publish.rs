@@ -47,7 +47,13 @@ pub(crate) fn publish(
             text
         }
     };
-    let body = json!({ "routing_key": routing_key, "payload": text, "properties": properties });
+    let body = json!({
+        "routing_key": routing_key,
+        "payload": text,
+        // RabbitMQ's API, which this may be asked of too, wants it said.
+        "payload_encoding": "string",
+        "properties": properties,
+    });
     let path = format!("/api/exchanges/{}/{}/publish", segment(vhost), segment(exchange));
     match client.post(&path, &body)?["routed"].as_bool() {
         Some(true) => Ok(()),
