@@ -220,6 +220,35 @@ def test_a_changed_user_is_as_before_when_an_import_fails(api, vhost, name):
     api.delete(f"/api/users/{user}")
 
 
+@pytest.mark.quelea("RabbitMQ applies definitions one by one, and answers 500 or takes them")
+def test_all_kinds_are_taken_back_when_the_last_fails(api, vhost, name):
+    old, new, made = name("old"), name("new"), name("made")
+    api.put_user(old, "old", "management")
+    api.permit(vhost, old, read="^old$")
+    api.permit_topic(vhost, old, "amq.topic", write="^old$")
+    before = sorted_sections(api.get("/api/definitions"))
+
+    def topic(user, write):
+        return {"user": user, "vhost": vhost, "exchange": "amq.topic", "write": write, "read": ""}
+
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    document = {
+        "vhosts": [{"name": made}],
+        "exchanges": [{"name": "e", "vhost": one, "type": "topic"} for one in (made, vhost)],
+        "queues": [queue("q", one) for one in (made, vhost)],
+        "bindings": [binding(one, source, "q") for one in (made, vhost) for source in ("e", "amq.topic")],
+        "users": [{"name": one, "password": "new", "tags": "administrator"} for one in (old, new)],
+        "permissions": [{"user": one, "vhost": vhost, **everything} for one in (old, new)],
+        "topic_permissions": [topic(old, "^new$"), topic(new, "^new$"), topic(new, "(")],
+    }
+    with pytest.raises(Refused, match="400") as refused:
+        api.post("/api/definitions", document)
+    assert refused.value.reason.startswith("topic_permissions[2]: ")
+    # A virtual host is gone when what was in it is.
+    until(lambda: sorted_sections(api.get("/api/definitions")) == before, "all to be as before")
+    api.delete(f"/api/users/{old}")
+
+
 @pytest.mark.quelea("RabbitMQ has policies and parameters")
 def test_what_comes_later_is_named_or_left_out(api, vhost):
     document = {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quelea_broker::access::ADMINISTRATION;
 use quelea_broker::error::{
     AdminError, BindingError, DeclareQueueError, ExchangeError, GetError, PublishError, QueueError,
     ResourceError,
@@ -76,21 +75,12 @@ pub(crate) async fn done_as<E>(
 where
     E: Into<ApiError> + Send + 'static,
 {
-    let ticket = begun(api, connection_of(user, vhost), change).await?;
-    api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
-}
-
-/// Runs a change in `vhost` that nobody's permissions are asked for. It is durable when the ticket is reached.
-pub(crate) async fn begun_as_administration<E>(
-    api: &ApiState,
-    vhost: String,
-    change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
-) -> Result<Ticket, ApiError>
-where
-    E: Into<ApiError> + Send + 'static,
-{
-    let (user, loopback) = (ADMINISTRATION.to_owned(), true);
-    begun(api, ConnectionInfo { user, vhost, loopback, ..ConnectionInfo::default() }, change).await
+    let info = connection_of(user, vhost);
+    done(api, move |core| {
+        let now = core.now();
+        with_channel(&mut core.broker, now, info, |broker, channel| change(broker, now, channel))
+    })
+    .await
 }
 
 /// The connection inside the broker by which a user does something.
@@ -103,21 +93,6 @@ pub(crate) fn connection_of(user: &ApiUser, vhost: String) -> ConnectionInfo {
         protocol: "management",
         ..ConnectionInfo::default()
     }
-}
-
-async fn begun<E>(
-    api: &ApiState,
-    info: ConnectionInfo,
-    change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
-) -> Result<Ticket, ApiError>
-where
-    E: Into<ApiError> + Send + 'static,
-{
-    let changed = api.ask(move |core| {
-        let now = core.now();
-        with_channel(&mut core.broker, now, info, |broker, channel| change(broker, now, channel))
-    });
-    changed.await?
 }
 
 /// Does something by a channel of a connection that exists for it only.

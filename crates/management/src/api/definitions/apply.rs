@@ -1,7 +1,11 @@
 //! Makes what a checked document says. What fails in the middle, at a limit or by somebody else's change, takes back what
 //! was made before it.
 
-use quelea_broker::{Broker, DeclareQueue, ExchangeBinding, QueueBinding};
+use quelea_broker::access::{ADMINISTRATION, TopicPermission};
+use quelea_broker::{
+    Broker, ChannelId, ConnectionInfo, DeclareExchange, DeclareQueue, ExchangeBinding, QueueBinding,
+};
+use quelea_model::Timestamp;
 use quelea_store::Ticket;
 
 use super::document::{
@@ -10,7 +14,7 @@ use super::document::{
 use super::standing::Standing;
 use crate::api::users::password_hash;
 use crate::error::ApiError;
-use crate::operation::{begun_as_administration, until_free};
+use crate::operation::{until_free, with_channel};
 use crate::state::ApiState;
 
 /// # Errors
@@ -20,7 +24,7 @@ pub(super) async fn apply(
     document: Document,
     standing: &Standing,
 ) -> Result<(), ApiError> {
-    let mut changes = Changes { api, standing, made: Vec::new(), ticket: Ticket::NONE };
+    let mut changes = Changes { api, standing, undo: Vec::new(), ticket: Ticket::NONE };
     if let Err(error) = changes.make(document).await {
         changes.take_back().await;
         return Err(error);
@@ -28,22 +32,14 @@ pub(super) async fn apply(
     api.core.reached(changes.ticket).await.map_err(|_| ApiError::Stopping)
 }
 
-/// What an import has made, and how it is taken back.
-enum Made {
-    Vhost(String),
-    Exchange(String, String),
-    Queue(String, String),
-    Binding(BindingDefinition),
-    User(String),
-    Permission(String, String),
-    TopicPermission(String, String, String),
-}
+/// A change of the broker, and what takes one back.
+type Change = Box<dyn FnOnce(&mut Broker, Timestamp) -> Result<Ticket, ApiError> + Send>;
 
 struct Changes<'a> {
     api: &'a ApiState,
     standing: &'a Standing,
-    /// In the order in which they were made.
-    made: Vec<Made>,
+    /// What takes back what was made, in the order in which that was.
+    undo: Vec<Change>,
     ticket: Ticket,
 }
 
@@ -80,30 +76,24 @@ impl Changes<'_> {
         let name = vhost.clone();
         until_free(self.api, move |broker| broker.is_vhost_being_deleted(&name)).await?;
         let name = vhost.clone();
-        self.change(move |broker, now| broker.put_vhost(now, &name)).await?;
-        self.made.push(Made::Vhost(vhost));
-        Ok(())
+        let make = change(move |b, now| b.put_vhost(now, &name));
+        self.done(make, change(move |b, now| b.delete_vhost(now, &vhost))).await
     }
 
-    async fn exchange(
-        &mut self,
-        vhost: String,
-        request: quelea_broker::DeclareExchange,
-    ) -> Result<(), ApiError> {
+    async fn exchange(&mut self, vhost: String, request: DeclareExchange) -> Result<(), ApiError> {
         let name = request.name.clone();
         if self.standing.exchanges.contains_key(&(vhost.clone(), name.clone())) {
             return Ok(());
         }
         let (within, wanted) = (vhost.clone(), name.clone());
         until_free(self.api, move |b| b.is_exchange_being_deleted_in(&within, &wanted)).await?;
-        let begun =
-            begun_as_administration(self.api, vhost.clone(), move |broker, now, channel| {
-                broker.declare_exchange(now, channel, &request)
-            });
-        let ticket = begun.await?;
-        self.reached_later(ticket);
-        self.made.push(Made::Exchange(vhost, name));
-        Ok(())
+        let make = administered(vhost.clone(), move |b, now, channel| {
+            b.declare_exchange(now, channel, &request)
+        });
+        let undo = administered(vhost, move |b, now, channel| {
+            b.delete_exchange(now, channel, &name, false)
+        });
+        self.done(make, undo).await
     }
 
     async fn queue(&mut self, vhost: String, request: DeclareQueue) -> Result<(), ApiError> {
@@ -117,45 +107,51 @@ impl Changes<'_> {
         let (within, wanted) = (vhost.clone(), name.clone());
         until_free(self.api, move |b| b.is_queue_being_deleted_in(&within, &wanted)).await?;
         // Nobody else is asked whether it has the name: beside another store there are no imports.
-        let begun =
-            begun_as_administration(self.api, vhost.clone(), move |broker, now, channel| {
-                broker.declare_queue(now, channel, &request).map(|declared| declared.ticket)
-            });
-        let ticket = begun.await?;
-        self.reached_later(ticket);
-        self.made.push(Made::Queue(vhost, name));
-        Ok(())
+        let make = administered(vhost.clone(), move |b, now, channel| {
+            b.declare_queue(now, channel, &request).map(|declared| declared.ticket)
+        });
+        // A message that somebody has put into it meanwhile is not lost.
+        let undo = administered(vhost, move |b, now, channel| {
+            b.delete_queue(now, channel, &name, true, true).map(|deleted| deleted.ticket)
+        });
+        self.done(make, undo).await
     }
 
     async fn binding(&mut self, binding: BindingDefinition) -> Result<(), ApiError> {
-        let key = binding.key();
-        if self.standing.bindings.contains(&key) {
+        if self.standing.bindings.contains(&binding.key()) {
             return Ok(());
         }
-        let ticket = bind(self.api, binding.clone(), true).await?;
-        self.reached_later(ticket);
-        self.made.push(Made::Binding(binding));
-        Ok(())
+        self.done(bind(binding.clone(), true), bind(binding, false)).await
     }
 
     async fn user(&mut self, user: UserDefinition) -> Result<(), ApiError> {
         let hash = password_hash(self.api, &user.body).await?;
         let UserDefinition { name, tags, .. } = user;
-        let new = name.clone();
-        self.change(move |broker, now| broker.put_user(now, &new, &hash, &tags)).await?;
-        self.made.push(Made::User(name));
-        Ok(())
+        let undo = match self.standing.users.get(&name).cloned() {
+            Some(old) => {
+                change(move |b, now| b.put_user(now, &old.name, &old.password_hash, &old.tags))
+            }
+            None => {
+                let name = name.clone();
+                change(move |b, now| b.delete_user(now, &name))
+            }
+        };
+        self.done(change(move |b, now| b.put_user(now, &name, &hash, &tags)), undo).await
     }
 
     async fn permission(&mut self, permission: PermissionDefinition) -> Result<(), ApiError> {
         let PermissionDefinition { user, vhost, patterns: [configure, write, read] } = permission;
-        let made = Made::Permission(user.clone(), vhost.clone());
-        self.change(move |broker, now| {
-            broker.set_permissions(now, &user, &vhost, &configure, &write, &read)
-        })
-        .await?;
-        self.made.push(made);
-        Ok(())
+        let old = self.standing.permissions.get(&(user.clone(), vhost.clone())).cloned();
+        let (of, within) = (user.clone(), vhost.clone());
+        let undo = change(move |b, now| match old {
+            Some(old) => {
+                b.set_permissions(now, &of, &within, &old.configure, &old.write, &old.read)
+            }
+            None => b.clear_permissions(now, &of, &within),
+        });
+        let make =
+            change(move |b, now| b.set_permissions(now, &user, &vhost, &configure, &write, &read));
+        self.done(make, undo).await
     }
 
     async fn topic_permission(
@@ -164,134 +160,81 @@ impl Changes<'_> {
     ) -> Result<(), ApiError> {
         let TopicPermissionDefinition { user, vhost, exchange, patterns: [write, read] } =
             permission;
-        let made = Made::TopicPermission(user.clone(), vhost.clone(), exchange.clone());
-        self.change(move |broker, now| {
-            broker.set_topic_permissions(now, &user, &vhost, &exchange, &write, &read)
-        })
-        .await?;
-        self.made.push(made);
+        let is_it = |p: &&TopicPermission| {
+            *p.user == *user && p.vhost.as_str() == vhost && *p.exchange == *exchange
+        };
+        let old = self.standing.topic_permissions.iter().find(is_it).cloned();
+        let (of, within, on) = (user.clone(), vhost.clone(), exchange.clone());
+        let undo = change(move |b, now| match old {
+            Some(old) => b.set_topic_permissions(now, &of, &within, &on, &old.write, &old.read),
+            None => b.clear_topic_permissions(now, &of, &within, Some(&on)),
+        });
+        let make = change(move |b, now| {
+            b.set_topic_permissions(now, &user, &vhost, &exchange, &write, &read)
+        });
+        self.done(make, undo).await
+    }
+
+    /// Makes a change, and remembers what takes it back.
+    async fn done(&mut self, make: Change, undo: Change) -> Result<(), ApiError> {
+        self.run(make).await?;
+        self.undo.push(undo);
         Ok(())
     }
 
-    async fn change<E: Into<ApiError> + Send + 'static>(
-        &mut self,
-        change: impl FnOnce(&mut Broker, quelea_model::Timestamp) -> Result<Ticket, E> + Send + 'static,
-    ) -> Result<(), ApiError> {
+    async fn run(&mut self, change: Change) -> Result<(), ApiError> {
         let changed = self.api.ask(move |core| {
             let now = core.now();
             change(&mut core.broker, now)
         });
-        let ticket = changed.await?.map_err(Into::into)?;
-        self.reached_later(ticket);
+        self.ticket = self.ticket.join(changed.await??);
         Ok(())
-    }
-
-    fn reached_later(&mut self, ticket: Ticket) {
-        self.ticket = self.ticket.join(ticket);
     }
 
     /// The last first, so that nothing is taken away under what still stands on it.
     async fn take_back(&mut self) {
-        while let Some(made) = self.made.pop() {
-            if let Err(error) = self.take_back_one(made).await {
+        while let Some(undo) = self.undo.pop() {
+            if let Err(error) = self.run(undo).await {
                 tracing::warn!(?error, "what a refused import had made is left");
-            }
-        }
-    }
-
-    async fn take_back_one(&mut self, made: Made) -> Result<(), ApiError> {
-        match made {
-            Made::Vhost(vhost) => self.change(move |b, now| b.delete_vhost(now, &vhost)).await,
-            Made::Exchange(vhost, name) => {
-                let undone = begun_as_administration(self.api, vhost, move |b, now, channel| {
-                    b.delete_exchange(now, channel, &name, false)
-                });
-                undone.await.map(|_| ())
-            }
-            // A message that somebody has put into it meanwhile is not lost.
-            Made::Queue(vhost, name) => {
-                let undone = begun_as_administration(self.api, vhost, move |b, now, channel| {
-                    b.delete_queue(now, channel, &name, true, true).map(|deleted| deleted.ticket)
-                });
-                undone.await.map(|_| ())
-            }
-            Made::Binding(binding) => bind(self.api, binding, false).await.map(|_| ()),
-            Made::User(name) => match self.standing.users.get(&name).cloned() {
-                Some(old) => {
-                    let change = move |b: &mut Broker, now| {
-                        b.put_user(now, &old.name, &old.password_hash, &old.tags)
-                    };
-                    self.change(change).await
-                }
-                None => self.change(move |b, now| b.delete_user(now, &name)).await,
-            },
-            Made::Permission(user, vhost) => {
-                match self.standing.permissions.get(&(user.clone(), vhost.clone())).cloned() {
-                    Some(old) => {
-                        let change = move |b: &mut Broker, now| {
-                            b.set_permissions(
-                                now,
-                                &user,
-                                &vhost,
-                                &old.configure,
-                                &old.write,
-                                &old.read,
-                            )
-                        };
-                        self.change(change).await
-                    }
-                    None => {
-                        self.change(move |b, now| b.clear_permissions(now, &user, &vhost)).await
-                    }
-                }
-            }
-            Made::TopicPermission(user, vhost, exchange) => {
-                let old = self.standing.topic_permissions.iter().find(|p| {
-                    *p.user == *user && p.vhost.as_str() == vhost && *p.exchange == *exchange
-                });
-                match old.cloned() {
-                    Some(old) => {
-                        let change = move |b: &mut Broker, now| {
-                            b.set_topic_permissions(
-                                now, &user, &vhost, &exchange, &old.write, &old.read,
-                            )
-                        };
-                        self.change(change).await
-                    }
-                    None => {
-                        let change = move |b: &mut Broker, now| {
-                            b.clear_topic_permissions(now, &user, &vhost, Some(&exchange))
-                        };
-                        self.change(change).await
-                    }
-                }
             }
         }
     }
 }
 
+fn change<E: Into<ApiError>>(
+    change: impl FnOnce(&mut Broker, Timestamp) -> Result<Ticket, E> + Send + 'static,
+) -> Change {
+    Box::new(move |broker, now| change(broker, now).map_err(Into::into))
+}
+
+/// A change in a virtual host that nobody's permissions are asked for.
+fn administered<E: Into<ApiError>>(
+    vhost: String,
+    change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
+) -> Change {
+    let (user, loopback) = (ADMINISTRATION.to_owned(), true);
+    let info = ConnectionInfo { user, vhost, loopback, ..ConnectionInfo::default() };
+    Box::new(move |broker, now| {
+        with_channel(broker, now, info, |broker, channel| change(broker, now, channel))
+    })
+}
+
 /// Makes a binding, or takes it away.
-async fn bind(
-    api: &ApiState,
-    binding: BindingDefinition,
-    wanted: bool,
-) -> Result<Ticket, ApiError> {
+fn bind(binding: BindingDefinition, wanted: bool) -> Change {
     let BindingDefinition { vhost, source, destination, to_queue, routing_key, arguments } =
         binding;
     if to_queue {
         let request = QueueBinding { queue: destination, exchange: source, routing_key, arguments };
-        let begun = begun_as_administration(api, vhost, move |b, now, channel| match wanted {
+        return administered(vhost, move |b, now, channel| match wanted {
             true => b.bind_queue(now, channel, &request),
             false => b.unbind_queue(now, channel, &request),
         });
-        return begun.await;
     }
     let request = ExchangeBinding { destination, source, routing_key, arguments };
-    let begun = begun_as_administration(api, vhost, move |b, now, channel| match wanted {
+    administered(vhost, move |b, now, channel| match wanted {
         true => b.bind_exchange(now, channel, &request),
         false => b.unbind_exchange(now, channel, &request),
-    });
-    begun.await
+    })
 }
 
 /// Says where in the document a bad request comes from.
