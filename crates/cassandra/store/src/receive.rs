@@ -511,9 +511,9 @@ fn delivered(
             .saturating_add(content.earlier_receives)
             .max(0)
             .unsigned_abs(),
+        sent_at_ms: sent_at_ms(entry.message),
         // Two front-ends' clocks may differ. No message was received before it was sent.
-        sent_at_ms: sent_at_ms(entry.message).min(first_received_at_ms),
-        first_received_at_ms,
+        first_received_at_ms: first_received_at_ms.max(sent_at_ms(entry.message)),
         sender_id: Some(content.sender).filter(|sender| !sender.is_empty()),
         trace_header: content.trace_header,
         group_id: content.group_id,

@@ -89,10 +89,11 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: 
     let mut properties = Properties::decode(message.properties()).unwrap_or_default();
     let headers = properties.headers.take().unwrap_or_default();
     let text = |name: &str| headers.get(name).and_then(Value::as_text).map(str::to_owned);
-    let first_received_at_ms = received.first_received_at.as_millis();
+    let received_at_ms = received.first_received_at.as_millis();
     let sent_at_ms = match headers.get(SENT_AT) {
         Some(Value::I64(ms)) => *ms as u64,
-        _ => properties.timestamp.map_or(first_received_at_ms, |s| s.saturating_mul(1000)),
+        // A publisher says it, who may say anything.
+        _ => properties.timestamp.map_or(u64::MAX, |s| s.saturating_mul(1000)).min(received_at_ms),
     };
     let id = properties.message_id.filter(|id| Uuid::try_parse(id).is_ok());
     let message_id = match id {
@@ -107,10 +108,11 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: 
         attributes: attributes(&headers),
         receive_count: receives_before(&headers)
             .saturating_add(u32::from(received.receipt.receive_count)),
-        // Two clocks: the system's (or a publisher's) stamps what is sent, and the core's, which is
-        // read once a turn, what is received. No message was received before it was sent.
-        sent_at_ms: sent_at_ms.min(first_received_at_ms),
-        first_received_at_ms,
+        sent_at_ms,
+        // Two clocks: the system's stamps what is sent, and the core's, which is read once a turn, what
+        // is received. No message was received before it was sent. When it was sent is the same in
+        // each queue that it comes to, so that the other gives way.
+        first_received_at_ms: received_at_ms.max(sent_at_ms),
         sender_id: text(SENDER).or_else(|| properties.user_id.map(Into::into)),
         trace_header: text(TRACE),
         group_id: text(GROUP_HEADER),
@@ -250,11 +252,11 @@ mod tests {
     #[test]
     fn no_message_is_received_before_it_was_sent() {
         let new = || NewMessage { sender_id: "ada".into(), ..NewMessage::default() };
-        for (stamp_ms, sent_at_ms) in [(4_999, 4_999), (5_000, 5_000), (5_001, 5_000)] {
-            let sent = outgoing(new(), Uuid::from_u128(99), stamp_ms);
+        for (sent_at_ms, received_at_ms) in [(4_999, 5_000), (5_000, 5_000), (5_001, 5_001)] {
+            let sent = outgoing(new(), Uuid::from_u128(99), sent_at_ms);
             let message = Message::new("", "q", &sent.properties, sent.body);
             let back = incoming(&received(message), &"000000000000".into(), false);
-            assert_eq!((back.sent_at_ms, back.first_received_at_ms), (sent_at_ms, 5_000));
+            assert_eq!((back.sent_at_ms, back.first_received_at_ms), (sent_at_ms, received_at_ms));
         }
     }
 

@@ -252,9 +252,9 @@ impl Owner {
             body: content.body.clone(),
             attributes: content.attributes.clone(),
             receive_count: held.receive_count.saturating_add(content.earlier_receives),
+            sent_at_ms: sent_at_ms(held.id),
             // Two front-ends' clocks may differ. No message was received before it was sent.
-            sent_at_ms: sent_at_ms(held.id).min(held.first_received_at_ms),
-            first_received_at_ms: held.first_received_at_ms,
+            first_received_at_ms: held.first_received_at_ms.max(sent_at_ms(held.id)),
             sender_id: Some(content.sender.clone()).filter(|sender| !sender.is_empty()),
             trace_header: content.trace_header.clone(),
             group_id: Some(content.group_id.clone()),
