@@ -1,10 +1,12 @@
 //! basic.publish: to the broker at once, or into the channel's transaction; basic.return.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use quelea_amqp_codec::method::basic;
 use quelea_amqp_codec::{ReplyCode, ShortStr};
 use quelea_broker::{Publish, Published};
-use quelea_model::Message;
+use quelea_model::{Message, without_bcc};
 
 use crate::channel::{Channel, Mode};
 use crate::context::MethodContext;
@@ -100,5 +102,7 @@ pub(crate) fn send_return(
         exchange: ShortStr::from(exchange),
         routing_key: ShortStr::from(routing_key),
     };
-    context.wire.send_content(number, &method.into(), properties, body);
+    // It was decoded when its way was looked for.
+    let properties = without_bcc(properties).unwrap_or(Cow::Borrowed(properties));
+    context.wire.send_content(number, &method.into(), &properties, body);
 }

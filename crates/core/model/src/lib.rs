@@ -19,7 +19,7 @@ pub use ids::{QueueId, Seq};
 pub use message::Message;
 pub use names::{ExchangeName, NameError, QueueName, VhostName};
 pub use network::network_of;
-pub use properties::{Properties, PropertyView};
+pub use properties::{Properties, PropertyView, without_bcc};
 pub use table::{Table, TableError, Value};
 pub use text::same_text;
 pub use time::{Time, Timestamp};

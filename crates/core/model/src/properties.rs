@@ -4,6 +4,8 @@
 //! [`PropertyView`] looks single properties up without decoding the others; [`Properties`] is the
 //! whole set, decoded, for those who rewrite it.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::limits::SHORT_STRING_BYTES_MAX;
@@ -425,6 +427,24 @@ impl Properties {
     }
 }
 
+/// Properties as those see them who get the message: without the header `BCC`, whose keys are for routing alone
+/// (RabbitMQ's extension).
+///
+/// # Errors
+/// [`PropertyError`], if `BCC` may stand in what cannot be decoded.
+pub fn without_bcc(properties: &[u8]) -> Result<Cow<'_, [u8]>, PropertyError> {
+    const NAME: &[u8] = b"\x03BCC";
+    if !properties.windows(NAME.len()).any(|window| window == NAME) {
+        return Ok(Cow::Borrowed(properties));
+    }
+    let mut decoded = Properties::decode(properties)?;
+    let removed = decoded.headers.as_mut().and_then(|headers| headers.remove("BCC"));
+    Ok(match removed {
+        Some(_) => Cow::Owned(decoded.to_bytes().to_vec()),
+        None => Cow::Borrowed(properties),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -528,5 +548,16 @@ mod tests {
             PropertyView::new(&[0, 0, 7]).check(),
             Err(PropertyError::Trailing { count: 1 })
         );
+    }
+
+    #[test]
+    fn the_header_bcc_is_for_nobody_to_see() {
+        let properties = |headers: &[&str]| {
+            let headers = headers.iter().map(|name| (*name, Value::text("BCC"))).collect();
+            Properties { headers: Some(headers), ..Properties::default() }.to_bytes().to_vec()
+        };
+        let seen = |headers| without_bcc(&properties(headers)).unwrap().into_owned();
+        assert_eq!(seen(&["BCC", "CC", "xBCC"]), properties(&["CC", "xBCC"]));
+        assert_eq!(seen(&["CC"]), properties(&["CC"]));
     }
 }

@@ -44,7 +44,12 @@ impl Broker {
     ) -> Result<Ticket, BindingError> {
         match self.queue_bind_request(channel, request) {
             Ok(request) => self.unbind(channel, &request),
-            Err(ResourceError::NoSuchQueue(_)) => Ok(Ticket::NONE),
+            Err(ResourceError::NoSuchQueue(_) | ResourceError::NoSuchExchange(_)) => {
+                Ok(Ticket::NONE)
+            }
+            Err(ResourceError::QueueLocked(_)) if !self.is_bound(channel, request)? => {
+                Ok(Ticket::NONE)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -84,7 +89,13 @@ impl Broker {
         channel: ChannelId,
         request: &'a QueueBinding,
     ) -> Result<BindRequest<'a>, ResourceError> {
-        let id = self.find_queue(channel, &request.queue, Operation::Write)?;
+        let found = self.find_queue(channel, &request.queue, Operation::Write);
+        if let Err(ResourceError::QueueLocked(_)) = &found {
+            // What is not there is said before whose the queue is, as in RabbitMQ.
+            self.permit_source(channel, &request.exchange, &request.routing_key)?;
+            self.expect_exchange(channel, &request.exchange)?;
+        }
+        let id = found?;
         let name = self.messaging.queues.get(id).ok_or(ChannelGone)?.name.clone();
         let key = match request.queue.is_empty() && request.routing_key.is_empty() {
             true => Cow::Owned(name.to_string()),
@@ -132,6 +143,31 @@ impl Broker {
             self.access.authorize_topic(user, vhost, operation, source, key, client_id)?;
         }
         Ok(())
+    }
+
+    /// Whether there is such a binding of the queue that has this name.
+    fn is_bound(
+        &mut self,
+        channel: ChannelId,
+        request: &QueueBinding,
+    ) -> Result<bool, ResourceError> {
+        let vhost = self.messaging.clients.channel(channel)?.vhost;
+        let queue = self.find_live_queue(vhost, &request.queue);
+        let router = self.routing.router(vhost).ok_or(ChannelGone)?;
+        let QueueBinding { exchange, routing_key, arguments, .. } = request;
+        Ok(queue.is_some_and(|queue| router.is_bound(exchange, queue, routing_key, arguments)))
+    }
+
+    fn expect_exchange(&self, channel: ChannelId, name: &str) -> Result<(), ResourceError> {
+        let state = self.messaging.clients.channel(channel)?;
+        let router = self.routing.router(state.vhost).ok_or(ChannelGone)?;
+        match router.exchange(name) {
+            Some(_) => Ok(()),
+            None => {
+                let (vhost, exchange) = (state.vhost_name.clone(), name.to_owned());
+                Err(NoSuchExchange { vhost, exchange }.into())
+            }
+        }
     }
 
     fn bind(

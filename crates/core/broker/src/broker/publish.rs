@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use quelea_model::limits::TTL_MS_MAX;
-use quelea_model::{Message, Properties, PropertyView, QueueId, Timestamp};
+use quelea_model::properties::PropertyError;
+use quelea_model::{Message, Properties, PropertyView, QueueId, Timestamp, without_bcc};
 use quelea_store::Ticket;
 
 use super::Broker;
@@ -293,21 +294,19 @@ impl Broker {
         if let [0, 0] | [0x10, 0, _] = properties {
             return Ok(Cow::Borrowed(properties));
         }
+        let invalid = |e: PropertyError| PublishError::InvalidProperties(e.to_string());
         let wants_reply = PropertyView::new(properties).reply_to() == Some(REPLY_TO);
-        let may_have_bcc = has_headers && contains(properties, b"\x03BCC");
-        if !wants_reply && !may_have_bcc {
+        if !wants_reply && !has_headers {
             return Ok(Cow::Borrowed(properties));
         }
-        let mut decoded = Properties::decode(properties)
-            .map_err(|e| PublishError::InvalidProperties(e.to_string()))?;
-        if let Some(headers) = &mut decoded.headers {
-            headers.remove("BCC");
+        let seen = without_bcc(properties).map_err(invalid)?;
+        if !wants_reply {
+            return Ok(seen);
         }
-        if wants_reply {
-            let state = self.messaging.clients.channel(channel)?;
-            let consumer = state.reply_consumer.as_ref().ok_or(PublishError::NoReplyConsumer)?;
-            decoded.reply_to = Some(Box::from(consumer.key.as_str()));
-        }
+        let mut decoded = Properties::decode(&seen).map_err(invalid)?;
+        let state = self.messaging.clients.channel(channel)?;
+        let consumer = state.reply_consumer.as_ref().ok_or(PublishError::NoReplyConsumer)?;
+        decoded.reply_to = Some(Box::from(consumer.key.as_str()));
         Ok(Cow::Owned(decoded.to_bytes().to_vec()))
     }
 }
@@ -324,10 +323,6 @@ fn parse_expiration(expiration: &str) -> Result<u64, PublishError> {
         Ok(ms) if ms <= TTL_MS_MAX => Ok(ms),
         _ => invalid("the limit is 4294967295 ms"),
     }
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
 #[cfg(test)]

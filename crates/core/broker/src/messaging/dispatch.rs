@@ -337,6 +337,9 @@ impl Dispatch<'_> {
 
     fn answer(&mut self, get: WaitingGet, mut message: QueuedMessage) {
         self.queue.gets.pop_front();
+        // What has expired behind it counts no more for who is told how many are left.
+        let now = self.now;
+        self.expire(|at| at < now);
         let connection = match self.clients.channels.get(get.channel) {
             Some(channel) if !channel.is_closing => channel.connection,
             // The client is gone.

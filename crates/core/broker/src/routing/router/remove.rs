@@ -36,15 +36,34 @@ impl Router {
             return Err(DefaultExchange);
         }
         let mut removed = Removed::default();
-        let source = self.exchange_names.get(source).copied();
-        if let (Some(source), Some(target)) = (source, target) {
-            let arguments = edges::canonical(arguments);
-            let edge = Edge { source, target, key: Box::from(key), arguments };
-            if let Some(key) = self.edges.find(&edge) {
-                self.remove_edges(&[key], &mut removed);
-            }
+        if let Some(key) = target.and_then(|target| self.find_edge(source, target, key, arguments))
+        {
+            self.remove_edges(&[key], &mut removed);
         }
         Ok(removed)
+    }
+
+    /// Whether this binding of a queue is there.
+    pub(crate) fn is_bound(
+        &self,
+        source: &str,
+        queue: QueueId,
+        key: &str,
+        arguments: &Table,
+    ) -> bool {
+        self.find_edge(source, Target::Queue(queue), key, arguments).is_some()
+    }
+
+    fn find_edge(
+        &self,
+        source: &str,
+        target: Target,
+        key: &str,
+        arguments: &Table,
+    ) -> Option<BindingKey> {
+        let source = self.exchange_names.get(source).copied()?;
+        let arguments = edges::canonical(arguments);
+        self.edges.find(&Edge { source, target, key: Box::from(key), arguments })
     }
 
     /// Deletes an exchange: nothing is routed through it any more, and its name is free. The bindings at its
