@@ -47,7 +47,7 @@ test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a re
 test-cassandra: ## Runs replicated queues on three nodes of Cassandra, which are killed, frozen and cut off; then all SQS clients against three front-ends that take turns
 	$(PYTHON) tests/run.py cassandra_faults cassandra_sqs
 
-test-rabbitmq: ## Runs the suites of the AMQP clients and of the management API against Debian's RabbitMQ too, and takes definitions from it and to it
+test-rabbitmq: ## Runs the suites of the AMQP clients and of the management API against Debian's RabbitMQ too, takes definitions from it and to it, and compares what clients see in random scenarios
 	$(PYTHON) tests/run.py rabbitmq
 
 CASSANDRA := cd tests && $(PYTHON) -m harness.cassandra
@@ -91,11 +91,12 @@ bench-compare: ## Builds a commit and this tree, and compares their CPU time a m
 	$(if $(BASE),,$(error bench-compare needs BASE=COMMIT))
 	CARGO_TARGET_DIR=$(TARGET) $(PYTHON) experiments/peers/bench_compare.py $(BASE) $(ARGUMENTS)
 
-soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, damages its log at 48 places, and kills elastic queues' processes 100 times (SOAK_SECONDS=600 ROUNDS=200 PLACES=48 KILLS=100)
+soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, damages its log at 48 places, kills elastic queues' processes 100 times, and plays 3,000 random scenarios beside RabbitMQ (SOAK_SECONDS=600 ROUNDS=200 PLACES=48 KILLS=100 SEEDS=3000)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
 	QUELEA_DAMAGE_PLACES=$${PLACES:-48} QUELEA_DAMAGE_MESSAGES=20001 $(PYTHON) tests/run.py --binary $(BINARY) damage
 	QUELEA_ELASTIC_KILLS=$${KILLS:-100} $(PYTHON) tests/run.py --binary $(BINARY) elastic_failover
+	QUELEA_DIFFERENTIAL_SEEDS=$${SEEDS:-3000} $(PYTHON) tests/run.py --binary $(BINARY) rabbitmq
 
 fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }

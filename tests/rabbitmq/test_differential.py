@@ -1,0 +1,32 @@
+"""The same random scenarios through Quelea and a real RabbitMQ: what every client saw, and what the API then says.
+
+QUELEA_DIFFERENTIAL_RECORD=FILE writes what RabbitMQ showed, a line a scenario: what tests/python/test_as_rabbitmq.py plays.
+"""
+
+import json
+import os
+
+import pytest
+from harness.amqp.differential.compare import Pair, described, difference
+from harness.amqp.differential.scenario import scenario
+from harness.broker import Broker, binary_path
+
+FIRST = int(os.environ.get("QUELEA_DIFFERENTIAL_SEED", "1"))
+SEEDS = int(os.environ.get("QUELEA_DIFFERENTIAL_SEEDS", "100"))
+
+
+@pytest.fixture(scope="module")
+def pair(broker):
+    with Broker(binary_path()) as quelea:
+        yield Pair(quelea, broker, f"differential-{os.getpid()}")
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_what_clients_see_is_the_same(pair, seed):
+    steps = scenario(seed)
+    ours, theirs = pair.played(steps)
+    if "QUELEA_DIFFERENTIAL_RECORD" in os.environ:
+        with open(os.environ["QUELEA_DIFFERENTIAL_RECORD"], "a") as file:
+            print(json.dumps({"seed": seed, "steps": steps, "seen": theirs}), file=file)
+    if (found := difference(steps, ours, theirs)) is not None:
+        pytest.fail(described(*pair.shortest(steps, found)), pytrace=False)
