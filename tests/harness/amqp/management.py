@@ -47,14 +47,27 @@ def install_rabbitmqadmin() -> Path:
     return installed("rabbitmqadmin", [], "1", install) / "rabbitmqadmin"
 
 
+def install_prometheus() -> Path:
+    """The folder of Debian's prometheus and promtool, out of their package, which is not installed."""
+
+    def install(directory: Path) -> None:
+        apt(["download", "prometheus"], directory)
+        [package] = directory.glob("*.deb")
+        install_command(["dpkg", "-x", package, directory / "unpacked"])
+        package.unlink()
+
+    return installed("prometheus", [], "1", install) / "unpacked" / "usr" / "bin"
+
+
 def install_all() -> None:
     install_amqpstorm()
     install_rabbitmqadmin()
+    install_prometheus()
 
 
 def run_management() -> Outcome:
     python = install_python() / "bin" / "python"
-    ours = run_pytest(python, "management", RABBITMQADMIN=install_rabbitmqadmin())
+    ours = run_pytest(python, "management", RABBITMQADMIN=install_rabbitmqadmin(), PROMETHEUS=install_prometheus())
     options = ["-p", "quelea_amqpstorm", "-W", "ignore"]
     tests = "amqpstorm/tests/functional/management"
     options += [f"--deselect={tests}/{name}" for name in DESELECTED]

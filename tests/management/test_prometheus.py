@@ -1,0 +1,127 @@
+"""Debian's Prometheus scrapes a broker with the configuration, the alerts and the dashboard of deploy/."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+from harness.amqp.peer import until
+from harness.broker import binary_path
+from harness.elastic.broker import ElasticBroker
+from harness.ports import free_port
+from harness.process import die_with_parent
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+PROMETHEUS = Path(os.environ.get("PROMETHEUS", "/usr/bin"))
+METRIC = re.compile(r"\b(?:quelea|rabbitmq)_\w+")
+# What Grafana puts in.
+VARIABLES = {"$job": ".*", "$instance": ".*", "$__rate_interval": "1m"}
+
+pytestmark = pytest.mark.quelea("RabbitMQ has its metrics at another port, and its own dashboards")
+
+
+def promtool(*words):
+    done = subprocess.run([PROMETHEUS / "promtool", *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def expressions():
+    """All of the dashboard, as Grafana would send them."""
+    panels = json.loads((DEPLOY / "grafana" / "quelea.json").read_text())["panels"]
+    for target in (target for panel in panels for target in panel.get("targets", [])):
+        expression = target["expr"]
+        for variable, value in VARIABLES.items():
+            expression = expression.replace(variable, value)
+        yield expression
+
+
+class Prometheus:
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, path, **words):
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(words)}"
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return json.load(answer)["data"]
+
+    def query(self, expression):
+        return self.ask("query", query=expression)["result"]
+
+    def scrapes(self):
+        try:
+            return any(one["value"][1] == "1" for one in self.query("up"))
+        except OSError:
+            return False
+
+
+@pytest.fixture(scope="module")
+def scraped():
+    """A broker that serves elastic queues too."""
+    with ElasticBroker(binary_path()) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def prometheus(scraped, tmp_path_factory):
+    """One that scrapes the broker by the configuration of deploy/, at once."""
+    folder, port = tmp_path_factory.mktemp("prometheus"), free_port()
+    text = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
+    text = text.replace("127.0.0.1:15672", f"{scraped.host}:{scraped.http_port}").replace("15s", "1s")
+    (folder / "prometheus.yml").write_text(text)
+    (folder / "alerts.yml").write_text((DEPLOY / "prometheus" / "alerts.yml").read_text())
+    command = [PROMETHEUS / "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    with open(folder / "log", "wb") as log, subprocess.Popen(
+        [*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log, cwd=folder, preexec_fn=die_with_parent
+    ) as process:
+        started = Prometheus(port)
+        try:
+            until(lambda: process.poll() is not None or started.scrapes(), "a scrape")
+            assert process.poll() is None, (folder / "log").read_text()
+            yield started
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def test_promtool_finds_nothing_in_the_configuration_and_the_alerts():
+    promtool("check", "config", DEPLOY / "prometheus" / "prometheus.yml")
+    promtool("test", "rules", DEPLOY / "prometheus" / "alerts_test.yml")
+
+
+def test_prometheus_takes_every_sample(prometheus):
+    assert [one["value"][1] for one in prometheus.query("up")] == ["1"]
+    [scraped] = prometheus.query("scrape_samples_scraped")
+    [kept] = prometheus.query("scrape_samples_post_metric_relabeling")
+    assert scraped["value"][1] == kept["value"][1] and int(scraped["value"][1]) > 100
+
+
+def test_alerts_and_dashboard_ask_for_what_there_is(scraped, prometheus):
+    # What each elastic queue has, when there is none, the page announces at least.
+    with urllib.request.urlopen(f"{scraped.http}/metrics", timeout=60) as page:
+        announced = re.findall(r"^# TYPE (\w+) (\w+)$", page.read().decode(), re.MULTILINE)
+    totals = {f"{name}_total" if kind == "counter" else name for name, kind in announced}
+    known = {*prometheus.ask("label/__name__/values"), *totals}
+    rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
+    asked = [*expressions(), *(rule["query"] for rule in rules)]
+    assert len(rules) >= 10 and len(asked) - len(rules) >= 40
+    missing = {name for one in asked for name in METRIC.findall(one)} - known
+    assert not missing
+
+
+def test_a_healthy_broker_raises_no_alert(prometheus):
+    # All have been evaluated once.
+    until(
+        lambda: all(rule["health"] == "ok" for group in prometheus.ask("rules")["groups"] for rule in group["rules"]),
+        "the evaluation of all alerts",
+    )
+    assert prometheus.ask("alerts")["alerts"] == []
+
+
+def test_the_dashboard_is_drawn(prometheus):
+    for expression in expressions():
+        prometheus.query(expression)
+    assert prometheus.query('sum(quelea_queues{job=~".*"})')
