@@ -1,13 +1,14 @@
 """The same random scenarios through Quelea and a real RabbitMQ: what every client saw, and what the API then says.
 
-QUELEA_DIFFERENTIAL_RECORD=FILE writes what RabbitMQ showed, a line a scenario: what tests/python/test_as_rabbitmq.py plays.
+QUELEA_DIFFERENTIAL_RECORD=FILE writes what RabbitMQ showed, a line a scenario: what tests/python/test_as_rabbitmq.py plays. Where
+messages expire meanwhile it does not: on a busy machine they may do so at another step.
 """
 
 import json
 import os
 
 import pytest
-from harness.amqp.differential.compare import Pair, described, difference
+from harness.amqp.differential.compare import Pair, described, difference, has_short_lives
 from harness.amqp.differential.scenario import scenario
 from harness.broker import Broker, binary_path
 
@@ -25,7 +26,7 @@ def pair(broker):
 def test_what_clients_see_is_the_same(pair, seed):
     steps = scenario(seed)
     ours, theirs = pair.played(steps)
-    if "QUELEA_DIFFERENTIAL_RECORD" in os.environ:
+    if "QUELEA_DIFFERENTIAL_RECORD" in os.environ and not has_short_lives(steps):
         with open(os.environ["QUELEA_DIFFERENTIAL_RECORD"], "a") as file:
             print(json.dumps({"seed": seed, "steps": steps, "seen": theirs}), file=file)
     if (found := difference(steps, ours, theirs)) is not None:

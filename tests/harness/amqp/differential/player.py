@@ -17,7 +17,7 @@ BARRIER = "stored"
 QUIET_ROUNDS = 3
 """As many as dead letters take to come through all queues."""
 ROUNDS_MAX = 200
-EXPIRY_S = 0.02
+EXPIRY_S = 0.05
 UNKNOWN_TAG = 1_000_000
 LEFT_OUT_HEADERS = {
     "x-delivery-count": "RabbitMQ counts in quorum queues only",
