@@ -115,6 +115,8 @@ def test_a_relay_dead_but_connected_is_given_up_and_takes_nothing(pair, name):
         broker.wait_for_relays(name(), 2)
         producer.publish("t", "first")
         assert listener.next(PATIENCE_S).body == b"first"
+        # The relay may be stopped before it says so.
+        producer.wait_acknowledged(timeout=PATIENCE_S)
         relay = broker.relay_of_producer(name())
         pid = broker.signal_relay(name(), relay, signal.SIGSTOP)
         producer.publish("t", "second")
