@@ -71,7 +71,7 @@ def prometheus(scraped, tmp_path_factory):
     """One that scrapes the broker by the configuration of deploy/, at once."""
     folder, port = tmp_path_factory.mktemp("prometheus"), free_port()
     text = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
-    text = text.replace("127.0.0.1:15672", f"{scraped.host}:{scraped.http_port}").replace("15s", "1s")
+    text = text.replace("127.0.0.1:15672", f"{scraped.host}:{scraped.http_port}").replace("15s", "2s")
     (folder / "prometheus.yml").write_text(text)
     (folder / "alerts.yml").write_text((DEPLOY / "prometheus" / "alerts.yml").read_text())
     command = [PROMETHEUS / "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
@@ -93,10 +93,15 @@ def test_promtool_finds_nothing_in_the_configuration_and_the_alerts():
 
 
 def test_prometheus_takes_every_sample(prometheus):
-    assert [one["value"][1] for one in prometheus.query("up")] == ["1"]
-    [scraped] = prometheus.query("scrape_samples_scraped")
-    [kept] = prometheus.query("scrape_samples_post_metric_relabeling")
-    assert scraped["value"][1] == kept["value"][1] and int(scraped["value"][1]) > 100
+    def samples(name):
+        return [int(one["value"][1]) for one in prometheus.query(name)]
+
+    def are_all_taken():
+        # A scrape that a busy machine made too slow has none.
+        scraped, kept = samples("scrape_samples_scraped"), samples("scrape_samples_post_metric_relabeling")
+        return scraped == kept and scraped[0] > 100
+
+    until(are_all_taken, "a scrape whose samples are all taken")
 
 
 def test_alerts_and_dashboard_ask_for_what_there_is(scraped, prometheus):
@@ -118,10 +123,10 @@ def test_a_healthy_broker_raises_no_alert(prometheus):
         lambda: all(rule["health"] == "ok" for group in prometheus.ask("rules")["groups"] for rule in group["rules"]),
         "the evaluation of all alerts",
     )
-    assert prometheus.ask("alerts")["alerts"] == []
+    assert [alert for alert in prometheus.ask("alerts")["alerts"] if alert["state"] == "firing"] == []
 
 
 def test_the_dashboard_is_drawn(prometheus):
     for expression in expressions():
         prometheus.query(expression)
-    assert prometheus.query('sum(quelea_queues{job=~".*"})')
+    until(lambda: prometheus.query('sum(quelea_queues{job=~".*"})'), "a sample of the broker")
