@@ -34,29 +34,28 @@ def install_amqpstorm() -> Path:
     return installed("amqpstorm", [PINS], AMQPSTORM, install)
 
 
+def unpack(package: str, directory: Path) -> Path:
+    """The files of a package of Debian's, which is not installed."""
+    apt(["download", package], directory)
+    [archive] = directory.glob("*.deb")
+    install_command(["dpkg", "-x", archive, directory / "unpacked"])
+    archive.unlink()
+    return directory / "unpacked"
+
+
 def install_rabbitmqadmin() -> Path:
-    """RabbitMQ's command line for its API, version 1, out of Debian's package of the broker, which is not installed."""
+    """RabbitMQ's command line for its API, version 1, out of Debian's package of the broker."""
 
     def install(directory: Path) -> None:
-        apt(["download", "rabbitmq-server"], directory)
-        [package] = directory.glob("*.deb")
-        install_command(["dpkg", "-x", package, directory / "unpacked"])
-        [tool] = (directory / "unpacked").rglob("cli/rabbitmqadmin")
+        [tool] = unpack("rabbitmq-server", directory).rglob("cli/rabbitmqadmin")
         tool.rename(directory / "rabbitmqadmin")
 
     return installed("rabbitmqadmin", [], "1", install) / "rabbitmqadmin"
 
 
 def install_prometheus() -> Path:
-    """The folder of Debian's prometheus and promtool, out of their package, which is not installed."""
-
-    def install(directory: Path) -> None:
-        apt(["download", "prometheus"], directory)
-        [package] = directory.glob("*.deb")
-        install_command(["dpkg", "-x", package, directory / "unpacked"])
-        package.unlink()
-
-    return installed("prometheus", [], "1", install) / "unpacked" / "usr" / "bin"
+    """The folder of Debian's prometheus and promtool."""
+    return installed("prometheus", [], "1", lambda directory: unpack("prometheus", directory)) / "unpacked" / "usr" / "bin"
 
 
 def install_all() -> None:

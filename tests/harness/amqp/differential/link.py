@@ -36,7 +36,7 @@ class Link:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(PROTOCOL)
         self._reply(0)
-        # A client that can be told of a consumer's end.
+        # Without the capability `consumer_cancel_notify` no basic.cancel comes.
         properties = {"capabilities": {"consumer_cancel_notify": True, "basic.nack": True, "publisher_confirms": True}}
         self.send(0, spec.Connection.StartOk(properties, "PLAIN", "\0guest\0guest", "en_US"))
         self._reply(0)

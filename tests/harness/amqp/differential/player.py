@@ -275,13 +275,11 @@ class Player:
         reply = self._call(at, spec.Queue.Purge(queue=self._own(queue)))
         return reply and reply.message_count
 
-    def _queue_bind(self, at, queue, exchange, key, arguments):
-        names = {"queue": self._own(queue), "exchange": self._own(exchange)}
-        return self._call(at, spec.Queue.Bind(**names, routing_key=key, arguments=arguments)) is not None
+    def _queue_bind(self, at, queue, **binding):
+        return self._change_binding(at, spec.Queue.Bind, {"queue": queue, "exchange": binding.pop("exchange")}, **binding)
 
-    def _queue_unbind(self, at, queue, exchange, key, arguments):
-        names = {"queue": self._own(queue), "exchange": self._own(exchange)}
-        return self._call(at, spec.Queue.Unbind(**names, routing_key=key, arguments=arguments)) is not None
+    def _queue_unbind(self, at, queue, **binding):
+        return self._change_binding(at, spec.Queue.Unbind, {"queue": queue, "exchange": binding.pop("exchange")}, **binding)
 
     def _exchange_declare(self, at, exchange, arguments, **flags):
         method = spec.Exchange.Declare(exchange=self._own(exchange), arguments=self._own(arguments), **flags)
@@ -290,13 +288,14 @@ class Player:
     def _exchange_delete(self, at, exchange, if_unused):
         return self._call(at, spec.Exchange.Delete(exchange=self._own(exchange), if_unused=if_unused)) is not None
 
-    def _exchange_bind(self, at, destination, exchange, key, arguments):
-        names = {"destination": self._own(destination), "source": self._own(exchange)}
-        return self._call(at, spec.Exchange.Bind(**names, routing_key=key, arguments=arguments)) is not None
+    def _exchange_bind(self, at, destination, **binding):
+        return self._change_binding(at, spec.Exchange.Bind, {"destination": destination, "source": binding.pop("exchange")}, **binding)
 
-    def _exchange_unbind(self, at, destination, exchange, key, arguments):
-        names = {"destination": self._own(destination), "source": self._own(exchange)}
-        return self._call(at, spec.Exchange.Unbind(**names, routing_key=key, arguments=arguments)) is not None
+    def _exchange_unbind(self, at, destination, **binding):
+        return self._change_binding(at, spec.Exchange.Unbind, {"destination": destination, "source": binding.pop("exchange")}, **binding)
+
+    def _change_binding(self, at, method, ends, key, arguments):
+        return self._call(at, method(**self._own(ends), routing_key=key, arguments=arguments)) is not None
 
     # -- messages -------------------------------------------------------------------------------
 
