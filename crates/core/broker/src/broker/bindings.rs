@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quelea_model::{ExchangeName, Timestamp};
+use quelea_model::{ExchangeName, QueueId, Timestamp};
 use quelea_store::Ticket;
 
 use super::Broker;
@@ -16,6 +16,7 @@ use crate::request::{ExchangeBinding, QueueBinding};
 use crate::routing::BindRequest;
 use crate::routing::binding::Destination;
 use crate::routing::exchange::ExchangeKind;
+use crate::routing::router::Router;
 
 impl Broker {
     /// queue.bind. bind-ok leaves when the ticket is reached.
@@ -28,7 +29,11 @@ impl Broker {
         channel: ChannelId,
         request: &QueueBinding,
     ) -> Result<Ticket, BindingError> {
-        let request = self.queue_bind_request(channel, request)?;
+        let (queue, request) = self.queue_bind_request(channel, request)?;
+        // What is not there is said before whose the queue is, as in RabbitMQ.
+        if self.router_of(channel)?.exchange(request.source).is_some() {
+            self.check_lock(channel, queue)?;
+        }
         self.bind(channel, &request)
     }
 
@@ -42,16 +47,16 @@ impl Broker {
         channel: ChannelId,
         request: &QueueBinding,
     ) -> Result<Ticket, BindingError> {
-        match self.queue_bind_request(channel, request) {
-            Ok(request) => self.unbind(channel, &request),
-            Err(ResourceError::NoSuchQueue(_) | ResourceError::NoSuchExchange(_)) => {
-                Ok(Ticket::NONE)
-            }
-            Err(ResourceError::QueueLocked(_)) if !self.is_bound(channel, request)? => {
-                Ok(Ticket::NONE)
-            }
-            Err(error) => Err(error.into()),
+        let (queue, request) = match self.queue_bind_request(channel, request) {
+            Ok(found) => found,
+            Err(ResourceError::NoSuchQueue(_)) => return Ok(Ticket::NONE),
+            Err(error) => return Err(error.into()),
+        };
+        let BindRequest { source, key, arguments, .. } = &request;
+        if self.router_of(channel)?.is_bound(source, queue, key, arguments) {
+            self.check_lock(channel, queue)?;
         }
+        self.unbind(channel, &request)
     }
 
     /// exchange.bind. bind-ok leaves when the ticket is reached.
@@ -82,20 +87,14 @@ impl Broker {
         self.unbind(channel, &request)
     }
 
-    /// What [`QueueBinding`] asks for, permitted. An empty key together with an empty queue name
+    /// What [`QueueBinding`] asks for, permitted, of whichever connection's queue. An empty key together with an empty queue name
     /// stands for the queue's name (AMQP 0-9-1, queue.bind, routing-key).
     fn queue_bind_request<'a>(
         &mut self,
         channel: ChannelId,
         request: &'a QueueBinding,
-    ) -> Result<BindRequest<'a>, ResourceError> {
-        let found = self.find_queue(channel, &request.queue, Operation::Write);
-        if let Err(ResourceError::QueueLocked(_)) = &found {
-            // What is not there is said before whose the queue is, as in RabbitMQ.
-            self.permit_source(channel, &request.exchange, &request.routing_key)?;
-            self.expect_exchange(channel, &request.exchange)?;
-        }
-        let id = found?;
+    ) -> Result<(QueueId, BindRequest<'a>), ResourceError> {
+        let id = self.find_permitted_queue(channel, &request.queue, Operation::Write)?;
         let name = self.messaging.queues.get(id).ok_or(ChannelGone)?.name.clone();
         let key = match request.queue.is_empty() && request.routing_key.is_empty() {
             true => Cow::Owned(name.to_string()),
@@ -104,7 +103,7 @@ impl Broker {
         self.permit_source(channel, &request.exchange, &key)?;
         let destination = Destination::Queue(id, name);
         let (source, arguments) = (request.exchange.as_str(), &request.arguments);
-        Ok(BindRequest { source, destination, key, arguments })
+        Ok((id, BindRequest { source, destination, key, arguments }))
     }
 
     /// What [`ExchangeBinding`] asks for, permitted.
@@ -145,29 +144,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether there is such a binding of the queue that has this name.
-    fn is_bound(
-        &mut self,
-        channel: ChannelId,
-        request: &QueueBinding,
-    ) -> Result<bool, ResourceError> {
-        let vhost = self.messaging.clients.channel(channel)?.vhost;
-        let queue = self.find_live_queue(vhost, &request.queue);
-        let router = self.routing.router(vhost).ok_or(ChannelGone)?;
-        let QueueBinding { exchange, routing_key, arguments, .. } = request;
-        Ok(queue.is_some_and(|queue| router.is_bound(exchange, queue, routing_key, arguments)))
-    }
-
-    fn expect_exchange(&self, channel: ChannelId, name: &str) -> Result<(), ResourceError> {
-        let state = self.messaging.clients.channel(channel)?;
-        let router = self.routing.router(state.vhost).ok_or(ChannelGone)?;
-        match router.exchange(name) {
-            Some(_) => Ok(()),
-            None => {
-                let (vhost, exchange) = (state.vhost_name.clone(), name.to_owned());
-                Err(NoSuchExchange { vhost, exchange }.into())
-            }
-        }
+    fn router_of(&self, channel: ChannelId) -> Result<&Router, ChannelGone> {
+        self.routing.router(self.messaging.clients.channel(channel)?.vhost).ok_or(ChannelGone)
     }
 
     fn bind(

@@ -17,19 +17,37 @@ impl Broker {
         name: &str,
         operation: Operation,
     ) -> Result<QueueId, ResourceError> {
+        let id = self.find_permitted_queue(channel, name, operation)?;
+        self.check_lock(channel, id)?;
+        Ok(id)
+    }
+
+    /// As [`Broker::find_queue`], whoever's it is.
+    pub(super) fn find_permitted_queue(
+        &mut self,
+        channel: ChannelId,
+        name: &str,
+        operation: Operation,
+    ) -> Result<QueueId, ResourceError> {
         let name = self.queue_name(channel, name)?;
         let state = self.messaging.clients.channel(channel)?;
         let (user, vhost, kind) = (&state.user, &state.vhost_name, ResourceKind::Queue);
         self.access.authorize(user, vhost, operation, kind, &name)?;
-        let (vhost, connection) = (state.vhost, state.connection);
+        let vhost = state.vhost;
         let Some(id) = self.find_live_queue(vhost, &name) else {
             let vhost = self.messaging.clients.channel(channel)?.vhost_name.clone();
             return Err(NoSuchQueue { vhost, queue: name }.into());
         };
-        if let Some(queue) = self.messaging.queues.get(id) {
-            check_lock(queue, connection)?;
-        }
         Ok(id)
+    }
+
+    /// Refuses a queue that is another connection's alone.
+    pub(super) fn check_lock(&self, channel: ChannelId, id: QueueId) -> Result<(), ResourceError> {
+        let connection = self.messaging.clients.channel(channel)?.connection;
+        match self.messaging.queues.get(id) {
+            Some(queue) => Ok(check_lock(queue, connection)?),
+            None => Ok(()),
+        }
     }
 
     /// The name that was given, or the last declared queue's if it is empty.

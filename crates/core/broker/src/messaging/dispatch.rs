@@ -337,7 +337,7 @@ impl Dispatch<'_> {
 
     fn answer(&mut self, get: WaitingGet, mut message: QueuedMessage) {
         self.queue.gets.pop_front();
-        // What has expired behind it counts no more for who is told how many are left.
+        // `message_count` of basic.get-ok leaves out what has expired behind it, as in RabbitMQ.
         let now = self.now;
         self.expire(|at| at < now);
         let connection = match self.clients.channels.get(get.channel) {
