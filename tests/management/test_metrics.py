@@ -16,7 +16,7 @@ def scraped(broker, api):
     """All samples of a page, by name and labels; the parser is strict."""
 
     def scrape(path="/metrics", user=api):
-        request = urllib.request.Request(broker.http + path)
+        request = urllib.request.Request(broker.http + path, headers={"Accept": "application/openmetrics-text"})
         if user is not None:
             request.add_header("Authorization", user.authorization)
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -51,6 +51,30 @@ def test_rabbitmqs_names_count_what_ours_count(scraped, peer):
     assert after[("rabbitmq_connections",)] >= 1 and after[("rabbitmq_process_resident_memory_bytes",)] > 1_000_000
     [identity] = [labels for name, *labels in after if name == "rabbitmq_identity_info"]
     assert dict(identity)["rabbitmq_node"] == dict(identity)["rabbitmq_cluster"]
+
+
+def test_histograms_count_what_took_its_time(scraped, peer, name):
+    before = scraped(user=None)
+    channel = peer.channel()
+    durable = queue(channel, name(), durable=True)
+    for _ in range(10):
+        publish(channel, durable, delivery_mode=2)
+    after = scraped(user=None)
+
+    def grown(histogram):
+        """How many more there are, and how many seconds they took."""
+        buckets = [value for (sample, *labels), value in after.items() if sample == f"{histogram}_bucket"]
+        assert buckets == sorted(buckets) and buckets[-1] == after[(f"{histogram}_count",)]
+        return [after[(f"{histogram}_{of}",)] - before[(f"{histogram}_{of}",)] for of in ("count", "sum")]
+
+    confirms, waited_s = grown("quelea_confirm_seconds")
+    assert confirms == 10 and waited_s > 0
+    syncs, synced_s = grown("quelea_log_sync_seconds")
+    assert syncs >= 10 and 0 < synced_s
+    assert syncs == after[("quelea_log_syncs_total",)] - before[("quelea_log_syncs_total",)]
+    requests, answered_s = grown("quelea_management_request_seconds")
+    assert requests >= 1 and answered_s > 0
+    assert after[("quelea_log_failed",)] == 0
 
 
 def test_queues_are_named_to_who_signs_in(scraped, api, vhost, name):

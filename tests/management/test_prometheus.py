@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from harness.amqp.peer import until
+from harness.amqp.peer import publish, queue, until
 from harness.broker import binary_path
 from harness.elastic.broker import ElasticBroker
 from harness.ports import free_port
@@ -25,9 +25,17 @@ VARIABLES = {"$job": ".*", "$instance": ".*", "$__rate_interval": "1m"}
 pytestmark = pytest.mark.quelea("RabbitMQ has its metrics at another port, and its own dashboards")
 
 
-def promtool(*words):
-    done = subprocess.run([PROMETHEUS / "promtool", *words], capture_output=True, text=True, timeout=120)
+def promtool(*words, stdin=None):
+    done = subprocess.run([PROMETHEUS / "promtool", *words], input=stdin, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def page(url, accept=None, user=None):
+    request = urllib.request.Request(url, headers={"Accept": accept} if accept else {})
+    if user:
+        request.add_header("Authorization", user.authorization)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.headers["Content-Type"], answer.read().decode()
 
 
 def expressions():
@@ -92,6 +100,25 @@ def test_promtool_finds_nothing_in_the_configuration_and_the_alerts():
     promtool("test", "rules", DEPLOY / "prometheus" / "alerts_test.yml")
 
 
+def test_promtool_finds_nothing_in_the_pages(broker, api, peer, vhost):
+    channel = peer.channel()
+    publish(channel, queue(channel))
+    for path in ["/metrics", "/metrics/per-object", "/metrics/detailed?family=queue_coarse_metrics"]:
+        kind, text = page(broker.http + path, user=api)
+        assert kind == "text/plain; version=0.0.4; charset=utf-8"
+        promtool("check", "metrics", stdin=text)
+
+
+def test_both_texts_have_the_same_samples(scraped):
+    def samples(accept):
+        kind, text = page(f"{scraped.http}/metrics", accept)
+        assert kind.split(";")[0] == accept
+        return {line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")}
+
+    openmetrics = samples("application/openmetrics-text")
+    assert openmetrics == samples("text/plain") and len(openmetrics) > 100
+
+
 def test_prometheus_takes_every_sample(prometheus):
     def samples(name):
         return [int(one["value"][1]) for one in prometheus.query(name)]
@@ -106,10 +133,11 @@ def test_prometheus_takes_every_sample(prometheus):
 
 def test_alerts_and_dashboard_ask_for_what_there_is(scraped, prometheus):
     # What each elastic queue has, when there is none, the page announces at least.
-    with urllib.request.urlopen(f"{scraped.http}/metrics", timeout=60) as page:
-        announced = re.findall(r"^# TYPE (\w+) (\w+)$", page.read().decode(), re.MULTILINE)
-    totals = {f"{name}_total" if kind == "counter" else name for name, kind in announced}
-    known = {*prometheus.ask("label/__name__/values"), *totals}
+    _, text = page(f"{scraped.http}/metrics")
+    announced = re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)
+    suffixes = {"histogram": ["_bucket", "_sum", "_count"]}
+    announced = {name + suffix for name, kind in announced for suffix in suffixes.get(kind, [""])}
+    known = {*prometheus.ask("label/__name__/values"), *announced}
     rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
     asked = [*expressions(), *(rule["query"] for rule in rules)]
     assert len(rules) >= 10 and len(asked) - len(rules) >= 40

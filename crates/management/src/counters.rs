@@ -1,6 +1,9 @@
 //! What the API's own sockets did, for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quelea_model::{LatencyHistogram, SharedLatencyHistogram};
 
 /// Counters since the start.
 #[derive(Debug, Default)]
@@ -10,6 +13,7 @@ pub(crate) struct ApiCounters {
     slow_clients: AtomicU64,
     rate_limited: AtomicU64,
     web_pages: AtomicU64,
+    requests: SharedLatencyHistogram,
 }
 
 impl ApiCounters {
@@ -23,6 +27,15 @@ impl ApiCounters {
             ("too_many_requests", get(&self.rate_limited)),
             ("web_page", get(&self.web_pages)),
         ]
+    }
+
+    /// How long requests took that were not refused at once.
+    pub(crate) fn requests(&self) -> LatencyHistogram {
+        self.requests.snapshot()
+    }
+
+    pub(crate) fn count_request(&self, time: Duration) {
+        self.requests.record(time.as_micros() as u64);
     }
 
     pub(crate) fn count_refused_connection(&self) {

@@ -1,5 +1,6 @@
-//! `/metrics`: the broker's counters in OpenMetrics text, made anew for each request from one report.
+//! `/metrics`: the broker's counters, made anew for each request from one report.
 
+mod format;
 mod rabbitmq;
 mod sqs;
 
@@ -7,16 +8,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quelea_broker::report::{Overview, QueueReport};
-use quelea_node::{Authenticator, Front};
+use quelea_model::LatencyHistogram;
+use quelea_node::{Authenticator, Front, NetCounters};
 use quelea_sqs_server::SqsCounters;
 
 use crate::api::listing::fetch;
@@ -26,31 +31,39 @@ use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
+pub(crate) use self::format::Format;
+
 /// `GET /metrics`.
-pub(crate) async fn text(State(api): State<ApiState>) -> Result<Response, ApiError> {
+pub(crate) async fn text(
+    State(api): State<ApiState>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let overview = crate::api::overview::fetch(&api).await?;
+    let sockets = api.ask(|core| core.counters()).await?;
     let by_rabbitmqs_names = rabbitmq::totals(&overview, &api.node);
     let mut registry = Registry::with_prefix("quelea");
-    registry.register_collector(Box::new(Snapshot(overview)));
+    registry.register_collector(Box::new(Snapshot { overview, sockets }));
     let fronts = Fronts {
         authenticator: &api.authenticator,
         counters: &api.counters,
         sqs: api.sqs.as_ref(),
         collectors: &api.collectors,
     };
-    page(registry, &[by_rabbitmqs_names], fronts)
+    page(registry, &[by_rabbitmqs_names], fronts, Format::wanted(&headers))
 }
 
 /// `GET /metrics/per-object`: queues by their names, for who may see them.
 pub(crate) async fn per_object(call: Call) -> Result<Response, ApiError> {
+    let format = Format::wanted(call.headers());
     let (api, user, []) = call.parts();
     let queues = queues(&api, &user, None).await?;
-    text_of(&[rabbitmq::of_queues("rabbitmq", queues, None)])
+    text_of(&[rabbitmq::of_queues("rabbitmq", queues, None)], format)
 }
 
 /// `GET /metrics/detailed`, with `family` and `vhost`, each as often as needed.
 pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
     let query: Vec<(String, String)> = call.query()?;
+    let format = Format::wanted(call.headers());
     let (api, user, []) = call.parts();
     let all = |wanted: &str| {
         let values = query.iter().filter(|(name, _)| name == wanted);
@@ -59,7 +72,7 @@ pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
     let (families, vhosts) = (all("family"), all("vhost"));
     let vhosts = (!vhosts.is_empty()).then_some(vhosts);
     let queues = queues(&api, &user, vhosts).await?;
-    text_of(&[rabbitmq::of_queues("rabbitmq_detailed", queues, Some(families))])
+    text_of(&[rabbitmq::of_queues("rabbitmq_detailed", queues, Some(families))], format)
 }
 
 async fn queues(
@@ -89,6 +102,7 @@ pub(crate) fn page(
     mut registry: Registry,
     others: &[Registry],
     fronts: Fronts<'_>,
+    format: Format,
 ) -> Result<Response, ApiError> {
     registry.register_collector(Box::new(Refusals::of(&fronts)));
     if let Some(counters) = fronts.sqs {
@@ -99,20 +113,23 @@ pub(crate) fn page(
     }
     let mut body = String::new();
     text::encode_registry(&mut body, &registry).map_err(ApiError::bad)?;
-    finished(body, others)
+    finished(body, others, format)
 }
 
-fn text_of(registries: &[Registry]) -> Result<Response, ApiError> {
-    finished(String::new(), registries)
+fn text_of(registries: &[Registry], format: Format) -> Result<Response, ApiError> {
+    finished(String::new(), registries, format)
 }
 
-fn finished(mut body: String, registries: &[Registry]) -> Result<Response, ApiError> {
+fn finished(
+    mut body: String,
+    registries: &[Registry],
+    format: Format,
+) -> Result<Response, ApiError> {
     for registry in registries {
         text::encode_registry(&mut body, registry).map_err(ApiError::bad)?;
     }
     text::encode_eof(&mut body).map_err(ApiError::bad)?;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, kind)], body).into_response())
+    Ok(([(CONTENT_TYPE, format.content_type())], format.of(body)).into_response())
 }
 
 /// What another front counts.
@@ -131,6 +148,7 @@ struct Refusals {
     sign_ins: [(&'static str, u64); Front::ALL.len()],
     verifications: u64,
     management: [(&'static str, u64); 5],
+    management_requests: LatencyHistogram,
 }
 
 impl Refusals {
@@ -140,6 +158,7 @@ impl Refusals {
             sign_ins: Front::ALL.map(|front| (front.name(), authenticator.failures(front))),
             verifications: authenticator.verifications(),
             management: fronts.counters.refused(),
+            management_requests: fronts.counters.requests(),
         }
     }
 }
@@ -151,25 +170,31 @@ impl Collector for Refusals {
         let help = "Sign-ins with a wrong password or an unknown user";
         labelled(&mut encoder, "sign_ins_failed", help, "front", &self.sign_ins)?;
         let help = "Connections and requests that the management API refused";
-        labelled(&mut encoder, "management_refused", help, "cause", &self.management)
+        labelled(&mut encoder, "management_refused", help, "cause", &self.management)?;
+        let help = "How long requests of the management API took, from their head to the answer's";
+        latencies(&mut encoder, "management_request", help, &self.management_requests)
     }
 }
 
 #[derive(Debug)]
-struct Snapshot(Overview);
+struct Snapshot {
+    overview: Overview,
+    sockets: NetCounters,
+}
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.objects(&mut encoder)?;
         self.messages(&mut encoder)?;
         self.dropped(&mut encoder)?;
+        self.sockets(&mut encoder)?;
         self.log(&mut encoder)
     }
 }
 
 impl Snapshot {
     fn objects(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let Self(overview) = self;
+        let overview = &self.overview;
         gauge(encoder, "connections", "Open connections", overview.connections as u64)?;
         gauge(encoder, "channels", "Open channels", overview.channels as u64)?;
         gauge(encoder, "consumers", "Consumers", overview.consumers as u64)?;
@@ -191,11 +216,13 @@ impl Snapshot {
         bytes(encoder, "resident", "Bodies in memory", overview.resident_bytes as u64)?;
         bytes(encoder, "index", "Index entries in memory", overview.index_bytes as u64)?;
         let blocked = u64::from(overview.publishers_blocked.is_some());
-        gauge(encoder, "publishers_blocked", "1 while publishers are blocked", blocked)
+        gauge(encoder, "publishers_blocked", "1 while publishers are blocked", blocked)?;
+        let failed = u64::from(overview.log_failed.is_some());
+        gauge(encoder, "log_failed", "1 once the log has failed: only a restart helps", failed)
     }
 
     fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let passed = &self.0.counters;
+        let passed = &self.overview.counters;
         for (name, help, value) in [
             ("messages_published", "Messages taken from publishers", passed.publish),
             ("messages_delivered", "Deliveries that await an acknowledgement", passed.deliver),
@@ -217,7 +244,7 @@ impl Snapshot {
     /// Messages that ended without reaching anybody, by cause; those with a dead letter exchange
     /// also count as dead-lettered.
     fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let passed = &self.0.counters;
+        let passed = &self.overview.counters;
         let help = "Messages that ended without a consumer, by cause";
         let causes = [
             ("unroutable", passed.drop_unroutable),
@@ -231,24 +258,39 @@ impl Snapshot {
         labelled(encoder, "messages_dropped", help, "cause", &causes)
     }
 
+    fn sockets(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let sockets = &self.sockets;
+        for (name, help, value) in [
+            ("amqp_connections_accepted", "AMQP connections that were accepted", sockets.accepted),
+            ("amqp_connections_refused", "AMQP connections that were too many", sockets.refused),
+            ("amqp_received_bytes", "Bytes that AMQP clients sent", sockets.bytes_received),
+            ("amqp_sent_bytes", "Bytes that AMQP clients were sent", sockets.bytes_sent),
+        ] {
+            counter(encoder, name, help, value)?;
+        }
+        let help = "How long publishers waited for their confirms";
+        latencies(encoder, "confirm", help, &sockets.confirm_latencies)
+    }
+
     fn log(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let log = &self.0.store;
+        let log = &self.overview.store;
         for (name, help, value) in [
             ("log_appended_bytes", "Bytes of records encoded", log.appended_bytes),
             ("log_written_bytes", "Bytes of the log handed to the system", log.written_bytes),
             ("log_batches", "Batches written", log.batches),
             ("log_syncs", "Calls of fdatasync", log.syncs),
-            ("log_sync_microseconds", "Time of batches that were synced", log.sync_us_sum),
             ("log_segments_recycled", "Segments freed", log.segments_recycled),
             ("log_copied_bytes", "Bytes copied forward", log.copied_bytes),
             ("log_checkpoints", "Checkpoints finished", log.checkpoints),
             ("log_checkpoints_failed", "Checkpoints that the disk refused", log.checkpoints_failed),
             ("log_read_bytes", "Bytes read for consumers", log.read_bytes),
             ("log_reads_retried", "Reads that the disk refused, tried again", log.reads_retried),
-            ("messages_lost", "Messages that the log did not give back", self.0.unreadable),
+            ("messages_lost", "Messages that the log did not give back", self.overview.unreadable),
         ] {
             counter(encoder, name, help, value)?;
         }
+        let help = "How long batches took to be written and synced";
+        latencies(encoder, "log_sync", help, &log.sync_times)?;
         bytes(encoder, "log_size", "All segments of the log", log.log_bytes)?;
         bytes(encoder, "log_pending", "Appended and not yet written", log.pending_bytes)?;
         bytes(encoder, "log_replay", "What a recovery would replay", log.replay_bytes)?;
@@ -267,6 +309,26 @@ fn bytes(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64
 
 fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
     metric(encoder, name, help, None, &ConstCounter::new(value))
+}
+
+/// A histogram in seconds, which its name then ends in.
+fn latencies(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    histogram: &LatencyHistogram,
+) -> fmt::Result {
+    let kind = MetricType::Histogram;
+    encode_latencies(encoder.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?, histogram)
+}
+
+fn encode_latencies(mut encoder: MetricEncoder<'_>, histogram: &LatencyHistogram) -> fmt::Result {
+    let seconds = |us: u64| us as f64 / 1e6;
+    let buckets = histogram.buckets();
+    let buckets: Vec<_> =
+        buckets.map(|(bound, count)| (bound.map_or(f64::INFINITY, seconds), count)).collect();
+    let (sum, count) = (seconds(histogram.sum_us()), histogram.count());
+    encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
 }
 
 /// A counter for each value of a label.

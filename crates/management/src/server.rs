@@ -180,8 +180,10 @@ async fn respond(
     let asked = Asked::new(&parts.method, parts.uri.path());
     let user = basic_credentials(&parts).map(|(user, _)| user);
     let body = TimedBody::new(body, shared.limits.request_max);
+    let began = Instant::now();
     match shared.router.call(Request::from_parts(parts, body)).await {
         Ok(response) => {
+            shared.counters.count_request(began.elapsed());
             if let Some(user) = user {
                 shared.audit.note(&user, peer.ip(), asked.what(), response.status());
             }

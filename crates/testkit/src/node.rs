@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quelea_amqp_codec::ConnectionConfig;
-use quelea_amqp_session::{AuthOutcome, AuthRequest, Peer, Session, SessionConfig};
+use quelea_amqp_session::{AuthOutcome, AuthRequest, ConfirmMeter, Peer, Session, SessionConfig};
 use quelea_broker::{Broker, Effect};
-use quelea_model::Timestamp;
+use quelea_model::{Time, Timestamp};
 use quelea_store::Job;
 use quelea_store::fake_disk::FakeDisk;
 
@@ -58,6 +58,7 @@ pub struct Node<C> {
     disk: Option<FakeDisk>,
     /// Jobs of the log that are not done.
     jobs: VecDeque<Job>,
+    confirms: ConfirmMeter,
     config: Arc<SessionConfig>,
 }
 
@@ -84,7 +85,9 @@ impl<C: Client> Node<C> {
         let config = SessionConfig { connection, loopback_users: vec!["guest".to_owned()] };
         let (ends, jobs, config) = (Vec::new(), VecDeque::new(), Arc::new(config));
         let is_disk_slow = false;
-        let mut node = Self { broker, now, ends, is_disk_slow, quiet_turns: 1, disk, jobs, config };
+        let (quiet_turns, confirms) = (1, ConfirmMeter::default());
+        let mut node =
+            Self { broker, now, ends, is_disk_slow, quiet_turns, disk, jobs, confirms, config };
         node.settle();
         node
     }
@@ -159,9 +162,10 @@ impl<C: Client> Node<C> {
         }
         busy |= self.do_a_job();
         let progress = self.broker.progress();
+        self.confirms.time = time_of(self.now);
         for end in &mut self.ends {
-            end.session.progress(progress);
-            end.session.flush_confirms(progress);
+            end.session.progress(progress, &mut self.confirms);
+            end.session.flush_confirms(progress, &mut self.confirms);
             busy |= end.write(&mut self.broker, self.now);
         }
         for at in 0..self.ends.len() {
@@ -211,6 +215,11 @@ impl<C: Client> Node<C> {
     }
 }
 
+/// By the same clock, in its finer unit.
+const fn time_of(now: Timestamp) -> Time {
+    Time::ZERO.plus_ms(now.as_millis())
+}
+
 impl<C: Client> End<C> {
     fn read(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
         let mut busy = false;
@@ -223,6 +232,7 @@ impl<C: Client> End<C> {
             if bytes.is_empty() {
                 break;
             }
+            self.session.set_input_time(time_of(now));
             self.more = self.session.receive(broker, bytes, now);
             busy = true;
         }

@@ -5,7 +5,7 @@ use quelea_amqp_codec::method::{Method, basic};
 use quelea_broker::ChannelId;
 use quelea_store::Progress;
 
-use crate::confirm::{Confirms, Verdict};
+use crate::confirm::{ConfirmMeter, Confirms, Verdict};
 use crate::reply::DelayedReplies;
 use crate::transaction::Transaction;
 
@@ -57,10 +57,11 @@ impl Channel {
         number: u16,
         wire: &mut ServerConnection,
         progress: Progress,
+        meter: &mut ConfirmMeter,
         turn_ends: bool,
     ) {
         if let Mode::Confirm(confirms) = &mut self.mode {
-            while let Some(confirm) = confirms.settle(progress) {
+            while let Some(confirm) = confirms.settle(progress, meter) {
                 let (delivery_tag, multiple) = (confirm.delivery_tag, confirm.multiple);
                 let method = match confirm.verdict {
                     Verdict::Accepted => Method::from(basic::Ack { delivery_tag, multiple }),

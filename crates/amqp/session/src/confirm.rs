@@ -6,7 +6,18 @@
 
 use std::collections::VecDeque;
 
+use quelea_model::{LatencyHistogram, Time};
 use quelea_store::{Progress, Ticket};
+
+/// How long publishers waited for their confirms.
+#[derive(Debug, Default)]
+pub struct ConfirmMeter {
+    /// What the time is for the confirms that leave now.
+    pub time: Time,
+    /// How long all took that left: from the input that held the publish, or the first of those that wait for the same
+    /// write, until its confirm was ready to be written.
+    pub latencies: LatencyHistogram,
+}
 
 /// The publishes of a channel in confirm mode. They count from 1, from confirm.select on.
 #[derive(Debug)]
@@ -25,6 +36,8 @@ struct Run {
     last: u64,
     ticket: Ticket,
     verdict: Verdict,
+    /// When the input came with the first of them.
+    since: Time,
 }
 
 /// What became of a publish.
@@ -49,24 +62,29 @@ impl Confirms {
         Self { published: 0, settled: 0, runs: VecDeque::new() }
     }
 
-    /// Numbers a publish that the broker took; it is confirmed when `ticket` is reached.
-    pub(crate) fn accepted(&mut self, ticket: Ticket) {
-        self.push(ticket, Verdict::Accepted);
+    /// Numbers a publish that the broker took from the input of `since`; it is confirmed when `ticket` is reached.
+    pub(crate) fn accepted(&mut self, ticket: Ticket, since: Time) {
+        self.push(ticket, Verdict::Accepted, since);
     }
 
     /// Numbers a publish that no queue wanted to keep (overflow reject-publish).
-    pub(crate) fn rejected(&mut self) {
-        self.push(Ticket::NONE, Verdict::Rejected);
+    pub(crate) fn rejected(&mut self, since: Time) {
+        self.push(Ticket::NONE, Verdict::Rejected, since);
     }
 
     /// The next thing to send to the publisher, if something is settled.
-    pub(crate) fn settle(&mut self, progress: Progress) -> Option<Confirm> {
+    pub(crate) fn settle(
+        &mut self,
+        progress: Progress,
+        meter: &mut ConfirmMeter,
+    ) -> Option<Confirm> {
         let verdict = self.runs.front().filter(|run| progress.reached(run.ticket))?.verdict;
         let mut delivery_tag = self.settled;
         while let Some(run) = self.runs.front()
             && run.verdict == verdict
             && progress.reached(run.ticket)
         {
+            meter.latencies.record(meter.time.since_us(run.since), run.last - delivery_tag);
             delivery_tag = run.last;
             self.runs.pop_front();
         }
@@ -80,7 +98,7 @@ impl Confirms {
         self.runs.len()
     }
 
-    fn push(&mut self, ticket: Ticket, verdict: Verdict) {
+    fn push(&mut self, ticket: Ticket, verdict: Verdict, since: Time) {
         self.published += 1;
         // What waits for nothing waits for those before it, since confirms leave in order.
         if let Some(run) = self.runs.back_mut()
@@ -90,7 +108,7 @@ impl Confirms {
             run.last = self.published;
             return;
         }
-        self.runs.push_back(Run { last: self.published, ticket, verdict });
+        self.runs.push_back(Run { last: self.published, ticket, verdict, since });
     }
 }
 
@@ -121,6 +139,10 @@ mod tests {
         }
     }
 
+    fn settle(confirms: &mut Confirms, progress: Progress) -> Option<Confirm> {
+        confirms.settle(progress, &mut ConfirmMeter::default())
+    }
+
     fn confirm(delivery_tag: u64, multiple: bool, verdict: Verdict) -> Option<Confirm> {
         Some(Confirm { delivery_tag, multiple, verdict })
     }
@@ -129,12 +151,12 @@ mod tests {
     fn publishes_that_wait_for_one_sync_are_confirmed_at_once() {
         let (mut log, mut confirms) = (Log::new(), Confirms::new());
         for ticket in [log.batch(), log.batch(), log.batch()] {
-            confirms.accepted(ticket);
+            confirms.accepted(ticket, Time::ZERO);
         }
-        assert_eq!(confirms.settle(Progress::default()), None);
+        assert_eq!(settle(&mut confirms, Progress::default()), None);
         assert_eq!(confirms.waiting(), 3);
-        assert_eq!(confirms.settle(log.sync()), confirm(3, true, Verdict::Accepted));
-        assert_eq!(confirms.settle(log.sync()), None);
+        assert_eq!(settle(&mut confirms, log.sync()), confirm(3, true, Verdict::Accepted));
+        assert_eq!(settle(&mut confirms, log.sync()), None);
         assert_eq!(confirms.waiting(), 0);
     }
 
@@ -142,8 +164,8 @@ mod tests {
     fn a_single_publish_is_not_confirmed_as_several() {
         let mut confirms = Confirms::new();
         for delivery_tag in 1..4 {
-            confirms.accepted(Ticket::NONE);
-            let settled = confirms.settle(Progress::default());
+            confirms.accepted(Ticket::NONE, Time::ZERO);
+            let settled = settle(&mut confirms, Progress::default());
             assert_eq!(settled, confirm(delivery_tag, false, Verdict::Accepted));
         }
     }
@@ -151,27 +173,45 @@ mod tests {
     #[test]
     fn what_waits_for_nothing_waits_for_those_before_it() {
         let (mut log, mut confirms) = (Log::new(), Confirms::new());
-        confirms.accepted(log.batch());
+        confirms.accepted(log.batch(), Time::ZERO);
         for _ in 0..1000 {
-            confirms.accepted(Ticket::NONE);
+            confirms.accepted(Ticket::NONE, Time::ZERO);
         }
         assert_eq!(confirms.waiting(), 1);
-        assert_eq!(confirms.settle(Progress::default()), None);
-        assert_eq!(confirms.settle(log.sync()), confirm(1001, true, Verdict::Accepted));
+        assert_eq!(settle(&mut confirms, Progress::default()), None);
+        assert_eq!(settle(&mut confirms, log.sync()), confirm(1001, true, Verdict::Accepted));
     }
 
     #[test]
     fn a_rejected_publish_is_told_in_its_place() {
         let mut confirms = Confirms::new();
-        confirms.accepted(Ticket::NONE);
-        confirms.accepted(Ticket::NONE);
-        confirms.rejected();
-        confirms.accepted(Ticket::NONE);
+        confirms.accepted(Ticket::NONE, Time::ZERO);
+        confirms.accepted(Ticket::NONE, Time::ZERO);
+        confirms.rejected(Time::ZERO);
+        confirms.accepted(Ticket::NONE, Time::ZERO);
         let progress = Progress::default();
-        assert_eq!(confirms.settle(progress), confirm(2, true, Verdict::Accepted));
-        assert_eq!(confirms.settle(progress), confirm(3, false, Verdict::Rejected));
-        assert_eq!(confirms.settle(progress), confirm(4, false, Verdict::Accepted));
-        assert_eq!(confirms.settle(progress), None);
+        assert_eq!(settle(&mut confirms, progress), confirm(2, true, Verdict::Accepted));
+        assert_eq!(settle(&mut confirms, progress), confirm(3, false, Verdict::Rejected));
+        assert_eq!(settle(&mut confirms, progress), confirm(4, false, Verdict::Accepted));
+        assert_eq!(settle(&mut confirms, progress), None);
+    }
+
+    #[test]
+    fn a_publish_has_waited_since_the_input_with_the_first_of_its_run() {
+        let (mut log, mut confirms) = (Log::new(), Confirms::new());
+        let at = Time::from_micros;
+        let mut meter = ConfirmMeter { time: at(5_000), ..ConfirmMeter::default() };
+        confirms.accepted(Ticket::NONE, at(4_000));
+        confirms.accepted(Ticket::NONE, at(4_900));
+        let ticket = log.batch();
+        confirms.accepted(ticket, at(4_950));
+        assert!(confirms.settle(Progress::default(), &mut meter).is_some());
+        meter.time = at(9_000);
+        assert!(confirms.settle(log.sync(), &mut meter).is_some());
+        let mut expected = LatencyHistogram::default();
+        expected.record(1_000, 2);
+        expected.record(4_050, 1);
+        assert_eq!(meter.latencies, expected);
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -194,21 +234,22 @@ mod tests {
             )
         ) {
             let (mut log, mut confirms) = (Log::new(), Confirms::new());
+            let mut meter = ConfirmMeter::default();
             let mut expected = Vec::new();
             let mut confirmed = Vec::new();
             for step in steps.iter().copied().chain([Step::Sync]) {
                 match step {
                     Step::Transient => {
-                        confirms.accepted(Ticket::NONE);
+                        confirms.accepted(Ticket::NONE, Time::ZERO);
                         expected.push((Verdict::Accepted, Ticket::NONE));
                     }
                     Step::Persistent => {
                         let ticket = log.batch();
-                        confirms.accepted(ticket);
+                        confirms.accepted(ticket, Time::ZERO);
                         expected.push((Verdict::Accepted, ticket));
                     }
                     Step::Rejected => {
-                        confirms.rejected();
+                        confirms.rejected(Time::ZERO);
                         expected.push((Verdict::Rejected, Ticket::NONE));
                     }
                     Step::Sync => {
@@ -216,7 +257,7 @@ mod tests {
                     }
                 }
                 let progress = log.0.progress();
-                while let Some(confirm) = confirms.settle(progress) {
+                while let Some(confirm) = confirms.settle(progress, &mut meter) {
                     let first = confirmed.len();
                     let last = confirm.delivery_tag as usize;
                     prop_assert_eq!(confirm.multiple, last - first > 1);
@@ -228,6 +269,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(confirmed.len(), expected.len());
+            prop_assert_eq!(meter.latencies.count(), expected.len() as u64);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use quelea_amqp_codec::ServerConnection;
 use quelea_broker::Broker;
-use quelea_model::Timestamp;
+use quelea_model::{Time, Timestamp};
 
 use crate::transaction::TransactionUse;
 
@@ -12,6 +12,8 @@ pub(crate) struct MethodContext<'a> {
     pub(crate) wire: &'a mut ServerConnection,
     pub(crate) transactions: &'a mut TransactionUse,
     pub(crate) now: Timestamp,
+    /// When the input came that is carried out.
+    pub(crate) input_at: Time,
     /// The broker's steps at which this turn's are used up.
     pub(crate) steps_end: u64,
 }

@@ -41,6 +41,7 @@ mod transaction;
 mod tx;
 
 pub use configuration::{Peer, SessionConfig};
+pub use confirm::ConfirmMeter;
 pub use login::{AuthOutcome, AuthRequest};
 pub use notice::Notice;
 pub use session::{EVENTS_PER_CALL_MAX, Session};

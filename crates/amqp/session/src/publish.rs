@@ -58,9 +58,9 @@ pub(crate) fn publish(
     }
     if let Mode::Confirm(confirms) = &mut channel.mode {
         if published.rejected {
-            confirms.rejected();
+            confirms.rejected(context.input_at);
         } else {
-            confirms.accepted(published.ticket);
+            confirms.accepted(published.ticket, context.input_at);
         }
     }
     Ok(())

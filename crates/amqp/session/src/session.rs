@@ -7,13 +7,14 @@ use bytes::Bytes;
 use quelea_amqp_codec::method::{Method, connection, tx};
 use quelea_amqp_codec::{CloseCause, Event, Output, ReplyCode, ServerConnection};
 use quelea_broker::{Broker, ConnectionId};
-use quelea_model::Timestamp;
 use quelea_model::limits::{OUTPUT_BYTES_MAX, PROMISES_WAITING_MAX, REPLIES_WAITING_MAX};
+use quelea_model::{Time, Timestamp};
 use quelea_store::Progress;
 use rustc_hash::FxHashMap;
 
 use crate::channel::{Channel, Mode};
 use crate::configuration::{Peer, SessionConfig};
+use crate::confirm::ConfirmMeter;
 use crate::context::MethodContext;
 use crate::deliveries::Deliveries;
 use crate::errors::Failure;
@@ -51,6 +52,8 @@ pub struct Session {
     parked: Option<Parked>,
     /// The broker's steps at which the turn under way has used up its own.
     steps_end: u64,
+    /// When the last input came.
+    input_at: Time,
     /// Whether the wire knows that nothing is read.
     input_paused: bool,
     /// Channels that wait for progress of the store or the end of the turn, none twice.
@@ -104,6 +107,7 @@ impl Session {
             stalled: None,
             parked: None,
             steps_end: 0,
+            input_at: Time::ZERO,
             input_paused: false,
             waiting: Vec::new(),
             pending_replies: 0,
@@ -115,6 +119,11 @@ impl Session {
             notices: Notices::default(),
             deliveries: Deliveries::default(),
         }
+    }
+
+    /// Notes when the input came that is received next: publishers wait for their confirms from then on.
+    pub const fn set_input_time(&mut self, at: Time) {
+        self.input_at = at;
     }
 
     /// Takes what was read, and carries out what [`Session::process`] does.
@@ -223,8 +232,8 @@ impl Session {
     }
 
     /// Sends what the store's progress allows: confirms, and answers that promise durability.
-    pub fn progress(&mut self, progress: Progress) {
-        self.release(progress, false);
+    pub fn progress(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
+        self.release(progress, meter, false);
     }
 
     /// Whether [`Session::progress`] may have something to send: the shell calls it for no others.
@@ -235,8 +244,8 @@ impl Session {
 
     /// Ends a turn, after the broker's effects are carried out: one confirm a channel for what had
     /// to wait for nothing, and answers that had to stay behind deliveries.
-    pub fn flush_confirms(&mut self, progress: Progress) {
-        self.release(progress, true);
+    pub fn flush_confirms(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
+        self.release(progress, meter, true);
     }
 
     /// Bytes to write. Report those that were to [`Session::written`].
@@ -442,8 +451,8 @@ impl Session {
         self.publishes = true;
         let before = channel.confirms_waiting();
         let Self { wire, transactions, .. } = self;
-        let steps_end = self.steps_end;
-        let context = &mut MethodContext { broker, wire, transactions, now, steps_end };
+        let (input_at, steps_end) = (self.input_at, self.steps_end);
+        let context = &mut MethodContext { broker, wire, transactions, now, input_at, steps_end };
         if let Err(failure) = publish::publish(context, number, channel, content) {
             const BASIC_PUBLISH: (u16, u16) = (60, 40);
             self.fail(broker, number, failure, BASIC_PUBLISH, now);
@@ -462,8 +471,8 @@ impl Session {
         let names_freed = broker.names_freed();
         let again = Parked::may_be(broker, &method).then(|| method.clone());
         let Self { wire, transactions, .. } = self;
-        let steps_end = self.steps_end;
-        let context = &mut MethodContext { broker, wire, transactions, now, steps_end };
+        let (input_at, steps_end) = (self.input_at, self.steps_end);
+        let context = &mut MethodContext { broker, wire, transactions, now, input_at, steps_end };
         match methods::carry_out(context, number, channel, method) {
             Ok(Reply::None) => {}
             Ok(Reply::Returning(answer)) => {
@@ -583,12 +592,12 @@ impl Session {
     }
 
     /// Sends what `progress` and the end of the turn allow, of all channels that wait.
-    fn release(&mut self, progress: Progress, turn_ends: bool) {
+    fn release(&mut self, progress: Progress, meter: &mut ConfirmMeter, turn_ends: bool) {
         let Self { waiting, channels, wire, .. } = self;
         let (mut pending_replies, mut confirms_waiting) = (0, 0);
         waiting.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
-            channel.release(*number, wire, progress, turn_ends);
+            channel.release(*number, wire, progress, meter, turn_ends);
             pending_replies += channel.pending_replies.len();
             confirms_waiting += channel.confirms_waiting();
             channel.is_listed = channel.waits();

@@ -320,6 +320,8 @@ pub struct Overview {
     pub unreadable_last: Option<String>,
     /// Why publishers are blocked, if they are.
     pub publishers_blocked: Option<String>,
+    /// How the log failed, if it did: nothing that waits for it will be confirmed, and only a restart helps.
+    pub log_failed: Option<String>,
     /// The store's own figures.
     pub store: StoreStats,
 }

@@ -6,6 +6,7 @@
 //! are in [`limits`].
 
 pub mod ids;
+mod latency;
 pub mod limits;
 mod message;
 mod names;
@@ -16,6 +17,7 @@ mod text;
 mod time;
 
 pub use ids::{QueueId, Seq};
+pub use latency::{LATENCY_BOUNDS_US, LatencyHistogram, SharedLatencyHistogram};
 pub use message::Message;
 pub use names::{ExchangeName, NameError, QueueName, VhostName};
 pub use network::network_of;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use quelea_model::Timestamp;
+use quelea_model::{Time, Timestamp};
 
 /// The source of the core's `now`. Cheap to copy; read once per turn, never per message.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,11 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.base_ms).plus_ms(self.started.elapsed().as_millis() as u64)
+    }
+
+    /// Microseconds from the clock's start to an instant; 0 if that was before.
+    pub(crate) fn time(&self, at: Instant) -> Time {
+        Time::ZERO.after(at.saturating_duration_since(self.started))
     }
 
     /// The instant at which [`Clock::now`] first returns `at`; at once if that has passed.

@@ -166,11 +166,13 @@ fn poll_signing_in(
 /// Hands what the arena holds to the session. Returns whether it has more to do with it.
 fn receive(core: &mut Core, slot: usize) -> bool {
     let now = core.schedule.request_turn();
+    let at = core.schedule.input_time();
     let data: Bytes = core.connections.arena.split().freeze();
     let connection = &mut core.connections[slot];
     if connection.phase != Phase::Open {
         return false;
     }
+    connection.session.set_input_time(at);
     connection.has_more = connection.session.receive(&mut core.broker, data, now);
     let has_more = connection.has_more;
     core.connections.after_input(slot);

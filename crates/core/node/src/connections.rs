@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quelea_amqp_codec::CloseCause;
-use quelea_amqp_session::{AuthOutcome, AuthRequest, Notice, Peer, SessionConfig};
+use quelea_amqp_session::{AuthOutcome, AuthRequest, ConfirmMeter, Notice, Peer, SessionConfig};
 use quelea_broker::{Broker, ConnectionId, Effect};
-use quelea_model::Timestamp;
+use quelea_model::{Time, Timestamp};
 use quelea_store::Progress;
 use slab::Slab;
 use slotmap::SecondaryMap;
@@ -47,6 +47,7 @@ pub(crate) struct Connections {
     names_freed: u64,
     refusal_logged: Option<Timestamp>,
     counters: NetCounters,
+    confirms: ConfirmMeter,
 }
 
 impl Index<usize> for Connections {
@@ -80,12 +81,14 @@ impl Connections {
             names_freed: 0,
             refusal_logged: None,
             counters: NetCounters::default(),
+            confirms: ConfirmMeter::default(),
         }
     }
 
     /// All counts but that of turns.
     pub(crate) fn counters(&self) -> NetCounters {
-        NetCounters { connections: self.open.len() as u64, ..self.counters }
+        let (connections, confirm_latencies) = (self.open.len() as u64, self.confirms.latencies);
+        NetCounters { connections, confirm_latencies, ..self.counters }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -248,11 +251,12 @@ impl Connections {
     }
 
     /// The store came further: sessions release what they held back.
-    pub(crate) fn store_progressed(&mut self, progress: Progress) {
+    pub(crate) fn store_progressed(&mut self, progress: Progress, time: Time) {
+        self.confirms.time = time;
         for slot in std::mem::take(&mut self.waiting) {
             let Some(connection) = self.open.get_mut(slot) else { continue };
             if std::mem::take(&mut connection.waits) {
-                connection.session.progress(progress);
+                connection.session.progress(progress, &mut self.confirms);
                 self.touch(slot);
             }
         }
@@ -399,8 +403,9 @@ impl Connections {
         broker: &mut Broker,
         logins: &Logins,
         progress: Progress,
-        now: Timestamp,
+        (now, time): (Timestamp, Time),
     ) -> bool {
+        self.confirms.time = time;
         let mut changed = false;
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in dirty.drain(..) {
@@ -434,7 +439,7 @@ impl Connections {
         progress: Progress,
         now: Timestamp,
     ) -> bool {
-        self.open[slot].session.flush_confirms(progress);
+        self.open[slot].session.flush_confirms(progress, &mut self.confirms);
         let changed = self.write(slot, broker, now);
         let connection = &mut self.open[slot];
         if connection.session.waits_for_progress() && !connection.waits {

@@ -1,5 +1,7 @@
 //! What the sockets did.
 
+use quelea_model::LatencyHistogram;
+
 /// Counts since the start of the process, for the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetCounters {
@@ -15,6 +17,8 @@ pub struct NetCounters {
     pub bytes_received: u64,
     /// Bytes that were written.
     pub bytes_sent: u64,
+    /// How long publishers waited for their confirms.
+    pub confirm_latencies: LatencyHistogram,
     /// Turns of the core.
     pub turns: u64,
 }

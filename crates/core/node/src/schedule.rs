@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quelea_model::Timestamp;
+use quelea_model::{Time, Timestamp};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -32,6 +32,16 @@ impl TurnSchedule {
 
     pub(crate) const fn turns(&self) -> u64 {
         self.turns
+    }
+
+    /// When the input began that the next turn deals with, or now.
+    pub(crate) fn input_time(&self) -> Time {
+        self.clock.time(self.input_since.unwrap_or_else(Instant::now))
+    }
+
+    /// What time it is while a turn runs.
+    pub(crate) fn time(&self) -> Time {
+        self.clock.time(Instant::now())
     }
 
     /// Schedules a turn after the tasks that are ready now, and returns its time. Only the first request

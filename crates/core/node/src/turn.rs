@@ -129,8 +129,9 @@ impl Core {
             // What was written makes room for more, and a connection that broke gives back what it
             // held.
             let progress = self.promises.progress();
+            let times = (now, self.schedule.time());
             let changed =
-                self.connections.write_output(&mut self.broker, &self.logins, progress, now);
+                self.connections.write_output(&mut self.broker, &self.logins, progress, times);
             if !(more || acted || changed) {
                 return false;
             }
@@ -196,7 +197,7 @@ impl Core {
             }
             return false;
         };
-        self.connections.store_progressed(progress);
+        self.connections.store_progressed(progress, self.schedule.time());
         let any = !reached.is_empty();
         for promise in reached {
             promise(self);

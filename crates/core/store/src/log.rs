@@ -465,9 +465,7 @@ impl Store for LogStore {
             }
         }
         if self.stats.syncs != syncs {
-            self.stats.sync_us_sum += us;
-            self.stats.sync_us_last = us;
-            self.stats.sync_us_max = self.stats.sync_us_max.max(us);
+            self.stats.sync_times.record(us, 1);
         }
         self.update_state();
     }

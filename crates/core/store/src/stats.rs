@@ -1,5 +1,7 @@
 //! Counters of a store.
 
+use quelea_model::LatencyHistogram;
+
 /// Counts since the store was opened, and sizes as they are now. For metrics and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
@@ -17,12 +19,8 @@ pub struct StoreStats {
     pub batches: u64,
     /// Calls of fdatasync for the log.
     pub syncs: u64,
-    /// Time of all write jobs that synced, in microseconds, as the shell measured it.
-    pub sync_us_sum: u64,
-    /// The longest of them.
-    pub sync_us_max: u64,
-    /// The last of them.
-    pub sync_us_last: u64,
+    /// How long the write jobs took that synced, as the shell measured it.
+    pub sync_times: LatencyHistogram,
     /// Segments that are part of the log.
     pub segments: u64,
     /// Segments ready for use.

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use prometheus_client::registry::Registry;
 use quelea_sqs_protocol::IdentityDirectory;
@@ -13,7 +13,7 @@ use crate::api::JsonAnswer;
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::metrics::{self, Fronts};
+use crate::metrics::{self, Format, Fronts};
 
 /// `GET /api/overview`.
 pub(super) async fn overview<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
@@ -54,6 +54,7 @@ pub(super) async fn health<D: IdentityDirectory>(
 /// `GET /metrics`.
 pub(super) async fn metrics<D: IdentityDirectory>(
     State(api): State<FrontEnd<D>>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let fronts = Fronts {
         authenticator: &api.authenticator,
@@ -61,5 +62,5 @@ pub(super) async fn metrics<D: IdentityDirectory>(
         sqs: api.sqs.as_ref(),
         collectors: &api.collectors,
     };
-    metrics::page(Registry::with_prefix("quelea"), &[], fronts)
+    metrics::page(Registry::with_prefix("quelea"), &[], fronts, Format::wanted(&headers))
 }

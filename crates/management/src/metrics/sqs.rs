@@ -7,9 +7,10 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::registry::Unit;
 use quelea_sqs_protocol::Action;
 
-use super::{counter, gauge};
+use super::{counter, encode_latencies, gauge};
 use quelea_sqs_server::{Outcome, SqsCounters};
 
 /// What was counted so far.
@@ -20,6 +21,7 @@ impl Collector for SqsSnapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Self(counters) = self;
         self.requests(&mut encoder)?;
+        self.request_times(&mut encoder)?;
         gauge(&mut encoder, "sqs_connections", "Open SQS connections", counters.connections())?;
         for (name, help, value) in [
             (
@@ -57,6 +59,21 @@ impl SqsSnapshot {
                 let labels = [("action", name), ("outcome", outcome.name())];
                 let value = self.0.requests(action, outcome);
                 ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the operations that were asked for: each is nineteen lines.
+    fn request_times(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "How long SQS requests took from the end of their body to their answer, long polls included";
+        let (unit, kind) = (Some(&Unit::Seconds), MetricType::Histogram);
+        let mut family = encoder.encode_descriptor("sqs_request", help, unit, kind)?;
+        for action in Action::ALL {
+            let times = self.0.request_times(*action);
+            if times.count() > 0 {
+                let labels = [("action", action.name())];
+                encode_latencies(family.encode_family(&labels)?, &times)?;
             }
         }
         Ok(())

@@ -1,7 +1,9 @@
 //! What the SQS front counts, for `/metrics`. Its threads share the counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use quelea_model::{LatencyHistogram, SharedLatencyHistogram};
 use quelea_sqs_protocol::{Action, ErrorKind};
 
 /// Counters of a front; they start at nothing and are never reset.
@@ -11,6 +13,8 @@ pub struct SqsCounters {
     requests: [[AtomicU64; OUTCOMES]; Action::ALL.len()],
     /// Requests that were refused before it was known what they ask for.
     unread: [AtomicU64; OUTCOMES],
+    /// In the order of [`Action::ALL`].
+    request_times: [SharedLatencyHistogram; Action::ALL.len()],
     connections: AtomicU64,
     connections_refused: AtomicU64,
     signatures_refused: AtomicU64,
@@ -62,6 +66,12 @@ impl SqsCounters {
         self.of(action)[outcome as usize].load(Ordering::Relaxed)
     }
 
+    /// How long the requests for an operation took, from when their body was read until their answer was there.
+    #[must_use]
+    pub fn request_times(&self, action: Action) -> LatencyHistogram {
+        self.request_times[action as usize].snapshot()
+    }
+
     /// Open connections.
     #[must_use]
     pub fn connections(&self) -> u64 {
@@ -90,8 +100,16 @@ impl SqsCounters {
         action.map_or(&self.unread, |action| &self.requests[action as usize])
     }
 
-    pub(crate) fn count_request(&self, action: Option<Action>, error: Option<ErrorKind>) {
+    pub(crate) fn count_request(
+        &self,
+        action: Option<Action>,
+        error: Option<ErrorKind>,
+        time: Duration,
+    ) {
         add(&self.of(action)[Outcome::from(error) as usize]);
+        if let Some(action) = action {
+            self.request_times[action as usize].record(time.as_micros() as u64);
+        }
     }
 
     /// Takes a place for a connection, unless `max` are taken.
@@ -127,12 +145,17 @@ mod tests {
 
     #[test]
     fn each_operation_has_counters_of_its_own() {
+        const TIME: Duration = Duration::from_micros(300);
         let counters = SqsCounters::default();
         for (times, action) in Action::ALL.iter().enumerate() {
-            (0..=times).for_each(|_| counters.count_request(Some(*action), None));
+            (0..=times).for_each(|_| counters.count_request(Some(*action), None, TIME));
         }
-        counters.count_request(None, Some(ErrorKind::InvalidAction));
-        counters.count_request(Some(Action::SendMessage), Some(ErrorKind::ServiceUnavailable));
+        counters.count_request(None, Some(ErrorKind::InvalidAction), TIME);
+        counters.count_request(
+            Some(Action::SendMessage),
+            Some(ErrorKind::ServiceUnavailable),
+            TIME,
+        );
         for (times, action) in Action::ALL.iter().enumerate() {
             assert_eq!(counters.requests(Some(*action), Outcome::Done), times as u64 + 1);
             assert_eq!(counters.requests(Some(*action), Outcome::Refused), 0);

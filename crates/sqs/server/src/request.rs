@@ -1,7 +1,7 @@
 //! One request and its response.
 
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -62,13 +62,14 @@ async fn serve<Q: Queues, I: Identity>(
     let mut share = worker.bodies.share();
     let body = body::read(incoming, &mut share).await;
     progress.enter(Phase::Answering);
+    let began = Instant::now();
     let body = match body {
         Ok(body) => body,
         Err(error) => {
             let protocol = encoding::protocol(&encoded(&parts, &[]));
             let error = body_error(&error);
             let mut response = http_response(encode_error(protocol, &error, &request_id));
-            worker.counters.count_request(None, Some(error.kind));
+            worker.counters.count_request(None, Some(error.kind), began.elapsed());
             // What is left of the body is not worth reading.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
@@ -79,7 +80,7 @@ async fn serve<Q: Queues, I: Identity>(
     // What the body said is gone, too.
     drop(share);
     let error = exchanged.as_ref().err().map(|(_, error)| error.kind);
-    worker.counters.count_request(asked, error);
+    worker.counters.count_request(asked, error, began.elapsed());
     match exchanged {
         Ok((protocol, action, reply)) => {
             http_response(encode_reply(protocol, action, &reply, &request_id))

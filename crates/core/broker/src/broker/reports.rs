@@ -1,5 +1,7 @@
 //! Filling the reports in.
 
+use quelea_store::StoreState;
+
 use super::Broker;
 use super::listing::ListKey;
 use crate::clients::consumer::ConsumerState;
@@ -53,6 +55,10 @@ impl Broker {
             unreadable,
             unreadable_last: unreadable_last.map(str::to_owned),
             publishers_blocked: self.blocked.clone(),
+            log_failed: match self.messaging.log.store.state() {
+                StoreState::Failed { reason } => Some(reason.clone()),
+                StoreState::Healthy | StoreState::Full { .. } => None,
+            },
             store: self.messaging.log.store.stats(),
         }
     }
