@@ -5,7 +5,6 @@ use crate::clock::{now_ns, seconds_to_ns};
 use crate::control::Phase;
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
-use crate::paper;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::{Report, publish};
@@ -19,11 +18,8 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// How long a drain without `--messages` goes on at most.
 const DRAIN_S: f64 = 3_600.0;
 
-/// Runs the load, or the preset, and prints the report.
+/// Runs the load and prints the report.
 pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
-    if let Some(preset) = args.preset {
-        return paper::run(args, preset);
-    }
     let plan = Plan::new(&args.load, args.span.mode)?;
     let end = end_of(&args.span, &plan);
     let interrupt = Interrupt::install();

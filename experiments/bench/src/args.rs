@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use quelea_model::Value;
 
+use crate::amqp_suite::args::AmqpSuiteArgs;
 use crate::bdqs::args::BdqsArgs;
 use crate::byte_size::parse_bytes;
 use crate::cmq::args::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
@@ -25,6 +26,8 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// Throughput, latency and the broker's cost over AMQP 0-9-1, against any broker
     Amqp(Box<AmqpArgs>),
+    /// The benchmarks of Subramoni et al. over all message sizes: publishers, broker and consumers as processes of their own
+    AmqpSuite(Box<AmqpSuiteArgs>),
     /// What consumers that attach to a backlog do to the publishers
     Backlog(Box<BacklogArgs>),
     /// The broker's memory for idle connections
@@ -157,12 +160,6 @@ pub struct AmqpArgs {
     /// The rest of the run.
     #[command(flatten)]
     pub span: SpanArgs,
-    /// One of the benchmarks of Subramoni et al., over all message sizes, instead of a single load
-    #[arg(long, value_enum)]
-    pub preset: Option<Preset>,
-    /// The preset's parameters.
-    #[command(flatten)]
-    pub paper: PaperArgs,
 }
 
 /// How long a run lasts.
@@ -181,26 +178,6 @@ pub struct SpanArgs {
     /// instead of measuring for a time
     #[arg(long, value_name = "COUNT")]
     pub messages: Option<u64>,
-}
-
-/// Parameters of the presets.
-#[derive(Debug, Clone, Args)]
-pub struct PaperArgs {
-    /// Presets: message sizes (default: 1, 4, 16, … 1 MiB)
-    #[arg(long, value_delimiter = ',', value_parser = parse_bytes, value_name = "BYTES")]
-    pub sizes: Vec<usize>,
-    /// Presets: messages per size (default: fewer the larger they are)
-    #[arg(long, value_name = "COUNT")]
-    pub messages_per_size: Option<u64>,
-    /// de-mpmc: publisher-consumer pairs
-    #[arg(long, default_value_t = 4)]
-    pub pairs: u32,
-    /// fe-spmc: consumers that each get every message
-    #[arg(long, default_value_t = 8)]
-    pub fanout_factor: u32,
-    /// te-spsc: consumers whose binding patterns do not match
-    #[arg(long, default_value_t = 64)]
-    pub patterns: u32,
 }
 
 /// `quelea bench backlog`.
@@ -289,21 +266,6 @@ pub enum Mode {
     ConsumeOnly,
 }
 
-/// The benchmarks of `papers/amqp-benchmarks.txt`, section 3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
-    /// Direct exchange, single publisher, single consumer
-    DeSpsc,
-    /// Direct exchange, multiple publisher-consumer pairs
-    DeMpmc,
-    /// Direct exchange, ping-pong
-    DePp,
-    /// Fanout exchange, single publisher, multiple consumers
-    FeSpmc,
-    /// Topic exchange, single publisher, single matching consumer
-    TeSpsc,
-}
-
 /// Exchange types that a load can be routed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExchangeType {
@@ -341,7 +303,7 @@ impl BrokerArgs {
 }
 
 /// `name=value`; a value that reads as a number or as true/false is sent as one.
-fn parse_argument(text: &str) -> Result<(String, Value), String> {
+pub(crate) fn parse_argument(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let value = match (value.parse::<i64>(), value.parse::<bool>()) {
         (Ok(number), _) => Value::I64(number),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::amqp_suite::error::SuiteError;
 use crate::bdqs::error::BdqsError;
 use crate::cmq::error::CmqError;
 use crate::device::DeviceError;
@@ -107,6 +108,9 @@ pub enum BenchError {
     /// The waiting polls of a measurement broke.
     #[error("{0}")]
     Polls(String),
+    /// The suite of AMQP benchmarks ended early.
+    #[error(transparent)]
+    AmqpSuite(#[from] SuiteError),
     /// A measurement of CMQ failed.
     #[error(transparent)]
     Cmq(#[from] CmqError),

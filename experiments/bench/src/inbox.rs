@@ -1,6 +1,8 @@
 //! Parses what a broker sends, in bulk and without allocation: from a delivery only its tag, its
 //! stamp and its end matter; everything that is not on the hot path goes to the caller as it is.
 
+use std::sync::Arc;
+
 use quelea_model::Properties;
 
 use crate::template::{
@@ -29,6 +31,8 @@ pub(crate) struct Delivery {
     /// When it was (to be) sent; 0 if it does not say.
     pub stamp: u64,
     pub size: u64,
+    /// It has another body than [`Inbox::expect`] was given.
+    pub is_damaged: bool,
 }
 
 /// A broker's word on a published message.
@@ -59,6 +63,8 @@ pub(crate) struct Inbox {
     content: Option<Content>,
     /// Bytes of a body frame (with its end octet) that are still to be passed over.
     skip: usize,
+    /// What bodies are, but for their stamps.
+    expected: Option<Arc<[u8]>>,
 }
 
 #[derive(Debug)]
@@ -67,15 +73,23 @@ struct Content {
     has_header: bool,
     delivery: Delivery,
     remaining: u64,
+    /// Bytes of the body that were passed over.
+    passed: usize,
 }
 
 impl Inbox {
+    /// From now on each body is compared with this one, but for its stamp.
+    pub(crate) fn expect(&mut self, body: Option<Arc<[u8]>>) {
+        self.expected = body;
+    }
+
     /// Takes as much of `data` as is complete and says how many bytes that was.
     pub(crate) fn parse<S: Sink>(&mut self, data: &[u8], sink: &mut S) -> Result<usize, S::Error> {
         let mut at = 0;
         loop {
             if self.skip > 0 {
                 let step = self.skip.min(data.len() - at);
+                self.compare(&data[at..at + step]);
                 at += step;
                 self.skip -= step;
                 if self.skip > 0 {
@@ -182,8 +196,23 @@ impl Inbox {
         Ok(true)
     }
 
+    /// Looks at bytes that are passed over: of a body frame, the last of them being its end octet.
+    fn compare(&mut self, bytes: &[u8]) {
+        let (Some(expected), Some(content)) = (&self.expected, &mut self.content) else { return };
+        let bytes = &bytes[..bytes.len().min(self.skip - 1)];
+        let from = content.passed;
+        content.passed += bytes.len();
+        // The stamp, where it is in the body.
+        let stamp = if expected.len() < STAMP_BYTES { 0 } else { STAMP_BYTES.saturating_sub(from) };
+        let stamp = stamp.min(bytes.len());
+        let wanted = expected.get(from + stamp..from + bytes.len());
+        content.delivery.is_damaged |= wanted != Some(&bytes[stamp..]);
+    }
+
     fn finish_if_complete<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
-        if let Some(content) = self.content.take_if(|c| c.has_header && c.remaining == 0) {
+        if let Some(mut content) = self.content.take_if(|c| c.has_header && c.remaining == 0) {
+            let size = self.expected.as_ref().map(|body| body.len() as u64);
+            content.delivery.is_damaged |= size.is_some_and(|size| size != content.delivery.size);
             if content.returned {
                 sink.returned();
             } else {
@@ -196,8 +225,8 @@ impl Inbox {
 
 impl Content {
     const fn begin(returned: bool, tag: u64) -> Self {
-        let delivery = Delivery { tag, stamp: 0, size: 0 };
-        Self { returned, has_header: false, delivery, remaining: 0 }
+        let delivery = Delivery { tag, stamp: 0, size: 0, is_damaged: false };
+        Self { returned, has_header: false, delivery, remaining: 0, passed: 0 }
     }
 }
 
@@ -294,7 +323,7 @@ mod tests {
         let mut expected = Found::default();
         for (tag, size) in [(1, 16), (2, 1), (3, 0), (4, 8), (5, 10_000), (6, 4088)] {
             push_delivery(&mut out, 60, tag, 99 + tag, size);
-            let delivery = Delivery { tag, stamp: 99 + tag, size: size as u64 };
+            let delivery = Delivery { tag, stamp: 99 + tag, size: size as u64, is_damaged: false };
             expected.deliveries.push(delivery);
         }
         push_frame(&mut out, FRAME_HEARTBEAT, 0, &[]);

@@ -1,7 +1,7 @@
 //! Latencies in an HDR histogram: three significant digits from 1 µs to an hour.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 3_600 * 1_000_000_000;
@@ -13,7 +13,7 @@ pub(crate) struct Latencies {
 }
 
 /// What a report says of a [`Latencies`]: milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// How many were recorded.
     pub count: u64,

@@ -5,6 +5,7 @@
 //! [`watch`], which measures it.
 
 mod amqp;
+mod amqp_suite;
 mod args;
 mod backlog;
 mod bdqs;
@@ -22,13 +23,11 @@ mod error;
 mod inbox;
 mod interrupt;
 mod latency;
+mod ledger;
 mod link;
 mod observer;
-mod paper;
-mod paper_setup;
 mod peer;
 mod plan;
-mod preset;
 mod process;
 mod progress;
 mod publisher;
@@ -56,9 +55,11 @@ pub mod shared {
     pub use crate::template::{push_ack, push_frame};
 }
 
+pub use amqp_suite::args::{AmqpSuiteArgs, DeliveryArgs, Experiment, Keys, Network, Role};
+pub use amqp_suite::error::SuiteError;
 pub use args::{
     AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
-    DeclaresArgs, DiskArgs, ExchangeType, LoadArgs, Mode, PaperArgs, Preset, SpanArgs,
+    DeclaresArgs, DiskArgs, ExchangeType, LoadArgs, Mode, SpanArgs,
 };
 pub use bdqs::{BdqsArgs, BdqsError, BdqsExperiment, BdqsLoadArgs, BdqsSiteArgs};
 pub use cmq::{
@@ -86,6 +87,7 @@ pub use uri::{BrokerUri, UriError};
 pub fn run(args: BenchArgs) -> Result<(), BenchError> {
     match args.command {
         BenchCommand::Amqp(args) => amqp::run(&args),
+        BenchCommand::AmqpSuite(args) => amqp_suite::run(&args),
         BenchCommand::Backlog(args) => backlog::run(&args),
         BenchCommand::Connections(args) => connections::run(&args),
         BenchCommand::Declares(args) => declares::run(&args),

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use quelea_amqp_codec::method::connection;
@@ -50,6 +51,11 @@ impl Link {
             output: Vec::new(),
             written: 0,
         })
+    }
+
+    /// From now on each body is compared with this one, but for its stamp.
+    pub(crate) fn expect(&mut self, body: Option<Arc<[u8]>>) {
+        self.inbox.expect(body);
     }
 
     /// Hands everything that has arrived to `sink`.

@@ -1,6 +1,7 @@
 //! The publishing half of a connection: what it sends, when, and how far ahead of the confirms.
 
 use crate::clock::SECOND_NS;
+use crate::ledger::Ledger;
 use crate::schedule::Schedule;
 use crate::template::Template;
 use crate::window::Window;
@@ -39,6 +40,9 @@ pub(crate) struct Publisher {
     replies_due: u64,
     credit: bool,
     last_sent: u64,
+    last_stamp: u64,
+    /// What was sent since the round began.
+    pub ledger: Ledger,
     /// When the first message of the round went out, and when its last reply was there.
     pub started_ns: u64,
     pub finished_ns: u64,
@@ -58,6 +62,8 @@ impl Publisher {
             replies_due: 0,
             credit: true,
             last_sent: 0,
+            last_stamp: 0,
+            ledger: Ledger::default(),
             started_ns: 0,
             finished_ns: 0,
         }
@@ -77,6 +83,7 @@ impl Publisher {
         self.remaining = messages;
         self.replies_due = replies;
         self.credit = true;
+        self.ledger = Ledger::default();
         self.started_ns = 0;
         self.finished_ns = 0;
     }
@@ -99,7 +106,11 @@ impl Publisher {
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>, now: u64) -> u64 {
         let mut count = 0;
         while out.len() < FILL_BYTES && count < self.batch && self.may_send() {
-            let Some(stamp) = self.take_turn(now) else { break };
+            let Some(at) = self.take_turn(now) else { break };
+            // So that each is another's.
+            let stamp = at.max(self.last_stamp + 1);
+            self.last_stamp = stamp;
+            self.ledger.add(stamp);
             self.templates[self.next_template].append(out, stamp);
             self.next_template += 1;
             if self.next_template == self.templates.len() {

@@ -1,6 +1,7 @@
 //! The consuming half of a connection: acknowledgements, and the replies of the paper's benchmarks.
 
 use crate::inbox::Delivery;
+use crate::ledger::Audit;
 use crate::template::{Template, push_ack};
 
 /// When deliveries are acknowledged.
@@ -32,10 +33,12 @@ pub(crate) struct Subscriber {
     last_tag: u64,
     received_in_round: u64,
     reply: Reply,
+    /// What arrived since the round began.
+    pub audit: Audit,
 }
 
 impl Subscriber {
-    pub(crate) const fn new(channel: u16, acknowledge: Acknowledge) -> Self {
+    pub(crate) fn new(channel: u16, acknowledge: Acknowledge) -> Self {
         Self {
             channel,
             acknowledge,
@@ -43,11 +46,13 @@ impl Subscriber {
             last_tag: 0,
             received_in_round: 0,
             reply: Reply::None,
+            audit: Audit::default(),
         }
     }
 
     pub(crate) fn begin_round(&mut self, reply: Reply) {
         self.received_in_round = 0;
+        self.audit = Audit::default();
         self.reply = reply;
     }
 
@@ -61,6 +66,7 @@ impl Subscriber {
             }
         }
         self.received_in_round += 1;
+        self.audit.add(&delivery);
         match &self.reply {
             Reply::None => {}
             Reply::After(count, template) => {
@@ -89,7 +95,7 @@ mod tests {
     const ACK_BYTES: usize = 13 + FRAME_OVERHEAD;
 
     fn delivery(tag: u64) -> Delivery {
-        Delivery { tag, stamp: 1, size: 16 }
+        Delivery { tag, stamp: tag, size: 16, is_damaged: false }
     }
 
     #[test]

@@ -18,6 +18,11 @@ const CLASS_BASIC: [u8; 2] = [0, 60];
 /// A body at least this long carries the stamp in its first bytes; a shorter message carries it
 /// in the property `timestamp`, so that even a message of one byte can be timed.
 pub(crate) const STAMP_BYTES: usize = 8;
+/// Hexadecimal digits of a stamp.
+pub(crate) const UNIQUE_DIGITS: usize = 2 * STAMP_BYTES;
+/// Where `basic.publish` with an empty exchange has its routing key: a frame's type, channel and size, the method's
+/// numbers, reserved-1, and the lengths of two names.
+const KEY_AT: usize = 7 + 4 + 2 + 2;
 
 /// What is published again and again.
 #[derive(Debug, Clone)]
@@ -37,17 +42,27 @@ pub(crate) struct Message<'a> {
 pub(crate) struct Template {
     frames: Vec<u8>,
     stamp_at: Option<usize>,
+    /// Where the routing key has [`UNIQUE_DIGITS`] digits that become the stamp's.
+    digits_at: Option<usize>,
 }
 
 impl Template {
     /// Builds the frames for a connection whose negotiated frame limit is `frame_max` (at least
     /// 4096, AMQP 0-9-1 §4.2.3). Exchange and routing key were checked to be short strings.
     pub(crate) fn new(message: &Message<'_>, frame_max: usize) -> Self {
-        let mut template = Self { frames: Vec::new(), stamp_at: None };
+        let mut template = Self { frames: Vec::new(), stamp_at: None, digits_at: None };
         template.push_method(message);
         template.push_header(message);
         template.push_body(message, frame_max - FRAME_OVERHEAD);
         template
+    }
+
+    /// Lets each message have a routing key of its own: [`UNIQUE_DIGITS`] bytes of the key, from `offset` on, become its
+    /// stamp in hexadecimal digits.
+    pub(crate) fn with_unique_key(mut self, message: &Message<'_>, offset: usize) -> Self {
+        debug_assert!(offset + UNIQUE_DIGITS <= message.routing_key.len());
+        self.digits_at = Some(KEY_AT + message.exchange.len() + offset);
+        self
     }
 
     /// Appends one message, stamped with `stamp`, to a write buffer.
@@ -56,6 +71,12 @@ impl Template {
         out.extend_from_slice(&self.frames);
         if let Some(at) = self.stamp_at {
             out[start + at..start + at + STAMP_BYTES].copy_from_slice(&stamp.to_be_bytes());
+        }
+        if let Some(at) = self.digits_at {
+            let digits = &mut out[start + at..start + at + UNIQUE_DIGITS];
+            for (digit, shift) in digits.iter_mut().rev().zip((0..).step_by(4)) {
+                *digit = b"0123456789abcdef"[(stamp >> shift) as usize & 15];
+            }
         }
     }
 
@@ -96,9 +117,7 @@ impl Template {
     }
 
     fn push_body(&mut self, message: &Message<'_>, payload_max: usize) {
-        // Bytes that a compressing layer could not make disappear, the same in every message.
-        let body: Vec<u8> =
-            (0..message.size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect();
+        let body = body(message.size);
         if message.stamped && message.size >= STAMP_BYTES {
             self.stamp_at = Some(self.frames.len() + FRAME_OVERHEAD - 1);
         }
@@ -110,6 +129,12 @@ impl Template {
     fn push_frame(&mut self, kind: u8, channel: u16, payload: &[u8]) {
         push_frame(&mut self.frames, kind, channel, payload);
     }
+}
+
+/// A message's body, but for its stamp: bytes that a compressing layer could not make disappear, the same in every
+/// message.
+pub(crate) fn body(size: usize) -> Vec<u8> {
+    (0..size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect()
 }
 
 /// Appends one frame. The payload is below the negotiated limit, so its length fits.
@@ -193,6 +218,18 @@ mod tests {
         assert_eq!(template.wire_bytes(), out.len());
         let sizes: Vec<usize> = frames(&out)[2..].iter().map(|(_, body)| body.len()).collect();
         assert_eq!(sizes, [4088, 4088, 1824]);
+    }
+
+    #[test]
+    fn a_unique_key_has_the_stamps_digits() {
+        let key = "market.0000000000000000.match";
+        let message = Message { exchange: "topics", routing_key: key, ..message(8) };
+        let template = Template::new(&message, 4096).with_unique_key(&message, 7);
+        let mut out = Vec::new();
+        template.append(&mut out, 0x0102_0304_0506_0cde);
+        let method = &frames(&out)[0].1;
+        let found = &method[4 + 2 + 1 + "topics".len() + 1..method.len() - 1];
+        assert_eq!(found, b"market.0102030405060cde.match");
     }
 
     #[test]

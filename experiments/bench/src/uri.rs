@@ -85,6 +85,26 @@ impl FromStr for BrokerUri {
     }
 }
 
+impl BrokerUri {
+    /// The whole of it, for another process: `Display` is for people.
+    pub(crate) fn with_password(&self) -> String {
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let [user, password, vhost] =
+            [&self.user, &self.password, &self.vhost].map(|text| encoded(text));
+        format!("amqp://{user}:{password}@{host}:{}/{vhost}", self.port)
+    }
+}
+
+/// Every byte that could mean something in a URI by its number.
+fn encoded(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
 impl fmt::Display for BrokerUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let vhost = self.vhost.replace('%', "%25").replace('/', "%2f");
@@ -195,6 +215,14 @@ mod tests {
         for (uri, expected) in cases {
             let error = parse(uri).unwrap_err().to_string();
             assert!(error.contains(expected), "{uri}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_whole_uri_is_read_back_as_it_was() {
+        for uri in ["amqp://me:s%40c%2Fret@[::1]:7/a%2Fb", "amqp://h", "amqp://%C3%A9:%25@h:1/"] {
+            let parsed: BrokerUri = uri.parse().unwrap();
+            assert_eq!(parsed.with_password().parse::<BrokerUri>().unwrap(), parsed, "{uri}");
         }
     }
 }

@@ -96,27 +96,6 @@ fn a_backlog_can_be_made_and_drained_by_two_runs() {
 }
 
 #[test]
-fn every_preset_ends_with_its_replies() {
-    let broker = SmallBroker::start();
-    let cases = [("de-spsc", 1, 1), ("de-mpmc", 3, 1), ("de-pp", 1, 1), ("fe-spmc", 1, 4)];
-    for (preset, pairs, fanout) in cases {
-        let options = format!(
-            "--preset {preset} --sizes 1,64,5000 --messages-per-size 50 --pairs 3 --fanout-factor 4 --threads 2"
-        );
-        let report = run(&broker, "amqp", &options).unwrap();
-        assert_eq!((&report["pairs"], &report["fanout"]), (&pairs.into(), &fanout.into()));
-        let rounds = report["rounds"].as_array().unwrap();
-        assert_eq!(rounds.len(), 3, "{preset}");
-        for round in rounds {
-            assert_eq!(round["messages"], 50 * pairs, "{preset}");
-            assert_eq!(round["latency"]["count"], 50 * pairs * fanout, "{preset}");
-            let replies = if preset == "de-pp" { 50 } else { 0 };
-            assert_eq!(round["round_trip"]["count"], replies, "{preset}");
-        }
-    }
-}
-
-#[test]
 fn what_the_broker_objects_to_is_the_error() {
     let broker = SmallBroker::start();
     let error = run(&broker, "amqp", "--queue cursed --messages 10").unwrap_err();

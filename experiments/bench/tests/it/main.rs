@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod amqp_suite;
 mod elastic;
 mod load;
 mod report_file;

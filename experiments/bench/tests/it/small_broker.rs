@@ -24,14 +24,39 @@ pub(crate) struct SmallBroker {
 /// What it does to the first message published to the queue `cursed`.
 const CURSED: &str = "cursed";
 
+/// What it does to the fifth message that comes by an exchange and has this many bytes or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fault {
+    #[default]
+    None,
+    /// It is dropped.
+    Lose,
+    /// It is delivered twice.
+    Double,
+    /// It is delivered behind the sixth.
+    Swap,
+    /// Its last byte is another.
+    Damage,
+    /// The channel is closed.
+    Refuse,
+}
+
+impl Fault {
+    const BYTES_MIN: usize = 64;
+}
+
 impl SmallBroker {
     pub(crate) fn start() -> Self {
+        Self::start_with(Fault::None)
+    }
+
+    pub(crate) fn start_with(fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(&listener, &stopped));
+        let thread = std::thread::spawn(move || serve(&listener, &stopped, fault));
         Self { address, stop, thread: Some(thread) }
     }
 
@@ -60,6 +85,11 @@ struct Client {
 
 #[derive(Default)]
 struct Broker {
+    fault: Fault,
+    /// Such messages by exchanges.
+    count: u64,
+    /// What is delivered behind the next.
+    held: Option<(Bytes, Bytes)>,
     queues: HashMap<String, Queue>,
     /// Exchange to (queue, key); key `None` in a fanout.
     bindings: HashMap<String, Vec<(String, Option<String>)>>,
@@ -73,10 +103,10 @@ struct Queue {
     consumers: VecDeque<(usize, u16, ShortStr)>,
 }
 
-fn serve(listener: &TcpListener, stop: &AtomicBool) {
+fn serve(listener: &TcpListener, stop: &AtomicBool, fault: Fault) {
     let config = Arc::new(ConnectionConfig::default());
     let mut clients: Vec<Client> = Vec::new();
-    let mut broker = Broker::default();
+    let mut broker = Broker { fault, ..Broker::default() };
     while !stop.load(Ordering::Relaxed) {
         while let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true).unwrap();
@@ -180,6 +210,7 @@ impl Broker {
             }
             Method::ExchangeDelete(delete) => {
                 self.bindings.remove(delete.exchange.as_str());
+                self.fanouts.retain(|name| name != delete.exchange.as_str());
                 exchange::DeleteOk::default().into()
             }
             Method::QueueBind(bind) => {
@@ -222,9 +253,15 @@ impl Broker {
             clients[from].amqp.close_channel(channel, code, "cursed", 60, 40);
             return;
         }
+        let mut messages = vec![(properties.clone(), body.clone())];
+        if !publish.exchange.is_empty() && !self.mistreat(&mut messages) {
+            let code = ReplyCode::PreconditionFailed;
+            clients[from].amqp.close_channel(channel, code, "enough", 60, 40);
+            return;
+        }
         for name in self.route(&publish.exchange, &publish.routing_key) {
             if let Some(queue) = self.queues.get_mut(&name) {
-                queue.ready.push_back((properties.clone(), body.clone()));
+                queue.ready.extend(messages.iter().cloned());
             }
             self.dispatch(&name, clients);
         }
@@ -234,6 +271,31 @@ impl Broker {
             let ack = basic::Ack { delivery_tag: client.published, multiple: false };
             client.amqp.send(channel, &ack.into());
         }
+    }
+
+    /// False if the message is refused.
+    fn mistreat(&mut self, messages: &mut Vec<(Bytes, Bytes)>) -> bool {
+        self.count += u64::from(messages[0].1.len() >= Fault::BYTES_MIN);
+        let is_fifth = self.count == 5 && messages[0].1.len() >= Fault::BYTES_MIN;
+        if !is_fifth {
+            messages.extend(self.held.take());
+            return true;
+        }
+        match self.fault {
+            Fault::None => {}
+            Fault::Lose => messages.clear(),
+            Fault::Double => messages.push(messages[0].clone()),
+            Fault::Swap => self.held = messages.pop(),
+            Fault::Damage => {
+                let mut body = messages[0].1.to_vec();
+                if let Some(last) = body.last_mut() {
+                    *last ^= 1;
+                }
+                messages[0].1 = body.into();
+            }
+            Fault::Refuse => return false,
+        }
+        true
     }
 
     fn route(&self, exchange: &str, key: &str) -> Vec<String> {

@@ -1,0 +1,78 @@
+//! A role's end of its conversation with the coordinator.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::protocol::{Order, Word, read_line, write_line};
+use crate::clock::{now_ns, seconds_to_ns};
+
+/// Orders that were not carried out yet: the coordinator waits for an answer before the next but one.
+const ORDERS_MAX: usize = 16;
+/// How often a coordinator is looked for that is not there yet.
+const RETRY: Duration = Duration::from_millis(50);
+
+pub(crate) struct Conversation {
+    orders: Receiver<Order>,
+    out: Box<dyn Write>,
+}
+
+impl Conversation {
+    /// Over a connection to the coordinator's address, which may take so long to be there, or over standard input and
+    /// output.
+    pub(crate) fn open(coordinator: Option<&str>, timeout_s: f64) -> io::Result<Self> {
+        match coordinator {
+            Some(address) => {
+                let stream = connect(address, timeout_s)?;
+                stream.set_nodelay(true)?;
+                Self::new(stream.try_clone()?, Box::new(stream))
+            }
+            None => Self::new(io::stdin(), Box::new(io::stdout())),
+        }
+    }
+
+    fn new(input: impl Read + Send + 'static, out: Box<dyn Write>) -> io::Result<Self> {
+        let (sender, orders) = sync_channel(ORDERS_MAX);
+        let read = move || {
+            let mut input = BufReader::new(input);
+            // What is no order ends it as the coordinator's end does.
+            while let Ok(Some(order)) = read_line(&mut input) {
+                if sender.send(order).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("suite-orders".to_owned()).spawn(read)?;
+        Ok(Self { orders, out })
+    }
+
+    pub(crate) fn say(&mut self, word: &Word) -> io::Result<()> {
+        write_line(&mut self.out, word)
+    }
+
+    /// The next order; to quit, if there is no coordinator any more.
+    pub(crate) fn next(&self) -> Order {
+        self.orders.recv().unwrap_or(Order::Quit)
+    }
+
+    /// The next order, if it comes in time.
+    pub(crate) fn next_within(&self, time: Duration) -> Option<Order> {
+        match self.orders.recv_timeout(time) {
+            Ok(order) => Some(order),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Order::Quit),
+        }
+    }
+}
+
+fn connect(address: &str, timeout_s: f64) -> io::Result<TcpStream> {
+    let deadline = now_ns() + seconds_to_ns(timeout_s);
+    loop {
+        match TcpStream::connect(address) {
+            Err(_) if now_ns() < deadline => thread::sleep(RETRY),
+            connected => return connected,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What can end a suite early.
+
+use super::args::Role;
+
+/// Why a suite ended before its last round. What was measured before is in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// A role said why it cannot go on.
+    #[error("the {}: {why}", role.name())]
+    Role {
+        /// Who.
+        role: Role,
+        /// In its words.
+        why: String,
+    },
+    /// A role's process, or its connection, ended.
+    #[error("the {} ended", role.name())]
+    Ended {
+        /// Who.
+        role: Role,
+    },
+    /// A role could not be started, or something else came to where roles are awaited.
+    #[error("cannot start the {}: {why}", role.name())]
+    Start {
+        /// Who.
+        role: Role,
+        /// The system's reason.
+        why: String,
+    },
+    /// What arrived is not what was sent.
+    #[error("{case}, {size} B: {complaint}")]
+    Broken {
+        /// The experiment.
+        case: String,
+        /// Bytes of a message.
+        size: usize,
+        /// What is wrong.
+        complaint: String,
+    },
+    /// Nothing moved.
+    #[error("no message moved for {seconds} s: {sent} sent, {received} received")]
+    Stalled {
+        /// How long was waited.
+        seconds: u64,
+        /// By all publishers, in this round.
+        sent: u64,
+        /// By all consumers.
+        received: u64,
+    },
+    /// Network namespaces could not be made.
+    #[error("--network: {0}")]
+    Network(String),
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
