@@ -15,7 +15,7 @@ use crate::uri::BrokerUri;
 
 /// The only channel of a connection under load.
 pub(crate) const CHANNEL: u16 = 1;
-const NOT_FOUND: u16 = 404;
+pub(crate) const NOT_FOUND: u16 = 404;
 
 /// A client for declarations: opens the next channel when the broker closes one.
 #[derive(Debug)]

@@ -95,6 +95,9 @@ pub struct DeliveryArgs {
     /// Queue arguments, such as x-queue-type=quorum or x-durability=os; several with commas
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = parse_argument)]
     pub queue_args: Vec<(String, Value)>,
+    /// Declare queues without x-expires, which some brokers refuse: then they stay if the suite is killed
+    #[arg(long)]
+    pub no_expires: bool,
 }
 
 /// The benchmarks of `papers/amqp-benchmarks.txt`, section 3, and the transport's own rate of section 4.2.

@@ -1,14 +1,14 @@
 //! The queues, bindings and keys of a case.
 
 use quelea_amqp_codec::ShortStr;
-use quelea_amqp_codec::method::{exchange, queue};
+use quelea_amqp_codec::method::{Method, exchange, queue};
 use quelea_model::{Table, Value};
 
 use super::args::{DeliveryArgs, Experiment, Keys};
 use super::case::Case;
 use crate::client::short;
 use crate::error::BenchError;
-use crate::setup::Admin;
+use crate::setup::{Admin, NOT_FOUND};
 use crate::template::UNIQUE_DIGITS;
 
 pub(crate) const EXCHANGE: &str = "quelea-bench-suite";
@@ -58,16 +58,23 @@ pub(crate) fn delete(admin: &mut Admin, case: &Case) -> Result<(), BenchError> {
     });
     for name in pairs.chain((0..strangers(case)).map(stranger_queue)) {
         let queue = short(&name, "queue")?;
-        admin.call(queue::Delete { queue, ..Default::default() })?;
+        absent_is_fine(admin.call(queue::Delete { queue, ..Default::default() }))?;
     }
     let exchange = ShortStr::from_static(EXCHANGE);
-    admin.call(exchange::Delete { exchange, ..Default::default() }).map(|_| ())
+    absent_is_fine(admin.call(exchange::Delete { exchange, ..Default::default() }))
+}
+
+/// RabbitMQ says ok of what is not there, Qpid refuses.
+fn absent_is_fine(deleted: Result<Method, BenchError>) -> Result<(), BenchError> {
+    match deleted {
+        Ok(_) | Err(BenchError::ChannelClosed { code: NOT_FOUND, .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn declare_queue(admin: &mut Admin, delivery: &DeliveryArgs, name: &str) -> Result<(), BenchError> {
     let mut arguments = Table::new();
-    // A replicated queue of RabbitMQ does not expire.
-    if !delivery.queue_args.iter().any(|(name, _)| name == "x-queue-type") {
+    if !delivery.no_expires {
         arguments.set("x-expires", Value::I64(EXPIRES_MS));
     }
     for (name, value) in &delivery.queue_args {
