@@ -14,7 +14,7 @@ IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
 MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
 
-.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra test-rabbitmq cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare soak fuzz sim clean
+.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra test-rabbitmq cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare papers papers-full soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -86,6 +86,13 @@ bench: build bench-build ## Measures every row of docs/benchmarks/README.md, bes
 	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+
+papers: build bench-build ## Runs the four papers' experiments in some forty minutes and draws them, with RabbitMQ and Qpid Broker-J where they can be had; goes on where it was stopped (ARGUMENTS="--only amqp-suite --fresh")
+	cargo build --locked --profile $(PROFILE) -p quelea-stock-exchange --target-dir $(TARGET) $(EXPERIMENTS)
+	$(PYTHON) experiments/papers/papers.py --quelea $(BINARY) $(or $(SCALE),--quick) $(ARGUMENTS)
+
+papers-full: ## The same at the papers' own sizes, five hours of elastic queues for each policy in real time
+	$(MAKE) papers SCALE=--full
 
 bench-compare: ## Builds a commit and this tree, and compares their CPU time a message in pairs (BASE=COMMIT, ARGUMENTS="--rows relay,cmq_64 --pairs 10")
 	$(if $(BASE),,$(error bench-compare needs BASE=COMMIT))

@@ -24,7 +24,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-from harness import console, kubernetes, workspace  # noqa: E402
+from harness import console, kubernetes, papers, workspace  # noqa: E402
 from harness.amqp import management, rabbitmq  # noqa: E402
 from harness.amqp import suites as amqp  # noqa: E402
 from harness.cassandra import suites as cassandra  # noqa: E402
@@ -33,7 +33,7 @@ from harness.elastic import suites as elastic  # noqa: E402
 from harness.runner import Runner  # noqa: E402
 from harness.sqs import suites as sqs  # noqa: E402
 
-FAMILIES = [amqp, management, sqs, cassandra, cmq, elastic, console]
+FAMILIES = [amqp, management, sqs, cassandra, cmq, elastic, console, papers]
 SUITES = {suite.name: suite for suite in [*workspace.SUITES, *(suite for family in FAMILIES for suite in family.SUITES)]}
 # What compiles too long for every run, or needs too much memory beside others.
 NAMED_SUITES = {suite.name: suite for suite in [*kubernetes.SUITES, *cassandra.NAMED_SUITES, *rabbitmq.NAMED_SUITES]}

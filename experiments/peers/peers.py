@@ -82,6 +82,8 @@ class Peer:
 
     def __init__(self, name, label, command, environment):
         self.name, self.label, self.command, self.environment = name, label, command, environment
+        self.suite_options = []
+        """What `quelea bench amqp-suite` has to know of it."""
 
     def start(self, home):
         data_dir = home / "data"
@@ -101,6 +103,16 @@ def rabbitmq():
         return None
     script = HERE / "rabbitmq.py"
     return Peer("rabbitmq", "RabbitMQ", lambda data: [sys.executable, script, "--dir", data], {})
+
+
+def qpid():
+    """From Maven Central, if there is a Java; in memory only."""
+    if not (shutil.which("java") and shutil.which("mvn")):
+        return None
+    script = HERE / "qpid.py"
+    peer = Peer("qpid", "Qpid Broker-J", lambda _: [sys.executable, script], {})
+    peer.suite_options = ["--no-expires"]
+    return peer
 
 
 def elasticmq():

@@ -20,6 +20,10 @@ def install() -> None:
     """Fails where there is no Chromium to be had: the suite is never skipped."""
     python_environment("console", PINS)
     node_modules("console-axe", TESTS / FOLDER)
+    install_chromium()
+
+
+def install_chromium() -> None:
     if chromium() is None:
         # With a font: Debian's Chromium brings none.
         apt(["install", "--yes", "--no-install-recommends", "chromium", "fonts-liberation"])

@@ -17,24 +17,22 @@ use crate::uri::BrokerUri;
 pub(crate) const CHANNEL: u16 = 1;
 pub(crate) const NOT_FOUND: u16 = 404;
 
-/// A client for declarations: opens the next channel when the broker closes one.
+/// A client for declarations: opens its channel again when the broker closes it.
 #[derive(Debug)]
 pub(crate) struct Admin {
     pub client: Client,
-    channel: u16,
 }
 
 impl Admin {
     pub(crate) fn new(mut client: Client) -> Result<Self, BenchError> {
         client.open_channel(CHANNEL)?;
-        Ok(Self { client, channel: CHANNEL })
+        Ok(Self { client })
     }
 
     pub(crate) fn call(&mut self, method: impl Into<Method>) -> Result<Method, BenchError> {
-        let result = self.client.call(self.channel, &method.into());
+        let result = self.client.call(CHANNEL, &method.into());
         if matches!(result, Err(BenchError::ChannelClosed { .. })) {
-            self.channel += 1;
-            self.client.open_channel(self.channel)?;
+            self.client.open_channel(CHANNEL)?;
         }
         result
     }

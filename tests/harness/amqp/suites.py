@@ -148,6 +148,5 @@ SUITES = [
     Suite("disk_full", run_disk_full, lambda: (install_python(), install_go()), ensure_binary),
     python_suite("damage", timeout_s=KILL_TIMEOUT_S),
     python_suite("kill", alone=True, timeout_s=KILL_TIMEOUT_S),
-    python_suite("papers"),
     python_suite("stock_exchange"),
 ]

@@ -1,0 +1,73 @@
+// Draws the charts of a report. `uPlot` stands before it in the page; what is drawn is in the element `report`.
+"use strict";
+
+const COLOURS = ["#1668dc", "#d4380d", "#389e0d", "#722ed1", "#d48806", "#08979c", "#c41d7f", "#595959", "#7cb305", "#391085"];
+const report = JSON.parse(document.getElementById("report").textContent);
+let drawn = 0;
+let errors = 0;
+
+window.addEventListener("error", () => {
+  errors += 1;
+  mark();
+});
+
+// Where a test looks.
+function mark() {
+  Object.assign(document.body.dataset, { drawn, errors, charts: report.charts.length });
+}
+
+function short(number) {
+  const size = Math.abs(number);
+  if (size >= 1e9) return `${+(number / 1e9).toPrecision(3)} G`;
+  if (size >= 1e6) return `${+(number / 1e6).toPrecision(3)} M`;
+  if (size >= 1e4) return `${+(number / 1e3).toPrecision(3)} k`;
+  return String(+number.toPrecision(4));
+}
+
+// One column of x, and one of y for each series, as uPlot wants them.
+function columns(chart) {
+  const xs = [...new Set(chart.series.flatMap((one) => one.points.map(([x]) => x)))].sort((a, b) => a - b);
+  const ys = chart.series.map((one) => {
+    const values = new Map(one.points);
+    // A logarithm has no place for zero.
+    return xs.map((x) => (values.has(x) && (!chart.y.log || values.get(x) > 0) ? values.get(x) : null));
+  });
+  return [xs, ...ys];
+}
+
+function draw(chart) {
+  const place = document.getElementById(`chart-${chart.name}`);
+  const text = getComputedStyle(document.body).color;
+  const grid = { stroke: "rgba(128, 128, 128, 0.25)", width: 1 };
+  const name = (value) => (chart.x.categories ? (chart.x.categories[value] ?? "") : short(value));
+  const size = { width: Math.max(280, place.clientWidth), height: 320 };
+  const options = {
+    ...size,
+    scales: {
+      x: { time: false, distr: chart.x.log ? 3 : 1 },
+      y: { distr: chart.y.log ? 3 : 1, range: chart.y.log ? undefined : (_, min, max) => [Math.min(0, min), max * 1.05 || 1] },
+    },
+    axes: [
+      { stroke: text, grid, label: chart.x.label, values: (_, ticks) => ticks.map((one) => (one === null ? "" : name(one))) },
+      { stroke: text, grid, label: chart.y.label, size: 70, values: (_, ticks) => ticks.map((one) => (one === null ? "" : short(one))) },
+    ],
+    series: [
+      { label: chart.x.label, value: (_, value) => (value === null ? "" : name(value)) },
+      ...chart.series.map((one, number) => ({
+        label: one.name,
+        stroke: COLOURS[number % COLOURS.length],
+        width: 2,
+        spanGaps: true,
+        points: { show: true, size: 6 },
+        value: (_, value) => (value === null ? "" : short(value)),
+      })),
+    ],
+  };
+  if (chart.x.categories) options.axes[0].splits = () => chart.x.categories.map((_, number) => number);
+  const plot = new uPlot(options, columns(chart), place);
+  new ResizeObserver(() => plot.setSize({ width: Math.max(280, place.clientWidth), height: 320 })).observe(place);
+  drawn += 1;
+}
+
+report.charts.forEach(draw);
+mark();

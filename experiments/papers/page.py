@@ -1,0 +1,81 @@
+"""The report as one HTML file that needs nothing else: uPlot's script and style are in it."""
+
+import html
+import json
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def write(report, uplot):
+    """`uplot` is the folder of its distribution."""
+    script = (uplot / "uPlot.iife.min.js").read_text() + "\n" + (HERE / "page.js").read_text()
+    style = (uplot / "uPlot.min.css").read_text() + "\n" + (HERE / "page.css").read_text()
+    # The data ends where a script's end tag would, so it has none.
+    data = json.dumps({"charts": report["charts"]}, ensure_ascii=False).replace("<", "\\u003c")
+    sections = "\n".join(section(report, step) for step in report["steps"])
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Quelea: the papers' experiments</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>The papers' experiments</h1>
+{facts(report)}
+{sections}
+<script type="application/json" id="report">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def facts(report):
+    machine = report["machine"]
+    words = [
+        f"{machine['cores']} cores of {machine['processor']}, kernel {machine['kernel']}",
+        f"{report['date']}, commit {report['commit']}, scale {report['scale']}",
+        f"<code>{html.escape(report['command'])}</code>",
+    ]
+    return "".join(f'<p class="facts">{word}</p>' for word in words)
+
+
+def section(report, step):
+    charts = [chart for chart in report["charts"] if chart["step"] == step["name"]]
+    parts = [f"<h2>{html.escape(step['paper'])}: {html.escape(step['title'])}</h2>"]
+    if step.get("error"):
+        parts.append(f'<p class="missing">It ended early: {html.escape(step["error"])}</p>')
+    for missing in step.get("missing", []):
+        parts.append(f'<p class="missing">{html.escape(missing)}, and so it is not in these charts.</p>')
+    parts.append(f'<div class="charts">{"".join(figure(chart) for chart in charts)}</div>')
+    commands = html.escape("\n".join(step.get("commands", [])))
+    parts.append(f"<details><summary>{step['seconds']:.0f} s; the commands</summary><pre>{commands}</pre></details>")
+    return "\n".join(parts)
+
+
+def figure(chart):
+    return f"""<figure>
+<h3>{html.escape(chart['title'])}</h3>
+<div id="chart-{html.escape(chart['name'])}"></div>
+<figcaption>
+<p><b>The paper:</b> {html.escape(chart['says'])}</p>
+<p class="differs">{html.escape(chart['differs'])}</p>
+<details><summary>The numbers</summary>{table(chart)}</details>
+</figcaption>
+</figure>"""
+
+
+def table(chart):
+    xs = sorted({x for one in chart["series"] for x, _ in one["points"]})
+    names = chart["x"]["categories"]
+    head = "".join(f"<th>{html.escape(one['name'])}</th>" for one in chart["series"])
+    rows = []
+    for x in xs:
+        cells = [dict(map(tuple, one["points"])).get(x) for one in chart["series"]]
+        shown = "".join(f"<td>{'–' if value is None else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}</td>" for value in cells)
+        label = names[int(x)] if names else f"{x:,g}"
+        rows.append(f"<tr><td>{html.escape(label)}</td>{shown}</tr>")
+    return f"<table><thead><tr><th>{html.escape(chart['x']['label'])}</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Runs the experiments of the four papers and draws them: report.html and report.json.
+
+    experiments/papers/papers.py --quelea target/release/quelea [--quick | --full] [--only amqp-suite,cmq]
+
+Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE): a run that is stopped
+goes on with the step that it was at, and --fresh begins anew. Peers that are not on this machine are named in the report.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "tests")]
+
+import charts  # noqa: E402
+import page  # noqa: E402
+from steps import SCALES, STEPS, Context, StepFailed  # noqa: E402
+
+from harness.cache import cache_root  # noqa: E402
+from harness.install import node_modules  # noqa: E402
+
+
+def machine():
+    processor = next((line.split(": ")[1] for line in open("/proc/cpuinfo") if line.startswith("model name")), "an unnamed processor")
+    return {"processor": processor.strip(), "cores": os.cpu_count(), "kernel": os.uname().release}
+
+
+def commit():
+    done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def write(path, text):
+    """Whole or not at all."""
+    beside = path.with_suffix(path.suffix + ".part")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def run_step(step, args, scratch):
+    """What is kept of it. What a step measured before it failed, its own commands have said."""
+    context = Context(args.quelea.resolve(), args.scale, scratch, not args.no_peers)
+    started, error, results = time.monotonic(), None, None
+    try:
+        results = step.run(context)
+    except (StepFailed, OSError, subprocess.SubprocessError, json.JSONDecodeError) as failed:
+        error = f"{type(failed).__name__}: {failed}"
+        print(f"    {error}", file=sys.stderr, flush=True)
+    seconds = time.monotonic() - started
+    return {"name": step.name, "scale": args.scale, "commit": commit(), "seconds": seconds, "commands": context.commands,
+            "error": error, "results": results}
+
+
+def kept(path):
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if found.get("error") is None else None
+
+
+def run_all(args, steps):
+    left = {step.name: step.minutes[args.scale] for step in steps}
+    for number, step in enumerate(steps, 1):
+        path = args.results / f"{step.name}.json"
+        minutes = left.pop(step.name)
+        if not args.fresh and kept(path):
+            print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
+            continue
+        print(f"[{number}/{len(steps)}] {step.title}: about {minutes:g} min, {minutes + sum(left.values()):g} min left in all",
+              file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
+            write(path, json.dumps(run_step(step, args, pathlib.Path(scratch))))
+
+
+def report(args, steps):
+    shown, drawn = [], []
+    for step in steps:
+        try:
+            found = json.loads((args.results / f"{step.name}.json").read_text())
+        except OSError:
+            continue
+        results = found.pop("results") or {}
+        for chart in charts.of_step(step.name, results) if results else []:
+            drawn.append({"step": step.name, **chart})
+        errors = [found["error"], *results.get("errors", [])]
+        early = [f"{name}: {one['error']}" for name, one in results.get("brokers", {}).items()
+                 if isinstance(one, dict) and one.get("error")]
+        shown.append({**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []),
+                      "error": "; ".join(filter(None, [*errors, *early])) or None})
+    return {"date": datetime.date.today().isoformat(), "commit": commit(), "scale": args.scale, "machine": machine(),
+            "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]), "steps": shown, "charts": drawn}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quelea", required=True, type=pathlib.Path, help="the binary, with quelea-bench and stock-exchange beside it")
+    scale = parser.add_mutually_exclusive_group()
+    for name in SCALES:
+        scale.add_argument(f"--{name}", dest="scale", action="store_const", const=name)
+    parser.set_defaults(scale="quick")
+    parser.add_argument("--only", help="steps, with commas")
+    parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--fresh", action="store_true", help="run again what was run before")
+    parser.add_argument("--no-peers", action="store_true")
+    args = parser.parse_args()
+    steps = [step for step in STEPS if args.scale in step.minutes]
+    if args.only:
+        wanted = args.only.split(",")
+        unknown = sorted(set(wanted) - {step.name for step in steps})
+        if unknown:
+            parser.error(f"--only: no step {', '.join(unknown)} at this scale; there are {', '.join(step.name for step in steps)}")
+        steps = [step for step in steps if step.name in wanted]
+    for program in ("", "-bench"):
+        if not args.quelea.with_name(args.quelea.name + program).exists():
+            parser.error(f"--quelea: there is no {args.quelea}{program}")
+    args.results = args.results or cache_root() / f"papers-{args.scale}"
+    return args, steps
+
+
+def main():
+    args, steps = parse()
+    args.results.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        run_all(args, steps)
+    except KeyboardInterrupt:
+        print("stopped: the same command goes on from here", file=sys.stderr)
+    made = report(args, steps)
+    uplot = node_modules("papers", HERE) / "uplot" / "dist"
+    write(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
+    write(args.results / "report.html", page.write(made, uplot))
+    print(args.results / "report.html")
+    return 1 if any(step["error"] for step in made["steps"]) or len(made["steps"]) < len(steps) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

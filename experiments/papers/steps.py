@@ -1,0 +1,192 @@
+"""What is run for the report: for each experiment of a paper a command, and the peers beside it."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+PEERS = pathlib.Path(__file__).resolve().parents[1] / "peers"
+sys.path.insert(0, str(PEERS))
+
+from peers import Home, qpid, quelea, rabbitmq  # noqa: E402
+
+SCALES = ("smoke", "quick", "full")
+STOCK_ORDERS = {"smoke": 2_000, "quick": 50_000, "full": 1_000_000}
+STOCK_RATES = {"smoke": [2_000], "quick": [1_000, 4_000, 8_000], "full": [1_000, 2_000, 4_000, 6_000, 8_000]}
+AMQP_SIZES = {"smoke": "1,1KiB", "quick": "1,16,256,4KiB,64KiB,1MiB", "full": ""}
+AMQP_ROUND_S = {"smoke": "0.05", "quick": "0.5", "full": "2"}
+STOP_S = 60
+"""How long a command may take to end when it is told to."""
+CMQ_SIZES = "4,16,64,256,512,1KiB,4KiB,16KiB"
+
+
+class StepFailed(Exception):
+    """A step ended without its results; what it said."""
+
+
+@dataclass
+class Context:
+    """Where things are, and how large the run is."""
+
+    quelea: pathlib.Path
+    scale: str
+    scratch: pathlib.Path
+    with_peers: bool = True
+    # What was run, a line each: the report shows it.
+    commands: list = field(default_factory=list)
+
+    def beside(self, name):
+        """A program that lies beside the broker."""
+        return self.quelea.with_name(name)
+
+    def run(self, *words):
+        """A command's standard output; its standard error goes to ours."""
+        words = [str(word) for word in words]
+        self.commands.append(" ".join(words))
+        print(f"    $ {' '.join(words)}"[:200], file=sys.stderr, flush=True)
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=self.scratch) as process:
+            try:
+                out, _ = process.communicate()
+            except BaseException:
+                # It ends what it has started, which a kill would leave behind.
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.communicate(timeout=STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                raise
+        return process.returncode, out
+
+    def bench(self, command, *options):
+        """The JSON report of `quelea bench`."""
+        with tempfile.NamedTemporaryFile(suffix=".json", dir=self.scratch) as report:
+            code, _ = self.run(self.quelea, "bench", *command.split(), *options, "--json", report.name)
+            text = pathlib.Path(report.name).read_text()
+        if code != 0 and not text:
+            raise StepFailed(f"quelea bench {command} ended with {code} and no report")
+        return json.loads(text)
+
+    def peers(self, *makers):
+        """Those that are here, and the names of those that are not."""
+        found, missing = [quelea(self.quelea)], []
+        for label, maker in makers:
+            peer = maker() if self.with_peers else None
+            if peer is None:
+                why = "is not on this machine" if self.with_peers else "was not asked for"
+                missing.append(f"{label} {why}")
+            else:
+                found.append(peer)
+        return found, missing
+
+
+@dataclass(frozen=True)
+class Step:
+    """`run` returns what is kept in the step's file; `minutes` is what it takes on two cores, by the scales that have it."""
+
+    name: str
+    paper: str
+    title: str
+    run: Callable[[Context], dict]
+    minutes: dict
+
+
+def amqp_suite(context):
+    """Sections 3 and 4, over each broker, freshly started and warmed up."""
+    peers, missing = context.peers(("RabbitMQ", rabbitmq), ("Qpid Broker-J", qpid))
+    sizes = ["--sizes", AMQP_SIZES[context.scale]] if AMQP_SIZES[context.scale] else []
+    brokers = {}
+    for peer in peers:
+        with Home(context.scratch) as home:
+            broker = peer.start(home)
+            try:
+                target = ["--target", broker.uri, "--broker-pid", broker.pid, "--quiet", *peer.suite_options]
+                warm_up = ["--experiments", "de-spsc", "--sizes", "1KiB"]
+                if context.scale != "smoke":
+                    context.bench("amqp-suite", *target, *warm_up, "--round-s", "5")
+                rounds = ["--round-s", AMQP_ROUND_S[context.scale]]
+                brokers[peer.label] = context.bench("amqp-suite", *target, *sizes, *rounds)
+            finally:
+                broker.stop()
+    return {"brokers": brokers, "missing": missing}
+
+
+def stock_exchange(context):
+    """Section 5: orders at given rates, and as fast as they go, over each broker."""
+    peers, missing = context.peers(("RabbitMQ", rabbitmq))
+    orders = STOCK_ORDERS[context.scale]
+    brokers = {}
+    for peer in peers:
+        runs = brokers.setdefault(peer.label, [])
+        for rate in [*STOCK_RATES[context.scale], None]:
+            with Home(context.scratch) as home:
+                broker = peer.start(home)
+                try:
+                    words = ["--uri", broker.uri.removesuffix("/%2f"), "--broker-pid", broker.pid, "--orders", orders]
+                    words += ["--rate", rate] if rate else []
+                    code, out = context.run(context.beside("stock-exchange"), "run", *words, "--json")
+                finally:
+                    broker.stop()
+            runs.append({"rate": rate, "orders": orders, **(json.loads(out) if code == 0 else {"error": f"ended with {code}"})})
+    return {"brokers": brokers, "missing": missing}
+
+
+def cmq(context):
+    """Figures 5 and 6: a thousand messages of each size one way, and there and back."""
+    sample = ["--samples", "2", "--messages", "100"] if context.scale == "smoke" else ["--messages", "1000"]
+    sizes = "4,1KiB" if context.scale == "smoke" else CMQ_SIZES
+    repeat = {"smoke": "1", "quick": "3", "full": "9"}[context.scale]
+    small = "4" if context.scale == "smoke" else "4,16,64,256"
+    profiles = {
+        "CMQ": (sizes, []),
+        "CMQ, reliable and ordered": (sizes, ["--mode", "reliable-ordered"]),
+        # Of which a datagram's threshold is 512 bytes.
+        "CMQ, the original's datagrams": (small, ["--classic"]),
+    }
+    sustained = ["--duration-s", "0.2" if context.scale == "smoke" else "1", "--repeat", repeat]
+    runs = {}
+    for name, (sizes_of_it, options) in profiles.items():
+        runs[name] = context.bench("cmq", "--sizes", sizes_of_it, *sample, *sustained, *options)
+    return {"profiles": runs}
+
+
+def eqs(context):
+    """Figures 5 to 8: sixteen producers that join one after the other, twenty listeners. Only `full` is in real time."""
+    speed = {"smoke": 600, "quick": 30, "full": 1}[context.scale]
+    policies = ["steady"] if context.scale == "smoke" else ["paper", "steady"]
+    runs = {"smoke": 1, "quick": 1, "full": 5}[context.scale]
+    found = {}
+    for policy in policies:
+        options = ["--policy", policy, "--speed", speed, "--quiet", "--quelea", context.quelea]
+        found[policy] = [context.bench("elastic paper", *options) for _ in range(runs)]
+    return {"speed": speed, "policies": found}
+
+
+def bdqs(context):
+    """Figures 4 to 8, on nodes of Cassandra that are started for them."""
+    experiments = ["requests", "scalability", "response", "consistency", "network", "clients", "servers", "front-ends"]
+    options = {
+        "quick": ["--cassandra", "1", "--replication", "1", "--smoke"],
+        "full": ["--cassandra", "3"],
+    }[context.scale]
+    sections, errors = [], []
+    for experiment in experiments:
+        try:
+            report = context.bench("bdqs", experiment, *options, "--quelea", context.quelea)
+            sections += report.get("sections", [])
+        except StepFailed as failed:
+            errors.append(f"{experiment}: {failed}")
+    return {"sections": sections, "errors": errors}
+
+
+STEPS = [
+    Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 35}),
+    Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.2, "quick": 4, "full": 60}),
+    Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 4, "full": 15}),
+    Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}),
+    Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 15, "full": 120}),
+]
+

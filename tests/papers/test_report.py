@@ -1,0 +1,106 @@
+"""The papers' experiments, short, and the report of them as a browser shows it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness.amqp.peer import until
+from harness.broker import binary_path
+from harness.process import die_with_parent
+
+pytestmark = pytest.mark.process
+
+PAPERS = Path(__file__).resolve().parents[2] / "experiments" / "papers" / "papers.py"
+CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
+ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
+STEPS = ["amqp-suite", "stock-exchange", "cmq", "eqs"]
+
+
+def command(results, *words):
+    return [sys.executable, PAPERS, "--quelea", binary_path(), "--smoke", "--no-peers", "--results", results, *words]
+
+
+def browser(*words):
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,5200", "--virtual-time-budget=20000"]
+    return subprocess.run([CHROMIUM, *options, *words], capture_output=True, text=True, timeout=300)
+
+
+def of_scratch():
+    """Command lines of processes that work in a directory of a run."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if "quelea-papers-" in os.readlink(place / "cwd"):
+                found.append((place / "cmdline").read_bytes())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("papers")
+    done = subprocess.run(command(folder), capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(folder / "report.html")
+    return folder
+
+
+def test_every_experiment_is_in_the_report(results):
+    report = json.loads((results / "report.json").read_text())
+    assert [step["name"] for step in report["steps"]] == STEPS
+    assert all(step["error"] is None and step["commands"] for step in report["steps"])
+    for chart in report["charts"]:
+        assert chart["says"] and chart["differs"] and chart["series"], chart["name"]
+    drawn = {step: sum(chart["step"] == step for chart in report["charts"]) for step in STEPS}
+    assert drawn == {"amqp-suite": 7, "stock-exchange": 2, "cmq": 2, "eqs": 3}
+    assert report["machine"]["cores"] == os.cpu_count() and re.match(r"\d{4}-\d\d-\d\d$", report["date"])
+
+
+def test_a_browser_draws_every_chart_and_needs_nothing_else(results):
+    page = results / "report.html"
+    text = page.read_text()
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?!data:)[^"'\s>]""", text), "it is one file"
+    shown = browser("--dump-dom", page.as_uri())
+    body = re.search(r"<body[^>]*>", shown.stdout)[0]
+    charts = len(json.loads((results / "report.json").read_text())["charts"])
+    assert f'data-charts="{charts}"' in body and f'data-drawn="{charts}"' in body and 'data-errors="0"' in body, body
+    assert shown.stdout.count("<canvas") == charts
+    picture = ARTEFACTS / "report.png"
+    browser(f"--screenshot={picture}", page.as_uri())
+    (ARTEFACTS / "report.html").write_text(text)
+    # A page that stayed white compresses to a few kilobytes.
+    assert picture.stat().st_size > 100_000
+
+
+def test_what_was_run_is_not_run_again(results):
+    before = {path.name: path.stat().st_mtime_ns for path in results.glob("*.json") if path.name != "report.json"}
+    done = subprocess.run(command(results), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stderr.count("done before") == len(STEPS)
+    assert {path.name: path.stat().st_mtime_ns for path in results.glob("*.json") if path.name != "report.json"} == before
+
+
+def test_one_that_is_stopped_goes_on(tmp_path):
+    words = command(tmp_path, "--only", "cmq,eqs")
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+    ) as first:
+        until(lambda: (tmp_path / "cmq.json").exists() or first.poll() is not None, "the first step")
+        first.send_signal(signal.SIGINT)
+        _, errors = first.communicate(timeout=300)
+    assert first.returncode == 1 and "goes on from here" in errors, errors
+    until(lambda: not of_scratch(), "the end of what it had started")
+    assert [step["name"] for step in json.loads((tmp_path / "report.json").read_text())["steps"]] == ["cmq"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stderr.count("done before") == 1, done.stderr
+    assert len(json.loads((tmp_path / "report.json").read_text())["steps"]) == 2
+
+
+def test_a_step_that_there_is_not_is_refused(tmp_path):
+    done = subprocess.run(command(tmp_path, "--only", "cmq,bdqs"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "no step bdqs at this scale; there are amqp-suite" in done.stderr
