@@ -10,6 +10,7 @@ use crate::bdqs::args::BdqsArgs;
 use crate::byte_size::parse_bytes;
 use crate::cmq::args::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
 use crate::elastic::args::ElasticArgs;
+use crate::queue_argument::parse_argument;
 use crate::sqs::args::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 use crate::uri::{BrokerUri, UriError};
 
@@ -302,17 +303,6 @@ impl BrokerArgs {
     }
 }
 
-/// `name=value`; a value that reads as a number or as true/false is sent as one.
-pub(crate) fn parse_argument(text: &str) -> Result<(String, Value), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    let value = match (value.parse::<i64>(), value.parse::<bool>()) {
-        (Ok(number), _) => Value::I64(number),
-        (_, Ok(truth)) => Value::Bool(truth),
-        _ => Value::text(value),
-    };
-    Ok((name.to_owned(), value))
-}
-
 fn parse_exchange(text: &str) -> Result<(ExchangeType, String), String> {
     let (kind, name) = text.split_once('/').ok_or("expected TYPE/NAME, such as topic/events")?;
     let kind = match kind {
@@ -330,15 +320,6 @@ fn parse_exchange(text: &str) -> Result<(ExchangeType, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn queue_arguments_get_the_type_they_look_like() {
-        let quorum = parse_argument("x-queue-type=quorum").unwrap();
-        assert_eq!(quorum, ("x-queue-type".to_owned(), Value::text("quorum")));
-        assert_eq!(parse_argument("x-max-length=5").unwrap().1, Value::I64(5));
-        assert_eq!(parse_argument("x-single-active-consumer=true").unwrap().1, Value::Bool(true));
-        assert!(parse_argument("x-max-length").is_err());
-    }
 
     #[test]
     fn an_exchange_is_a_type_and_a_name() {

@@ -31,6 +31,7 @@ mod plan;
 mod process;
 mod progress;
 mod publisher;
+mod queue_argument;
 mod report;
 mod schedule;
 mod serve_process;

@@ -34,6 +34,7 @@ mod names;
 mod notice;
 mod publish;
 mod queue_methods;
+mod release;
 mod reply;
 mod session;
 mod stalled;

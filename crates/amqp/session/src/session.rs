@@ -9,12 +9,10 @@ use quelea_amqp_codec::{CloseCause, Event, Output, ReplyCode, ServerConnection};
 use quelea_broker::{Broker, ConnectionId};
 use quelea_model::limits::{OUTPUT_BYTES_MAX, PROMISES_WAITING_MAX, REPLIES_WAITING_MAX};
 use quelea_model::{Time, Timestamp};
-use quelea_store::Progress;
 use rustc_hash::FxHashMap;
 
 use crate::channel::{Channel, Mode};
 use crate::configuration::{Peer, SessionConfig};
-use crate::confirm::ConfirmMeter;
 use crate::context::MethodContext;
 use crate::deliveries::Deliveries;
 use crate::errors::Failure;
@@ -57,11 +55,11 @@ pub struct Session {
     /// Whether the wire knows that nothing is read.
     input_paused: bool,
     /// Channels that wait for progress of the store or the end of the turn, none twice.
-    waiting: Vec<u16>,
+    pub(crate) waiting: Vec<u16>,
     /// Answers, of all channels, that wait.
     pub(crate) pending_replies: usize,
     /// Runs of publishes, of all channels, that wait for their confirm.
-    confirms_waiting: usize,
+    pub(crate) confirms_waiting: usize,
     /// What the open transactions of all channels hold.
     transactions: TransactionUse,
     /// Whether it ever published: those who do not are not notified that publishers are blocked.
@@ -229,23 +227,6 @@ impl Session {
     #[must_use]
     pub const fn awaits_removal(&self) -> bool {
         self.parked.is_some()
-    }
-
-    /// Sends what the store's progress allows: confirms, and answers that promise durability.
-    pub fn progress(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
-        self.release(progress, meter, false);
-    }
-
-    /// Whether [`Session::progress`] may have something to send: the shell calls it for no others.
-    #[must_use]
-    pub const fn waits_for_progress(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Ends a turn, after the broker's effects are carried out: one confirm a channel for what had
-    /// to wait for nothing, and answers that had to stay behind deliveries.
-    pub fn flush_confirms(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
-        self.release(progress, meter, true);
     }
 
     /// Bytes to write. Report those that were to [`Session::written`].
@@ -589,21 +570,5 @@ impl Session {
         }
         self.parked.take_if(|parked| parked.channel == number);
         broker.close_channel(now, channel.id);
-    }
-
-    /// Sends what `progress` and the end of the turn allow, of all channels that wait.
-    fn release(&mut self, progress: Progress, meter: &mut ConfirmMeter, turn_ends: bool) {
-        let Self { waiting, channels, wire, .. } = self;
-        let (mut pending_replies, mut confirms_waiting) = (0, 0);
-        waiting.retain(|number| {
-            let Some(channel) = channels.get_mut(number) else { return false };
-            channel.release(*number, wire, progress, meter, turn_ends);
-            pending_replies += channel.pending_replies.len();
-            confirms_waiting += channel.confirms_waiting();
-            channel.is_listed = channel.waits();
-            channel.is_listed
-        });
-        self.pending_replies = pending_replies;
-        self.confirms_waiting = confirms_waiting;
     }
 }

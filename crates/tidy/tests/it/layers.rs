@@ -24,7 +24,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("sqs/protocol", &["core/model"]),
     ("sqs/conformance", &["sqs/protocol"]),
     ("sqs/client", &["sqs/protocol"]),
-    ("sqs/server", &["core/net", "sqs/protocol"]),
+    ("sqs/server", &["core/model", "core/net", "sqs/protocol"]),
     (
         "sqs/embedded",
         &["core/model", "core/store", "core/broker", "core/node", "sqs/protocol", "sqs/server"],

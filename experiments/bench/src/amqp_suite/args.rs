@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use quelea_model::Value;
 
-use crate::args::parse_argument;
 use crate::byte_size::parse_bytes;
+use crate::queue_argument::parse_argument;
 
 /// `quelea bench amqp-suite`.
 #[derive(Debug, Clone, Args)]

@@ -8,11 +8,11 @@ use std::thread;
 use super::args::Role;
 use super::conversation::Conversation;
 use super::protocol::{Consumed, Order, Published, Word};
-use super::role::{cpu_us, say};
 use crate::clock::{now_ns, seconds_between};
 use crate::error::BenchError;
 use crate::latency::Percentiles;
 use crate::ledger::{Audit, Ledger};
+use crate::process::own_cpu_us;
 
 /// What the generator writes at once.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -31,7 +31,7 @@ pub(super) fn relay(conversation: &mut Conversation) -> Result<(), BenchError> {
                 let listener =
                     TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(BenchError::Socket)?;
                 let address = listener.local_addr().map_err(BenchError::Socket)?.to_string();
-                say(conversation, &Word::Listening { address })?;
+                conversation.say(&Word::Listening { address })?;
                 thread::spawn(move || relay_case(&listener));
             }
             _ => {}
@@ -81,22 +81,22 @@ pub(super) fn serve(
     stream.set_nodelay(true).map_err(BenchError::Socket)?;
     let who = if role == Role::Publisher { PUBLISHER } else { CONSUMER };
     stream.write_all(&[who]).map_err(BenchError::Socket)?;
-    say(conversation, &Word::Ready)?;
+    conversation.say(&Word::Ready)?;
     loop {
         match conversation.next() {
             Order::Quit => return Ok(true),
             Order::EndCase => {
-                say(conversation, &Word::Ready)?;
+                conversation.say(&Word::Ready)?;
                 return Ok(false);
             }
             Order::Round { size, messages } => {
                 let bytes = size as u64 * messages;
-                let (before, started) = (cpu_us(), now_ns());
+                let (before, started) = (own_cpu_us(), now_ns());
                 let word = if role == Role::Publisher {
                     send(&mut stream, size, bytes).map_err(BenchError::Socket)?;
                     let seconds = seconds_between(started, now_ns()).max(1e-9);
                     let ledgers = vec![Ledger { count: messages, sum: 0 }];
-                    let cpu_us = cpu_us() - before;
+                    let cpu_us = own_cpu_us() - before;
                     Word::Published(Published {
                         seconds,
                         cpu_us,
@@ -104,14 +104,14 @@ pub(super) fn serve(
                         round_trip: Percentiles::default(),
                     })
                 } else {
-                    say(conversation, &Word::Ready)?;
+                    conversation.say(&Word::Ready)?;
                     receive(&mut stream, bytes).map_err(BenchError::Socket)?;
                     let ledger = Ledger { count: messages, sum: 0 };
                     let audits = vec![Audit::of(ledger)];
-                    let cpu_us = cpu_us() - before;
+                    let cpu_us = own_cpu_us() - before;
                     Word::Consumed(Consumed { cpu_us, audits, latency: Percentiles::default() })
                 };
-                say(conversation, &word)?;
+                conversation.say(&word)?;
             }
             _ => {}
         }

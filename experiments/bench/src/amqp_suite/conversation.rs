@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::protocol::{Order, Word, read_line, write_line};
 use crate::clock::{now_ns, seconds_to_ns};
+use crate::error::BenchError;
 
 /// Orders that were not carried out yet: the coordinator waits for an answer before the next but one.
 const ORDERS_MAX: usize = 16;
@@ -48,8 +49,8 @@ impl Conversation {
         Ok(Self { orders, out })
     }
 
-    pub(crate) fn say(&mut self, word: &Word) -> io::Result<()> {
-        write_line(&mut self.out, word)
+    pub(crate) fn say(&mut self, word: &Word) -> Result<(), BenchError> {
+        write_line(&mut self.out, word).map_err(BenchError::Socket)
     }
 
     /// The next order; to quit, if there is no coordinator any more.

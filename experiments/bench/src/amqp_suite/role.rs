@@ -4,8 +4,6 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::args::{AmqpSuiteArgs, Experiment, Role};
 use super::baseline;
 use super::conversation::Conversation;
@@ -14,6 +12,7 @@ use super::protocol::{Consumed, Order, Published, Word, machine};
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::control::{Control, Counts, Phase, Records};
 use crate::error::BenchError;
+use crate::process::own_cpu_us;
 use crate::uri::BrokerUri;
 
 /// How often a round is looked at.
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
         Conversation::open(args.coordinator.as_deref(), args.connect_timeout_s).map_err(refused)?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let hello = Word::Hello { role: args.role, version, machine: machine() };
-    conversation.say(&hello).map_err(BenchError::Socket)?;
+    conversation.say(&hello)?;
     let served = match args.role {
         Role::Relay => baseline::relay(&mut conversation),
         _ => serve(args, &mut conversation),
@@ -58,7 +57,7 @@ fn serve(args: &AmqpSuiteArgs, conversation: &mut Conversation) -> Result<(), Be
                     Role::Publisher => Side::publishers(&uri, case, delivery)?,
                     _ => Side::consumers(&uri, case, delivery)?,
                 });
-                say(conversation, &Word::Ready)?;
+                conversation.say(&Word::Ready)?;
             }
             Order::Round { size, messages } => {
                 let Some(side) = &mut side else { continue };
@@ -75,7 +74,7 @@ fn serve(args: &AmqpSuiteArgs, conversation: &mut Conversation) -> Result<(), Be
                 if let Some(side) = side.take() {
                     side.close()?;
                 }
-                say(conversation, &Word::Ready)?;
+                conversation.say(&Word::Ready)?;
             }
         }
     }
@@ -89,9 +88,9 @@ fn publish(
     messages: u64,
 ) -> Result<bool, BenchError> {
     side.begin_publishing(size, messages);
-    let before = cpu_us();
+    let before = own_cpu_us();
     let Some(records) = run_workers(side, conversation, true)? else { return Ok(false) };
-    let cpu_us = cpu_us() - before;
+    let cpu_us = own_cpu_us() - before;
     let (started, finished) = side.span_ns();
     let published = Published {
         seconds: seconds_between(started, finished).max(1e-9),
@@ -99,7 +98,7 @@ fn publish(
         ledgers: side.ledgers(),
         round_trip: records.confirm.percentiles(),
     };
-    say(conversation, &Word::Published(published)).map(|()| true)
+    conversation.say(&Word::Published(published)).map(|()| true)
 }
 
 /// False if the coordinator has no more.
@@ -110,13 +109,13 @@ fn consume(
     messages: u64,
 ) -> Result<bool, BenchError> {
     side.begin_consuming(size, messages);
-    say(conversation, &Word::Ready)?;
-    let before = cpu_us();
+    conversation.say(&Word::Ready)?;
+    let before = own_cpu_us();
     let Some(records) = run_workers(side, conversation, false)? else { return Ok(false) };
-    let cpu_us = cpu_us() - before;
+    let cpu_us = own_cpu_us() - before;
     let audits = side.audits();
     let consumed = Consumed { cpu_us, audits, latency: records.delivery.percentiles() };
-    say(conversation, &Word::Consumed(consumed)).map(|()| true)
+    conversation.say(&Word::Consumed(consumed)).map(|()| true)
 }
 
 /// Runs all threads until they are finished, or until the round is ended. `None`: the coordinator has no more.
@@ -146,7 +145,7 @@ fn run_workers(
             } else if now_ns() > next_word {
                 next_word += SECOND_NS;
                 let counts = Counts::read(gauges.iter().map(AsRef::as_ref)).since(before);
-                spoke = say(conversation, &Word::Moved { messages: counts.sent + counts.received });
+                spoke = conversation.say(&Word::Moved { messages: counts.sent + counts.received });
             }
         }
         threads.into_iter().try_for_each(|thread| {
@@ -159,14 +158,4 @@ fn run_workers(
         gauge.collect(|part| records.merge(part));
     }
     Ok((!has_quit).then_some(records))
-}
-
-pub(super) fn say(conversation: &mut Conversation, word: &Word) -> Result<(), BenchError> {
-    conversation.say(word).map_err(BenchError::Socket)
-}
-
-/// User and system time of this process.
-pub(super) fn cpu_us() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1_000
 }
