@@ -65,6 +65,8 @@ def test_every_experiment_ends_with_what_was_sent(started, delivery):
         assert [one["size"] for one in case["rounds"]] == [1, 1024, 70000]
         for one in case["rounds"]:
             assert one["messages"] == 200 * case["pairs"] and one["deliveries"] == one["messages"] * case["fanout"]
+            confirmed = one["messages"] if "--confirm" in delivery and case["experiment"] not in ("baseline", "de-pp") else 0
+            assert one["confirm"]["count"] == confirmed
             assert one["messages_per_s"] > 0 and one["cpu"]["broker_percent"] is not None
     assert left_behind(started) == []
 

@@ -101,7 +101,7 @@ pub(super) fn serve(
                         seconds,
                         cpu_us,
                         ledgers,
-                        round_trip: Percentiles::default(),
+                        answer: Percentiles::default(),
                     })
                 } else {
                     conversation.say(&Word::Ready)?;

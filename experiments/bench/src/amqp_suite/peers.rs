@@ -39,14 +39,16 @@ impl Side {
     ) -> Result<Self, BenchError> {
         let mut frame_max = usize::MAX;
         let mut peers = Vec::new();
+        // In ping-pong each message is answered anyway.
+        let confirm = if case.is_ping_pong() { 0 } else { delivery.confirm };
         for pair in 0..case.pairs {
             let mut client = connect(uri, &mut frame_max)?;
-            if delivery.confirm > 0 {
+            if confirm > 0 {
                 select_confirms(&mut client)?;
             }
             consume(&mut client, &topology::reply_queue(pair), Acknowledge::Automatic)?;
             let idle = Template::new(&message("", 0, &delivery), client.frame_max());
-            let publisher = Publisher::new(vec![idle], Pace::Paused, delivery.confirm, 0);
+            let publisher = Publisher::new(vec![idle], Pace::Paused, confirm, 0);
             peers.push(Peer::new(client.into_link()?, Some(publisher), Incoming::Replies));
         }
         Ok(Self::new(peers, case, delivery, frame_max, None))

@@ -71,8 +71,8 @@ pub(crate) struct Published {
     pub cpu_us: u64,
     /// Of each publisher, in the order of the pairs.
     pub ledgers: Vec<Ledger>,
-    /// Ping-pong: from sending to the answer.
-    pub round_trip: Percentiles,
+    /// Ping-pong: from sending to the answer; else from sending to the broker's confirm, if there are confirms.
+    pub answer: Percentiles,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

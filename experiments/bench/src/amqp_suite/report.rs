@@ -67,6 +67,8 @@ pub(crate) struct Round {
     latency: Option<Percentiles>,
     /// Ping-pong: from sending to the answer.
     round_trip: Percentiles,
+    /// From sending to the broker's confirm.
+    confirm: Percentiles,
     cpu: Cpu,
     /// CPU time of the broker, or of the baseline's relay, for each published message, µs.
     broker_cpu_us_per_message: Option<f64>,
@@ -153,6 +155,10 @@ impl Round {
         let percent = |cpu_us: u64| cpu_us as f64 / (seconds * 1e6) * 100.0;
         let per = |count: u64| broker_cpu_us.map(|us| us as f64 / count.max(1) as f64);
         let rate = messages as f64 / seconds;
+        let (round_trip, confirm) = match case.is_ping_pong() {
+            true => (published.answer, Percentiles::default()),
+            false => (Percentiles::default(), published.answer),
+        };
         Self {
             size,
             messages,
@@ -162,7 +168,8 @@ impl Round {
             deliveries_per_s: deliveries as f64 / seconds,
             megabytes_per_s: rate * size as f64 / 1e6,
             latency: has_latency.then_some(consumed.latency),
-            round_trip: published.round_trip,
+            round_trip,
+            confirm,
             cpu: Cpu {
                 publisher_percent: percent(published.cpu_us),
                 broker_percent: broker_cpu_us.map(percent),
@@ -197,6 +204,10 @@ pub(crate) fn row(round: &Round) -> String {
     } else if let Some(found) = round.latency.filter(|found| found.count > 0) {
         let (mean, p50, p99) = (ms(found.mean_ms), ms(found.p50_ms), ms(found.p99_ms));
         let _ = write!(row, "  latency mean {mean} p50 {p50} p99 {p99}");
+    }
+    if round.confirm.count > 0 {
+        let (p50, p99) = (ms(round.confirm.p50_ms), ms(round.confirm.p99_ms));
+        let _ = write!(row, "  confirm p50 {p50} p99 {p99}");
     }
     let cpu = &round.cpu;
     let broker = cpu.broker_percent.map_or_else(|| "–".to_owned(), |cpu| format!("{cpu:.0}"));

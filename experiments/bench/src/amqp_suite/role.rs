@@ -96,7 +96,7 @@ fn publish(
         seconds: seconds_between(started, finished).max(1e-9),
         cpu_us,
         ledgers: side.ledgers(),
-        round_trip: records.confirm.percentiles(),
+        answer: records.confirm.percentiles(),
     };
     conversation.say(&Word::Published(published)).map(|()| true)
 }

@@ -53,6 +53,7 @@ fn every_experiment_ends_with_its_replies() {
         let rounds = case["rounds"].as_array().unwrap();
         assert_eq!(rounds.len(), 3, "{experiment}");
         for round in rounds {
+            assert_eq!(round["confirm"]["count"], 0, "{experiment}");
             assert_eq!(round["messages"], 50 * pairs, "{experiment}");
             assert_eq!(round["deliveries"], 50 * pairs * fanout, "{experiment}");
             let (latencies, replies) = match experiment {
