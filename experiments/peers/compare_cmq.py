@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CMQ beside raw UDP, ZeroMQ, MessagePack-RPC and Aeron on this machine, one after the other in one run.
 
-    experiments/peers/compare_cmq.py --quelea target/release/quelea [--rows one_way,ping_pong,paper5,loss,push,memory]
+    experiments/peers/compare_cmq.py --quelea target/release/quelea [--rows one_way,ping_pong,paper5,loss,paper6,push,memory]
 
 Each end is a process of its own; CPU time is that of all its threads. "1,000" is the paper's measure, the time for
 1,000 messages; "sustained" are runs that take --seconds. Every spread is over the runs. The results are Markdown tables
@@ -103,7 +103,7 @@ class Bench:
 
     def note(self, peer, kind, size, regime, runs, facts):
         wall, cpu = Spread([run.wall_ns for run in runs]), Spread([run.cpu_ns for run in runs])
-        line = {"peer": peer.name, "kind": kind, "size": size, "regime": regime, "messages": runs[0].messages, **facts,
+        line = {"peer": peer.name, "label": peer.label, "kind": kind, "size": size, "regime": regime, "messages": runs[0].messages, **facts,
                 "received": [run.received for run in runs], "wall_ns": wall.facts(), "cpu_ns_a_message": cpu.facts()}
         sides = {"cpu_send_ns": "cpu_send_ns", "cpu_receive_ns": "cpu_receive_ns"}
         line |= {name: Spread([getattr(run, side) / run.messages for run in runs]).median for name, side in sides.items()}
