@@ -18,7 +18,7 @@ impl Format {
     pub(crate) fn wanted(headers: &HeaderMap) -> Self {
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let mut kinds = accepted.flat_map(|value| value.split(','));
-        let named = |kind: &str| kind.split(';').next().is_some_and(|name| is_openmetrics(name));
+        let named = |kind: &str| kind.split(';').next().is_some_and(is_openmetrics);
         if kinds.any(named) { Self::OpenMetrics } else { Self::Text }
     }
 
