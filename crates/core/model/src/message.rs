@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::limits::SHORT_STRING_BYTES_MAX;
 use crate::properties::PropertyView;
+use crate::resident::{Resident, SharedBodies};
 
 /// Up to this many bytes of head and body are copied into one allocation of their own, so that a
 /// small message neither pins the read buffer it came in nor needs two reference counts.
@@ -21,6 +22,8 @@ pub struct Message {
     exchange_len: u8,
     routing_key_len: u8,
     head_len: u32,
+    /// The separate body is counted by a [`SharedBodies`].
+    is_body_shared: bool,
 }
 
 impl Message {
@@ -49,7 +52,28 @@ impl Message {
             exchange_len: exchange.len() as u8,
             routing_key_len: routing_key.len() as u8,
             head_len: head_len as u32,
+            is_body_shared: false,
         }
+    }
+
+    /// The same for a message that several queues will hold: a large body is counted by `bodies` from now on.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    #[must_use]
+    pub fn new_shared(
+        exchange: &str,
+        routing_key: &str,
+        properties: &[u8],
+        body: Bytes,
+        bodies: &SharedBodies,
+    ) -> Self {
+        let mut message = Self::new(exchange, routing_key, properties, body);
+        if !message.separate_body.is_empty() {
+            message.separate_body = bodies.count(message.separate_body);
+            message.is_body_shared = true;
+        }
+        message
     }
 
     /// The exchange it was published to; empty for the default exchange.
@@ -130,6 +154,13 @@ impl Message {
         } else {
             self.separate_body.clone()
         }
+    }
+
+    /// The same as [`Self::resident_bytes`], and what of it is counted elsewhere.
+    #[must_use]
+    pub fn resident(&self) -> Resident {
+        let shared = if self.is_body_shared { self.separate_body.len() } else { 0 };
+        Resident { all: self.resident_bytes(), shared }
     }
 
     /// Bytes that this message keeps in memory, with a fair share of bookkeeping.

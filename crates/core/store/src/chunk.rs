@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_model::{Message, Seq, Timestamp};
+use quelea_model::{Message, Resident, Seq, Timestamp};
 
 use crate::queued_message::QueuedMessage;
 use crate::{Entry, EntryFlags, Location, NEVER};
@@ -19,7 +19,7 @@ pub(crate) struct Chunk {
     bodies: Vec<Option<Arc<Message>>>,
     head: usize,
     /// Bytes of the bodies that are here.
-    resident_bytes: usize,
+    resident_bytes: Resident,
     /// Number of the bodies that are here.
     resident: usize,
     /// Number of those whose entries are in the log, so that they may be dropped.
@@ -82,7 +82,7 @@ impl Chunk {
         if self.expiries.is_empty() { &[] } else { &self.expiries[self.head..] }
     }
 
-    pub(crate) const fn resident_bytes(&self) -> usize {
+    pub(crate) const fn resident_bytes(&self) -> Resident {
         self.resident_bytes
     }
 
@@ -281,9 +281,9 @@ impl Chunk {
 
     /// Drops bodies of stored entries from the end until `wanted` bytes are free; returns the bytes.
     pub(crate) fn evict(&mut self, wanted: usize) -> usize {
-        let before = self.resident_bytes;
+        let before = self.resident_bytes.all;
         for index in (self.head..self.bodies.len()).rev() {
-            if self.evictable == 0 || before - self.resident_bytes >= wanted {
+            if self.evictable == 0 || before - self.resident_bytes.all >= wanted {
                 break;
             }
             if self.entries[index].is_stored() {
@@ -293,7 +293,7 @@ impl Chunk {
         if self.resident == 0 {
             self.bodies = Vec::new();
         }
-        before - self.resident_bytes
+        before - self.resident_bytes.all
     }
 
     /// Sets a body; false if it is there already.
@@ -333,7 +333,7 @@ impl Chunk {
 
     fn take_body(&mut self, index: usize) -> Option<Arc<Message>> {
         let body = self.bodies.get_mut(index)?.take()?;
-        self.resident_bytes -= body.resident_bytes();
+        self.resident_bytes -= body.resident();
         self.resident -= 1;
         self.evictable -= usize::from(self.entries[index].is_stored());
         Some(body)
@@ -341,7 +341,7 @@ impl Chunk {
 
     fn count_body(&mut self, entry: &Entry, body: Option<&Arc<Message>>) {
         if let Some(body) = body {
-            self.resident_bytes += body.resident_bytes();
+            self.resident_bytes += body.resident();
             self.resident += 1;
             self.evictable += usize::from(entry.is_stored());
         }
@@ -365,12 +365,12 @@ impl Chunk {
         self.unstored = self.entries().iter().filter(|e| !e.is_stored()).count();
         self.resident = 0;
         self.evictable = 0;
-        self.resident_bytes = 0;
+        self.resident_bytes = Resident::default();
         for (entry, body) in self.entries.iter().zip(&self.bodies) {
             let Some(body) = body else { continue };
             self.resident += 1;
             self.evictable += usize::from(entry.is_stored());
-            self.resident_bytes += body.resident_bytes();
+            self.resident_bytes += body.resident();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quelea_model::{Message, QueueId, Seq, Timestamp};
+use quelea_model::{Message, QueueId, Resident, Seq, Timestamp};
 
 use crate::chunk::Chunk;
 use crate::cleared_range::ClearedRange;
@@ -28,7 +28,7 @@ pub struct QueueIndex {
     pub(crate) slots: VecDeque<Slot>,
     pub(crate) len: usize,
     pub(crate) body_bytes: u64,
-    resident_bytes: usize,
+    resident: Resident,
     index_bytes: usize,
     pub(crate) unstored: usize,
     /// Bodies that may be dropped from memory.
@@ -67,7 +67,13 @@ impl QueueIndex {
     /// Bytes that messages in memory take.
     #[must_use]
     pub const fn resident_bytes(&self) -> usize {
-        self.resident_bytes
+        self.resident.all
+    }
+
+    /// The same, and what of it are bodies that other queues hold too.
+    #[must_use]
+    pub const fn resident(&self) -> Resident {
+        self.resident
     }
 
     /// Bytes that the index itself takes.
@@ -151,7 +157,7 @@ impl QueueIndex {
         };
         let before = (chunk.resident_bytes(), chunk.evictable());
         let ready = chunk.pop_front()?;
-        self.resident_bytes -= before.0 - chunk.resident_bytes();
+        self.resident -= before.0 - chunk.resident_bytes();
         self.evictable -= before.1 - chunk.evictable();
         let empty = chunk.is_empty();
         self.count_out(&ready.entry);
@@ -234,7 +240,7 @@ impl QueueIndex {
         };
         let before = (chunk.resident_bytes(), chunk.evictable());
         let ready = chunk.remove(at)?;
-        self.resident_bytes -= before.0 - chunk.resident_bytes();
+        self.resident -= before.0 - chunk.resident_bytes();
         self.evictable -= before.1 - chunk.evictable();
         let empty = chunk.is_empty();
         self.count_out(&ready.entry);
@@ -284,7 +290,7 @@ impl QueueIndex {
             }
             if let Some(range) = PagedRange::of(chunk.entries(), chunk.expiries()) {
                 self.index_bytes -= chunk.heap_bytes();
-                self.resident_bytes -= chunk.resident_bytes();
+                self.resident -= chunk.resident_bytes();
                 self.evictable -= chunk.evictable();
                 self.slots[at] = Slot::PagedRange(range);
             }
@@ -501,7 +507,7 @@ impl QueueIndex {
         let result = change(chunk);
         self.evictable = self.evictable + chunk.evictable() - evictable;
         self.index_bytes = self.index_bytes + chunk.heap_bytes() - before.0;
-        self.resident_bytes = self.resident_bytes + chunk.resident_bytes() - before.1;
+        self.resident = self.resident + chunk.resident_bytes() - before.1;
         self.unstored = self.unstored + chunk.unstored() - before.2;
         Some(result)
     }
@@ -514,7 +520,7 @@ impl QueueIndex {
     ) {
         first(&mut chunk);
         self.index_bytes += chunk.heap_bytes() + size_of::<Slot>();
-        self.resident_bytes += chunk.resident_bytes();
+        self.resident += chunk.resident_bytes();
         self.unstored += chunk.unstored();
         self.evictable += chunk.evictable();
         self.slots.insert(at, Slot::Chunk(chunk));

@@ -126,12 +126,15 @@ impl Broker {
         if queues.is_empty() {
             return Ok(Published { ticket: Ticket::NONE, routed: false, rejected: false });
         }
-        let message = Arc::new(Message::new(
-            publish.exchange,
-            publish.routing_key,
-            &properties,
-            publish.body,
-        ));
+        let Publish { exchange, routing_key, body, .. } = publish;
+        let message = match queues.len() {
+            1 => Message::new(exchange, routing_key, &properties, body),
+            _ => {
+                let bodies = &self.messaging.queues.memory.shared_bodies;
+                Message::new_shared(exchange, routing_key, &properties, body, bodies)
+            }
+        };
+        let message = Arc::new(message);
         let enqueued = self.messaging.enqueue(now, &queues, &message, options);
         if let Some(queue) = enqueued.slowed_by {
             self.messaging.slow_down(channel, queue);

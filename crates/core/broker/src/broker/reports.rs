@@ -213,8 +213,8 @@ impl Broker {
                 .single_active
                 .and_then(|consumer| self.consumer_tag_of(consumer)),
             owner: queue.owner,
-            memory_bytes: queue.ready.index_bytes() + queue.ready.resident_bytes(),
-            resident_bytes: queue.ready.resident_bytes(),
+            memory_bytes: queue.ready.index_bytes() + queue.ready.resident().all,
+            resident_bytes: queue.ready.resident().all,
             counters: queue.counters,
         }
     }

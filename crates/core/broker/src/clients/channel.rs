@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quelea_model::VhostName;
+use quelea_model::{Resident, VhostName};
 use rustc_hash::FxHashMap;
 
 use super::unacked::UnackedDeliveries;
@@ -30,7 +30,7 @@ pub(crate) struct Channel {
     pub(crate) last_tag: u64,
     pub(crate) unacked: UnackedDeliveries,
     /// Bytes of bodies that unsettled deliveries keep in memory.
-    pub(crate) unacked_resident: usize,
+    pub(crate) unacked_resident: Resident,
     /// Unsettled deliveries to consumers, not to gets: what `global_prefetch` bounds.
     pub(crate) unacked_of_consumers: u32,
     /// For consumers to come.
@@ -71,7 +71,7 @@ impl Channel {
             vhost_name,
             last_tag: 0,
             unacked: UnackedDeliveries::default(),
-            unacked_resident: 0,
+            unacked_resident: Resident::default(),
             unacked_of_consumers: 0,
             prefetch: 0,
             global_prefetch: 0,

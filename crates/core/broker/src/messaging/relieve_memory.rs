@@ -1,7 +1,7 @@
 //! What is done when messages take too much memory: bodies that the log has are dropped, others are
 //! written to the log first, and index entries are paged out.
 
-use quelea_model::{QueueId, Timestamp};
+use quelea_model::{QueueId, Resident, Timestamp};
 use quelea_store::{EntryFlags, NEVER};
 
 use super::Messaging;
@@ -34,7 +34,7 @@ impl Messaging {
     }
 
     fn relieve_queues(&mut self, target: usize, now: Timestamp) {
-        for id in self.queues.ids_by(|queue| queue.counted.resident) {
+        for id in self.queues.ids_by(|queue| queue.counted.resident.all) {
             loop {
                 let excess = self.queues.memory.bodies().saturating_sub(target);
                 let Some((queue, memory)) = self.queues.with_memory(id).filter(|_| excess > 0)
@@ -74,7 +74,7 @@ impl Messaging {
             .clients
             .channels
             .iter()
-            .map(|(key, channel)| (channel.unacked_resident, key))
+            .map(|(key, channel)| (channel.unacked_resident.all, key))
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
         channels.sort_unstable_by(|a, b| b.cmp(a));
@@ -85,16 +85,16 @@ impl Messaging {
             let Some(channel) = self.clients.channels.get_mut(key) else {
                 continue;
             };
-            let mut freed = 0;
+            let mut freed = Resident::default();
             let wanted = self.queues.memory.bodies().saturating_sub(target);
             for (_, unacked) in channel.unacked.after_mut(0) {
-                if freed >= wanted {
+                if freed.all >= wanted {
                     break;
                 }
                 let Some(body) = unacked.body.take() else {
                     continue;
                 };
-                freed += body.resident_bytes();
+                freed += body.resident();
                 let expiry = Some(unacked.expires_at).filter(|at| *at != NEVER);
                 let key = (unacked.entry.seq, unacked.entry.priority);
                 unacked.entry.location = self.log.spill(unacked.queue, key, expiry, &body, now);

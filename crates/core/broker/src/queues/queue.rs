@@ -16,7 +16,7 @@ pub(crate) mod receives;
 
 use std::collections::VecDeque;
 
-use quelea_model::{QueueId, QueueName, Seq, Table, Timestamp, VhostName};
+use quelea_model::{QueueId, QueueName, Resident, Seq, Table, Timestamp, VhostName};
 use quelea_store::{Drained, Entry, QueueIndex, QueuedMessage, Store};
 
 use arguments::{Overflow, QueueArguments};
@@ -42,7 +42,7 @@ const REDRIVE_PATIENCE_MS: u64 = 1_000;
 /// What the totals hold of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueMemory {
-    pub(crate) resident: usize,
+    pub(crate) resident: Resident,
     pub(super) dead_letters: usize,
     pub(super) index: usize,
     pub(super) held: usize,

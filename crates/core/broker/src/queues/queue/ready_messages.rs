@@ -1,6 +1,6 @@
 //! The messages of a queue that wait for a consumer: one index, or one per used priority.
 
-use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_model::{QueueId, Resident, Seq, Timestamp};
 use quelea_store::{
     CheckpointCursor, Drained, Entry, Front, LoadWhat, Loaded, Location, NextRead, PagedRange,
     QueueIndex, QueuedMessage, QueuedMessageRef, Store, UnstoredMessage,
@@ -73,8 +73,9 @@ impl ReadyMessages {
         self.levels.iter().map(|level| level.index.body_bytes()).sum()
     }
 
-    pub(crate) fn resident_bytes(&self) -> usize {
-        self.levels.iter().map(|level| level.index.resident_bytes()).sum()
+    pub(crate) fn resident(&self) -> Resident {
+        let levels = self.levels.iter().map(|level| level.index.resident());
+        levels.fold(Resident::default(), |sum, level| sum + level)
     }
 
     pub(crate) fn index_bytes(&self) -> usize {
