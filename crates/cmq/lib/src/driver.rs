@@ -310,13 +310,14 @@ impl Driver {
             if state.closed {
                 return;
             }
-            let before = state.proto.stats().received;
+            let proven = state.proto.stats().received.proven;
             state.proto.on_timer(now.after(STATUS_DELAY_MAX));
             state.deliver(now);
             self.release_and_transmit(state);
-            let withheld = self.lock().proto.stats().received.withheld;
+            // It may have been withheld before, by the timer.
+            let awaits_proof = self.lock().proto.awaits_proof();
             let deadline = Some(now.after(PROOF_MAX));
-            if withheld == before.withheld || !self.wait(&Until::Proven(before.proven), deadline) {
+            if !awaits_proof || !self.wait(&Until::Proven(proven), deadline) {
                 return;
             }
         }

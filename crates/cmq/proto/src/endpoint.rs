@@ -138,6 +138,12 @@ impl Endpoint {
         self.inbox.waiting_bytes()
     }
 
+    /// Whether an acknowledgement waits until its sender's address is proven.
+    #[must_use]
+    pub fn awaits_proof(&self) -> bool {
+        self.inbox.awaits_proof()
+    }
+
     /// What is known of one destination; none if it is closed and forgotten.
     #[must_use]
     pub fn destination_stats(&self, id: DestinationId) -> Option<DestinationStats> {

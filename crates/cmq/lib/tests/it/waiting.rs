@@ -177,7 +177,7 @@ fn a_receiver_that_closes_at_once_has_acknowledged_what_it_popped() {
         assert!(queue.pop_timeout(LONG).is_some());
         drop(queue);
         b.close(LONG).unwrap();
-        assert!(dest.wait_acknowledged(Duration::from_secs(5)).is_acknowledged());
+        assert!(dest.wait_acknowledged(LONG).is_acknowledged());
     }
 }
 

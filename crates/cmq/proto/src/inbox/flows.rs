@@ -193,8 +193,12 @@ impl Flows {
         if let Some(contact) = self.contact(from, mailbox) {
             return self.known(contact.flow.slot);
         }
-        let unproven = self.lru.line(false).filter_map(|slot| self.known(slot));
-        unproven.filter(|flow| (flow.key.from, flow.mailbox) == (from, mailbox)).last()
+        self.unproven().filter(|flow| (flow.key.from, flow.mailbox) == (from, mailbox)).last()
+    }
+
+    /// The flows of which no address is proven, the longest silent first.
+    pub(super) fn unproven(&self) -> impl Iterator<Item = &Flow> {
+        self.lru.line(false).filter_map(|slot| self.known(slot))
     }
 
     /// The flow at a place, if there is one.

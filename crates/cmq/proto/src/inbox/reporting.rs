@@ -71,6 +71,12 @@ impl Inbox {
         !self.replies.is_empty() || !self.due.is_empty()
     }
 
+    /// Whether a STATUS is withheld, or waits, whose sender's address is not proven.
+    #[must_use]
+    pub fn awaits_proof(&self) -> bool {
+        self.flows.unproven().any(|flow| flow.report.wanted)
+    }
+
     /// A STATUS leaves now.
     pub(super) fn report_now(&mut self, slot: u32) {
         let flow = self.flows.at(slot);
