@@ -65,7 +65,9 @@ function draw(chart) {
   };
   if (chart.x.categories) options.axes[0].splits = () => chart.x.categories.map((_, number) => number);
   const plot = new uPlot(options, columns(chart), place);
-  new ResizeObserver(() => plot.setSize({ width: Math.max(280, place.clientWidth), height: 320 })).observe(place);
+  // In the frame that follows: a size that is set while sizes are observed is an error in the page.
+  const fit = () => plot.setSize({ width: Math.max(280, place.clientWidth), height: 320 });
+  new ResizeObserver(() => requestAnimationFrame(fit)).observe(place);
   drawn += 1;
 }
 

@@ -14,7 +14,7 @@ from harness.install import TESTS, python_environment
 from harness.outcome import Outcome
 from harness.process import run_group
 from harness.suite import Suite, run_pytest
-from harness.workspace import BUILD_TIMEOUT_S, ROOT
+from harness.workspace import BUILD_TIMEOUT_S, PROFILE, ROOT
 
 MODULE = TESTS / "kubernetes" / "go"
 PINS = [MODULE / "go.mod", MODULE / "go.sum"]
@@ -54,17 +54,17 @@ def build_broker() -> Path:
     if named:
         return Path(named)
     target = cache_root() / "target-kubernetes"
-    command = ["cargo", "build", "--locked", "-p", "quelea-server", "--features", "kubernetes"]
+    command = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-server", "--features", "kubernetes"]
     environment = {"CARGO_TARGET_DIR": target}
     code, _ = run_group(command, cwd=ROOT, environment=environment, timeout_s=BUILD_TIMEOUT_S)
     if code != 0:
         raise RuntimeError(f"the broker does not build: {' '.join(command)} ended with {code}")
-    return target / "debug" / "quelea"
+    return target / PROFILE / "quelea"
 
 
 def run_unit_tests() -> Outcome:
     """The provider's own tests, which the workspace's leave out with the feature."""
-    command = ["cargo", "test", "--locked", "-p", "quelea-elastic-directory", "--features", "kubernetes", "--lib"]
+    command = ["cargo", "test", "--locked", "--profile", PROFILE, "-p", "quelea-elastic-directory", "--features", "kubernetes", "--lib"]
     environment = {"CARGO_TARGET_DIR": cache_root() / "target-kubernetes"}
     code, output = run_group(command, cwd=ROOT, environment=environment, timeout_s=BUILD_TIMEOUT_S)
     return outcome.checked(code, outcome.of_cargo(output))

@@ -1,6 +1,5 @@
 """The workspace's own checks and tests, and the programs that the clients' suites run."""
 
-import functools
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from harness.suite import Suite
 ROOT = Path(__file__).resolve().parents[2]
 WORKSPACES = PRODUCT, EXPERIMENTS = ROOT, ROOT / "experiments"
 CONSOLE = ROOT / "console"
+PROFILE = "release-lite"
 BUILD_TIMEOUT_S = 2_400
 TEST_TIMEOUT_S = 2_400
 ETCD_FEATURES = ["quelea-server/etcd", "quelea-elastic-directory/etcd"]
@@ -27,12 +27,16 @@ FEATURES = ["quelea-server/cassandra-tls", "quelea-cassandra-store/tls"]
 """With these: all that a suite of `make test` needs; another build with fewer would compile most of it again."""
 WELL_KNOWN_TYPES = Path("/usr/include/google/protobuf/descriptor.proto")
 """What etcd's definitions import, and protoc has in another package."""
-BINARIES = ["--workspace", "--bins"]
-PROGRAMS = ["--example", "worker", "--test", "cassandra"]
-"""Beside the broker: an example that is tested, and the tests of what needs another's server (etcd's where it can be
-built). Since targets are named, cargo would build no others."""
+PROGRAMS = {
+    "quelea": ("quelea-server", "--bin", "quelea"),
+    "quelea-monitoring": ("quelea-monitoring", "--bin", "quelea-monitoring"),
+    "worker": ("quelea-sqs-client", "--example", "worker"),
+    "etcd": ("quelea-elastic-directory", "--test", "etcd"),
+    "cassandra": ("quelea-cassandra-store", "--test", "cassandra"),
+}
+"""Where each stands: the broker, the examples that are tested, and the tests of what needs another's server."""
 TEST_COMMAND = ["cargo", "test", "--locked", "--no-fail-fast"]
-ALL_TESTS = [*BINARIES, "--lib", "--tests"]
+ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
 """Examples are compiled by clippy already."""
 DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```", re.MULTILINE)
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
@@ -63,21 +67,17 @@ def _cargo(words: list[str], workspaces=WORKSPACES, timeout_s=BUILD_TIMEOUT_S) -
 
 
 def compile_tests() -> None:
-    """With the binaries that the clients' suites start: what is compiled for one serves the others."""
-    if not is_quick():
-        with _building:
-            _build("--lib", "--tests")
-        return
     target_directory()
-    # A test starts it.
-    install_command(["cargo", "build", "--locked", *BINARIES, "--example", "worker"], ROOT, timeout_s=BUILD_TIMEOUT_S)
-    install_command([*TEST_COMMAND, *ALL_TESTS, "--no-run"], ROOT, timeout_s=BUILD_TIMEOUT_S)
+    # A test starts it; since targets are named, cargo would not build it.
+    install_command(["cargo", "build", "--locked", "--workspace", "--example", "worker"], ROOT, timeout_s=BUILD_TIMEOUT_S)
+    for workspace in [PRODUCT] if is_quick() else WORKSPACES:
+        install_command([*TEST_COMMAND, *ALL_TESTS, "--no-run"], workspace, timeout_s=BUILD_TIMEOUT_S)
 
 
 def run_cargo_tests() -> Outcome:
+    outcome = _run_tests(PRODUCT, *ALL_TESTS)
     if is_quick():
-        return _run_tests(PRODUCT, *ALL_TESTS)
-    outcome = _run_tests(PRODUCT, *ALL_TESTS, *feature_flags())
+        return outcome
     documented = [word for package in _packages_with_doc_examples() for word in ("-p", package)]
     return outcome + _run_tests(EXPERIMENTS, *ALL_TESTS) + _run_tests(PRODUCT, "--doc", *documented)
 
@@ -115,36 +115,41 @@ def ensure_binary() -> None:
 
 
 def program(name: str) -> Path:
-    """A binary, or one of `PROGRAMS`; all are compiled when the first is wanted."""
+    """One of `PROGRAMS`, all of which are compiled when the first is wanted."""
     with _building:
-        if name not in _built:
-            _build()
+        if not _built:
+            _built.update(build_programs())
     return _built[name]
 
 
-def _build(*more: str) -> None:
-    """All in one command, in the tests' profile: with other crates beside it, or another profile, a crate would be
-    compiled again."""
+def build_programs() -> dict[str, Path]:
+    """All in one command: with other crates beside it a crate has other features, and is compiled again."""
     target_directory()
-    programs = [*PROGRAMS, *(["--test", "etcd"] if set(ETCD_FEATURES) <= set(features()) else [])]
-    command = ["cargo", "build", "--locked", *BINARIES, *programs, *more, *feature_flags()]
+    enabled = features()
+    wanted = dict(PROGRAMS)
+    if not needs_binary():
+        del wanted["quelea"]
+    if not set(ETCD_FEATURES) <= set(enabled):
+        del wanted["etcd"]
+    command = ["cargo", "build", "--locked", "--profile", PROFILE]
+    for package, *target in wanted.values():
+        command += ["-p", package, *target]
+    packages = {package for package, *_ in wanted.values()}
+    command += [f"--features={feature}" for feature in enabled if feature.split("/")[0] in packages]
     print(f"building in the background: {' '.join(command)}", flush=True)
     install_command(command, ROOT, timeout_s=BUILD_TIMEOUT_S)
-    # The load generator and the stock exchange lie beside the broker, where `quelea bench` finds them.
-    install_command(["cargo", "build", "--locked", *BINARIES, *more], EXPERIMENTS, timeout_s=BUILD_TIMEOUT_S)
+    if "quelea" in wanted:
+        # Beside it, where `quelea bench` finds it.
+        bench = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-bench", "-p", "quelea-stock-exchange"]
+        install_command(bench, EXPERIMENTS, timeout_s=BUILD_TIMEOUT_S)
     # Once more, for nothing but the paths.
-    _built.update(executables(install_command([*command, "--quiet", "--message-format=json"], ROOT)))
+    return executables(install_command([*command, "--quiet", "--message-format=json"], ROOT))
 
 
 def needs_binary() -> bool:
     return not (os.environ.get("QUELEA_BINARY") or foreign_broker())
 
 
-def feature_flags() -> list[str]:
-    return [f"--features={feature}" for feature in features()]
-
-
-@functools.cache
 def features() -> list[str]:
     """Without etcd's and the console's where what they are made of is not here: then only their suites fail."""
     return FEATURES + etcd_features() + console_features()
@@ -171,15 +176,12 @@ def etcd_features() -> list[str]:
 
 
 def executables(messages: str) -> dict[str, Path]:
-    """What cargo says it has built, by the name of the target; not the unit tests of binaries, which have their names."""
+    """What cargo says it has built, by the name of the target."""
     found = {}
     for line in messages.splitlines():
         message = json.loads(line) if line.startswith("{") else {}
-        if not message.get("executable"):
-            continue
-        target = message["target"]
-        if "test" in target["kind"] or not message["profile"]["test"]:
-            found[target["name"]] = Path(message["executable"])
+        if message.get("executable"):
+            found[message["target"]["name"]] = Path(message["executable"])
     return found
 
 
