@@ -22,7 +22,7 @@ STOCK_RATES = {"smoke": [2_000], "quick": [1_000, 4_000, 8_000], "full": [1_000,
 AMQP_SIZES = {"smoke": "1,1KiB", "quick": "1,16,256,4KiB,64KiB,1MiB", "full": ""}
 AMQP_ROUND_S = {"smoke": "0.05", "quick": "0.5", "full": "2"}
 STOP_S = 60
-"""How long a command may take to end when it is told to."""
+"""How long a command may take to end after SIGINT."""
 CMQ_SIZES = "4,16,64,256,512,1024,4096,16384"
 
 

@@ -185,11 +185,18 @@ fn acknowledge(args: &LoadArgs) -> Acknowledge {
     if args.auto_ack {
         return Acknowledge::Automatic;
     }
-    Acknowledge::Every(match (args.multi_ack, u64::from(args.prefetch)) {
-        (0, 0) => ACK_EVERY_MAX,
-        (0, prefetch) => (prefetch / 2).clamp(1, ACK_EVERY_MAX),
-        (every, _) => every,
+    Acknowledge::Every(match args.multi_ack {
+        0 => acknowledge_every(args.prefetch),
+        every => every,
     })
+}
+
+/// Deliveries that are acknowledged together: half of what the prefetch allows, and no more than a hundred.
+pub(crate) fn acknowledge_every(prefetch: u16) -> u64 {
+    match prefetch {
+        0 => ACK_EVERY_MAX,
+        prefetch => u64::from(prefetch / 2).clamp(1, ACK_EVERY_MAX),
+    }
 }
 
 /// One queue keeps the name; several get numbers.

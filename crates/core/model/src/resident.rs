@@ -18,9 +18,8 @@ pub struct Resident {
 impl Resident {
     /// What is left when each of the shared bodies is there once only, and there are so many bytes of them.
     #[must_use]
-    pub const fn with_shared_once(self, shared_bytes: usize) -> usize {
-        let shared = if shared_bytes < self.shared { shared_bytes } else { self.shared };
-        self.all - self.shared + shared
+    pub fn with_shared_once(self, shared_bytes: usize) -> usize {
+        self.all - self.shared + shared_bytes.min(self.shared)
     }
 }
 

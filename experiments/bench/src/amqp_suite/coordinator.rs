@@ -6,21 +6,19 @@ use super::error::SuiteError;
 use super::network::Links;
 use super::protocol::{Consumed, Delivery, Order, Published, Word};
 use super::report::{CaseReport, Report, Round, row};
-use super::roles::Roles;
+use super::roles::{Roles, unexpected};
 use super::topology;
 use crate::args::BrokerArgs;
 use crate::clock::{now_ns, seconds_between};
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::observer::Observer;
+use crate::plan::acknowledge_every;
 use crate::process;
 use crate::report::publish;
 use crate::session::open;
 use crate::setup::Admin;
 use crate::uri::BrokerUri;
-
-/// Deliveries that are acknowledged together, unless the prefetch allows fewer.
-const ACK_EVERY_MAX: u16 = 100;
 
 /// Runs all cases and prints the report, also of what was measured before it could not go on.
 pub(crate) fn run(args: &AmqpSuiteArgs, cases: &[Case], rounds: &Rounds) -> Result<(), BenchError> {
@@ -56,7 +54,7 @@ pub(crate) fn run(args: &AmqpSuiteArgs, cases: &[Case], rounds: &Rounds) -> Resu
     suite.admin.close()
 }
 
-/// The broker, by the name that each role has for it; none that the role was told by who started it.
+/// The broker, by the name that each role has for it; none where the role has its own.
 struct Targets {
     publisher: Option<String>,
     consumer: Option<String>,
@@ -143,10 +141,7 @@ impl Suite<'_> {
         }
         for (role, target) in [(Role::Consumer, consumer), (Role::Publisher, publisher)] {
             self.roles.order(role, &Order::Begin { case: *case, delivery, target })?;
-            match self.roles.hear_from(role, &self.interrupt)? {
-                Word::Ready => {}
-                word => return Err(unexpected(role, &word).into()),
-            }
+            self.roles.await_ready(role, &self.interrupt)?;
         }
         Ok(())
     }
@@ -172,26 +167,24 @@ impl Suite<'_> {
     fn round(&mut self, case: &Case, size: usize, messages: u64) -> Result<Round, BenchError> {
         self.roles.begin_round();
         self.roles.order(Role::Consumer, &Order::Round { size, messages })?;
-        let word = self.roles.hear_from(Role::Consumer, &self.interrupt)?;
-        if !matches!(word, Word::Ready) {
-            return Err(unexpected(Role::Consumer, &word).into());
-        }
+        self.roles.await_ready(Role::Consumer, &self.interrupt)?;
         let before = self.broker_cpu_us(case);
         self.roles.order(Role::Publisher, &Order::Round { size, messages })?;
-        let (mut published, mut consumed, mut after) = (None, None, None);
-        while published.is_none() || consumed.is_none() {
+        let (mut parts, mut after) = ((None, None), None);
+        let (published, consumed) = loop {
             match self.roles.hear(&self.interrupt)? {
                 (Role::Publisher, Word::Published(part)) => {
                     after = self.broker_cpu_us(case);
                     self.roles.order(Role::Consumer, &Order::EndRound)?;
-                    published = Some(part);
+                    parts.0 = Some(part);
                 }
-                (Role::Consumer, Word::Consumed(part)) => consumed = Some(part),
+                (Role::Consumer, Word::Consumed(part)) => parts.1 = Some(part),
                 (role, word) => return Err(unexpected(role, &word).into()),
             }
-        }
-        let (Some(published), Some(consumed)) = (published, consumed) else {
-            return Err(SuiteError::Interrupted.into());
+            parts = match parts {
+                (Some(published), Some(consumed)) => break (published, consumed),
+                unfinished => unfinished,
+            };
         };
         check(case, size, &published, &consumed)?;
         let broker_cpu_us = before.zip(after).map(|(before, after)| after.saturating_sub(before));
@@ -209,15 +202,11 @@ impl Suite<'_> {
 
     fn delivery(&self) -> Delivery {
         let args = &self.args.delivery;
-        let every = match args.prefetch {
-            0 => ACK_EVERY_MAX,
-            prefetch => (prefetch / 2).clamp(1, ACK_EVERY_MAX),
-        };
         Delivery {
             persistent: args.persistent,
             confirm: args.confirm,
             prefetch: args.prefetch,
-            ack_every: (!args.auto_ack).then_some(every.into()),
+            ack_every: (!args.auto_ack).then(|| acknowledge_every(args.prefetch)),
             threads: self.args.threads,
         }
     }
@@ -237,17 +226,13 @@ fn check(
     published: &Published,
     consumed: &Consumed,
 ) -> Result<(), SuiteError> {
-    let complaints = published.ledgers.iter().enumerate().flat_map(|(pair, ledger)| {
+    let mut complaints = published.ledgers.iter().enumerate().flat_map(|(pair, ledger)| {
         let from = pair * case.fanout as usize;
         let audits = consumed.audits.iter().skip(from).take(case.fanout as usize);
         audits.filter_map(|audit| audit.complaint(ledger))
     });
-    match complaints.into_iter().next() {
+    match complaints.next() {
         Some(complaint) => Err(SuiteError::Broken { case: case.describe(), size, complaint }),
         None => Ok(()),
     }
-}
-
-fn unexpected(role: Role, word: &Word) -> SuiteError {
-    SuiteError::Role { role, why: format!("it said {word:?} where that has no place") }
 }

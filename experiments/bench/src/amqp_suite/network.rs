@@ -48,7 +48,7 @@ impl Links {
         self.link(role).map(|link| link.namespace.as_str())
     }
 
-    /// The address of this host, for who is at the other end.
+    /// This host's address, as the other end of the link reaches it.
     pub(crate) fn address_for(&self, role: Role) -> Option<&str> {
         self.link(role).map(|link| link.address.as_str())
     }

@@ -20,7 +20,7 @@ pub(crate) enum Order {
     Begin {
         case: Case,
         delivery: Delivery,
-        /// The broker, or the baseline's relay, unless the role was told by who started it.
+        /// The broker, or the baseline's relay, unless the role was started with its address.
         target: Option<String>,
     },
     /// A round: the publisher answers when it has all replies, the consumer when it is ready for it.

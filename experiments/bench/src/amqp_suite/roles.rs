@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
 
 /// How often an interrupt and the time are looked at.
 const STEP: Duration = Duration::from_millis(50);
-/// How long a process may take to exit when it is told to.
+/// How long a process may take to exit after the order.
 const QUIT_NS: u64 = 5 * SECOND_NS;
 /// Words that were not listened to.
 const WORDS_MAX: usize = 1_024;
@@ -33,7 +33,7 @@ pub(crate) struct Roles {
     words: Receiver<(Role, Option<Word>)>,
     stall_s: u64,
     moved_ns: u64,
-    /// Messages sent and received in this round, as far as they were told.
+    /// Messages sent and received in this round, as far as the roles have reported.
     counts: (u64, u64),
 }
 
@@ -81,7 +81,7 @@ impl Roles {
         !self.publisher.machine.is_empty() && self.publisher.machine == self.consumer.machine
     }
 
-    /// Whether they were told of the broker by who started them.
+    /// Whether they were started elsewhere, with the broker's address.
     pub(crate) const fn are_elsewhere(&self) -> bool {
         self.publisher.child.is_none()
     }
@@ -140,6 +140,18 @@ impl Roles {
     ) -> Result<Word, SuiteError> {
         let (from, word) = self.hear(interrupt)?;
         if from == role { Ok(word) } else { Err(unexpected(from, &word)) }
+    }
+
+    /// A role has carried out its order.
+    pub(crate) fn await_ready(
+        &mut self,
+        role: Role,
+        interrupt: &Interrupt,
+    ) -> Result<(), SuiteError> {
+        match self.hear_from(role, interrupt)? {
+            Word::Ready => Ok(()),
+            word => Err(unexpected(role, &word)),
+        }
     }
 
     /// Both carried out what they were ordered to.
@@ -295,16 +307,13 @@ fn await_both(
         let input = stream.try_clone().map_err(failed)?;
         listen(role, input, words.clone()).map_err(failed)?;
         *place = Some(Handle { out: Box::new(stream), child: None, machine });
-        if let (Some(_), Some(_)) = (&publisher, &consumer) {
-            break;
-        }
-    }
-    match (publisher, consumer) {
-        (Some(publisher), Some(consumer)) => Ok((publisher, consumer)),
-        _ => Err(SuiteError::Interrupted),
+        (publisher, consumer) = match (publisher, consumer) {
+            (Some(publisher), Some(consumer)) => return Ok((publisher, consumer)),
+            unfinished => unfinished,
+        };
     }
 }
 
-fn unexpected(role: Role, word: &Word) -> SuiteError {
+pub(super) fn unexpected(role: Role, word: &Word) -> SuiteError {
     SuiteError::Role { role, why: format!("it said {word:?} where that has no place") }
 }
