@@ -5,7 +5,7 @@ pub(crate) mod accounts;
 mod bindings;
 mod connections;
 mod definitions;
-mod elastic;
+pub(crate) mod elastic;
 mod exchanges;
 mod health;
 mod later;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use prometheus_client::collector::Collector;
 use quelea_broker::access::{Permission, TopicPermission};
@@ -37,6 +37,7 @@ use quelea_broker::report::{
 use quelea_model::Table;
 use quelea_net::HostNames;
 use quelea_node::{Authenticator, CoreHandle};
+use quelea_openapi::Route;
 use quelea_sqs_server::SqsCounters;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -52,7 +53,11 @@ use crate::metrics;
 use crate::sampler;
 use crate::server::{self, HttpLimits, Shared};
 use crate::state::{ApiState, Listener};
+use crate::v1;
 use crate::web_pages::WebPages;
+
+/// Makes the routes of the elastic queues' directory.
+pub type ElasticRoutes = Arc<dyn Fn() -> Vec<Route> + Send + Sync>;
 
 /// What [`serve`] needs to know.
 #[derive(Clone)]
@@ -75,8 +80,9 @@ pub struct HttpSettings {
     pub sample_interval: Duration,
     /// Where the broker listens, the API included.
     pub listeners: Vec<Listener>,
-    /// What the elastic queues' directory answers below `/api/elastic`.
-    pub elastic: Vec<(&'static str, MethodRouter)>,
+    /// What the elastic queues' directory answers: a function, since it stands below `/api/elastic` and below
+    /// `/quelea/v1/elastic`.
+    pub elastic: ElasticRoutes,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -122,7 +128,7 @@ impl ApiState {
         core: CoreHandle,
         authenticator: Authenticator,
         settings: HttpSettings,
-    ) -> (Self, Vec<(&'static str, MethodRouter)>, ServedApi) {
+    ) -> (Self, ElasticRoutes, ServedApi) {
         let HttpSettings { elastic, limits, hosts, sample_interval, .. } = settings;
         let counters = Arc::<ApiCounters>::default();
         let api = Self {
@@ -162,12 +168,9 @@ impl ServedApi {
 }
 
 /// All of a broker's API, `access` being what is about users, and what makes and deletes virtual hosts.
-pub(crate) fn routes(
-    api: ApiState,
-    elastic: Vec<(&'static str, MethodRouter)>,
-    access: Router,
-) -> Router {
-    let elastic = elastic::mount(elastic, &api);
+pub(crate) fn routes(api: ApiState, elastic: ElasticRoutes, access: Router) -> Router {
+    let v1 = v1::router(&api, elastic::guarded(elastic(), &api));
+    let elastic = quelea_openapi::router(elastic::guarded(elastic(), &api)).with_state(());
     let broker = node_routes()
         .merge(object_routes())
         .merge(topic_permission_routes())
@@ -178,6 +181,7 @@ pub(crate) fn routes(
         .route("/metrics/per-object", get(metrics::per_object))
         .route("/metrics/detailed", get(metrics::detailed))
         .with_state(api.clone())
+        .nest("/quelea/v1", v1)
         .nest("/api", broker.nest("/elastic", elastic).with_state(api).merge(access))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))

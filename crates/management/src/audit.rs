@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use axum::http::{Method, StatusCode};
 use quelea_node::Clock;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::limits::AUDIT_RECORDS_MAX;
@@ -19,13 +21,17 @@ const LOG_TARGET: &str = "quelea::audit";
 const PATH_BYTES_MAX: usize = 1_024;
 
 /// A change, or a try that was refused to who had signed in.
-#[derive(Clone, Debug)]
-struct Record {
-    at_ms: u64,
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Change {
+    /// Milliseconds since 1970.
+    timestamp: u64,
     user: String,
-    peer: IpAddr,
-    method: Method,
+    /// Where the request came from.
+    peer_host: IpAddr,
+    method: String,
+    /// What was changed.
     path: String,
+    /// What was answered.
     status: u16,
 }
 
@@ -33,7 +39,7 @@ struct Record {
 #[derive(Debug)]
 pub(crate) struct AuditTrail {
     clock: Clock,
-    records: Mutex<VecDeque<Record>>,
+    records: Mutex<VecDeque<Change>>,
 }
 
 impl Default for AuditTrail {
@@ -58,12 +64,11 @@ impl AuditTrail {
         let path = path.get(..PATH_BYTES_MAX).unwrap_or(path).to_owned();
         let code = status.as_u16();
         tracing::info!(target: LOG_TARGET, user, %peer, %method, path, status = code, "management");
-        let at_ms = self.clock.now().as_millis();
-        let record = Record {
-            at_ms,
+        let record = Change {
+            timestamp: self.clock.now().as_millis(),
             user: user.to_owned(),
-            peer,
-            method: method.clone(),
+            peer_host: peer,
+            method: method.to_string(),
             path,
             status: code,
         };
@@ -75,19 +80,14 @@ impl AuditTrail {
     }
 
     /// The last first.
-    pub(crate) fn to_json(&self) -> Value {
+    pub(crate) fn changes(&self) -> Vec<Change> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = |record: &Record| {
-            json!({
-                "timestamp": record.at_ms,
-                "user": record.user,
-                "peer_host": record.peer,
-                "method": record.method.as_str(),
-                "path": record.path,
-                "status": record.status,
-            })
-        };
-        records.iter().rev().map(one).collect()
+        records.iter().rev().cloned().collect()
+    }
+
+    /// The same as JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        json!(self.changes())
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum ApiError {
     NotSupportedYet(&'static str),
     /// The request makes no sense; says which field and why.
     BadRequest(String),
+    /// The object's state does not allow it; says why.
+    Conflict(String),
     /// A list is shorter; says how long it is.
     PageOutOfRange(String),
     /// The broker is stopping.
@@ -110,6 +112,7 @@ impl ApiError {
                 (StatusCode::BAD_REQUEST, "not_supported_yet", reason)
             }
             Self::Malformed(status, reason) => (status, "bad_request", reason),
+            Self::Conflict(reason) => (StatusCode::CONFLICT, "conflict", reason),
             Self::PageOutOfRange(reason) => (StatusCode::BAD_REQUEST, "page_out_of_range", reason),
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, "bad_request", reason),
             Self::System(reason) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason),

@@ -1,4 +1,4 @@
-//! The management API in RabbitMQ's dialect under `/api`, `/metrics` in Prometheus' text format, and the console at `/`.
+//! The management API in RabbitMQ's dialect under `/api`, Quelea's own resources under `/quelea/v1`, `/metrics` in Prometheus' text format, and the console at `/`.
 //! It holds no state of its own but samples of the counters and the audit trail: every request runs a closure on the core thread through
 //! [`quelea_node::CoreHandle`] and turns plain report structs into JSON. It must never block that
 //! thread, and no AMQP type may appear here but field tables, which queue arguments are made of.
@@ -24,9 +24,10 @@ mod properties;
 mod sampler;
 mod server;
 mod state;
+mod v1;
 mod web_pages;
 
-pub use api::{HttpSettings, import_definitions, serve};
+pub use api::{ElasticRoutes, HttpSettings, import_definitions, serve};
 pub use beside::serve_beside;
 pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX, SAMPLE_INTERVAL_MS};

@@ -5,6 +5,7 @@ mod moves;
 mod page;
 mod query;
 mod refusal;
+mod shapes;
 mod show;
 
 use std::collections::BTreeMap;
@@ -14,15 +15,19 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use axum::routing::{MethodRouter, get, post};
 use quelea_elastic_core::directory::{Definition, Input};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
+use quelea_openapi::{Operation, Route};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use self::moves::MoveRequest;
 use self::page::Page;
 use self::refusal::Refusal;
+use self::shapes::{
+    Directory, Event, Listed, Listener, Move, MoveFields, Plan, Producer, Queue, Relay,
+};
 use crate::server::DirectoryHandle;
 
 /// The most that one answer holds, and how many it does unless the request says.
@@ -33,49 +38,108 @@ const EVENTS_SHOWN_MAX: usize = 1_000;
 /// take, on which it may be waiting.
 const CLUSTER_VIEW_MAX: Duration = Duration::from_secs(15);
 
-type ApiResult = Result<Json<Value>, Refusal>;
+type ApiResult<T> = Result<Json<T>, Refusal>;
 
-/// The API's paths below `/api/elastic`, each with its methods. Without a directory every one answers that
-/// there is none.
+/// The API's routes below `/api/elastic`. Without a directory every one answers that there is none.
 #[must_use]
-pub fn routes(directory: Option<DirectoryHandle>) -> Vec<(&'static str, MethodRouter)> {
-    let routes = [
-        ("/directories", get(directories)),
-        ("/queues", get(queues)),
-        ("/queues/{queue}", get(queue).put(define).delete(delete)),
-        ("/queues/{queue}/relays", get(relays_of)),
-        ("/queues/{queue}/producers", get(producers)),
-        ("/queues/{queue}/listeners", get(listeners)),
-        ("/queues/{queue}/events", get(events_of)),
-        ("/queues/{queue}/plan", get(plan)),
-        ("/queues/{queue}/moves", post(move_producer)),
-        ("/relays", get(relays)),
-        ("/events", get(events)),
+pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
+    let of_queue = [
+        Route::at("/queues/{queue}")
+            .get(queue, Operation::new("Returns a queue with its relays").answers::<Queue<Vec<Relay>>>(200).refuses(OF_QUEUE))
+            .put(
+                define,
+                Operation::new("Makes a queue, or defines it anew; fields that are absent stay as they are")
+                    .optional_body::<Map<String, Value>>()
+                    .answers_status(201)
+                    .answers_status(204)
+                    .refuses(OF_QUEUE),
+            )
+            .delete(delete, Operation::new("Deletes a queue with its relays").answers_status(204).refuses(OF_QUEUE)),
+        Route::at("/queues/{queue}/relays").get(
+            relays_of,
+            Operation::new("Returns a queue's relays by number").query::<Page>().answers::<Vec<Relay>>(200).refuses(OF_QUEUE),
+        ),
+        Route::at("/queues/{queue}/producers").get(
+            producers,
+            Operation::new("Returns a queue's producers by id").query::<Page>().answers::<Vec<Producer>>(200).refuses(OF_QUEUE),
+        ),
+        Route::at("/queues/{queue}/listeners").get(
+            listeners,
+            Operation::new("Returns a queue's listeners by id").query::<Page>().answers::<Vec<Listener>>(200).refuses(OF_QUEUE),
+        ),
+        Route::at("/queues/{queue}/events").get(
+            events_of,
+            Operation::new("Returns what was decided about a queue and why, oldest first").query::<After>().answers::<Vec<Event>>(200),
+        ),
+        Route::at("/queues/{queue}/plan").get(
+            plan,
+            Operation::new("Returns what the planner would do about a queue now, and why; nothing of it is done").answers::<Plan>(200).refuses(OF_QUEUE),
+        ),
+        Route::at("/queues/{queue}/moves").post(
+            move_producer,
+            Operation::new("Moves a producer to another relay").optional_body::<MoveFields>().answers::<Move>(202).refuses(OF_QUEUE),
+        ),
+    ];
+    let of_all = [
+        Route::at("/directories").get(
+            directories,
+            Operation::new("Returns the directories that share the queues, this one first").answers::<Vec<Directory>>(200).refuses(&[404]),
+        ),
+        Route::at("/queues").get(
+            queues,
+            Operation::new("Returns all queues by name: those of this directory with their state, others with their owner")
+                .query::<Page>()
+                .answers::<Vec<Listed>>(200)
+                .refuses(&[404]),
+        ),
+        Route::at("/relays").get(
+            relays,
+            Operation::new("Returns the relays of all queues of this directory, or of one queue")
+                .query::<OfQueue>()
+                .query::<Page>()
+                .answers::<Vec<Relay>>(200)
+                .refuses(OF_QUEUE),
+        ),
+        Route::at("/events").get(
+            events,
+            Operation::new("Returns what was decided and why, oldest first")
+                .query::<OfQueue>()
+                .query::<After>()
+                .answers::<Vec<Event>>(200)
+                .refuses(&[404]),
+        ),
     ];
     let with_directory =
-        |(path, methods): (_, MethodRouter<_>)| (path, methods.with_state(directory.clone()));
-    routes.into_iter().map(with_directory).collect()
+        |route: Route<_>| route.map(|methods| methods.with_state(directory.clone()));
+    of_all.into_iter().chain(of_queue).map(with_directory).collect()
 }
 
+/// There is no such queue, or another directory controls it.
+const OF_QUEUE: &[u16] = &[404, 409];
+
 /// `?after=NUMBER`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct After {
+    /// Only events with larger numbers.
     #[serde(default)]
     after: u64,
 }
 
 /// `?queue=NAME`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct OfQueue {
+    /// Only those of this one.
     queue: Option<String>,
 }
 
 /// `GET /directories`: those that share the queues, as this one knows them and as relays learn them: this one
 /// first.
-async fn directories(directory: DirectoryHandle) -> ApiResult {
+async fn directories(directory: DirectoryHandle) -> ApiResult<Vec<Directory>> {
     let listed = directory.ask(|driver| {
-        let shown =
-            |address: &String| json!({ "address": address, "this": *address == driver.advertise });
+        let shown = |address: &String| Directory {
+            address: address.clone(),
+            this: *address == driver.advertise,
+        };
         let known = driver.core.directories();
         let alone = std::slice::from_ref(&driver.advertise);
         if known.is_empty() { alone } else { known }.iter().map(shown).collect()
@@ -85,14 +149,14 @@ async fn directories(directory: DirectoryHandle) -> ApiResult {
 
 /// `GET /queues?after=NAME&limit=NUMBER`: all queues, by name: those of this directory with their state and the
 /// number of their relays, others with their owner.
-async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> ApiResult {
+async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> ApiResult<Vec<Listed>> {
     let limit = page.limit()?;
     let after = page.after.clone();
     let own = directory.ask(move |driver| {
         let names = driver.core.queue_names_after(after.as_deref()).map(str::to_owned);
         let shown = names.filter_map(|name| {
             let shown = show::listed_queue(driver, &name)?;
-            Some((name, shown))
+            Some((name, Listed::Own(Box::new(shown))))
         });
         // What is only being claimed is shown as what it is known to be: nobody's, or another's.
         shown.take(limit).collect::<BTreeMap<_, _>>()
@@ -101,14 +165,17 @@ async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> ApiResu
     let elsewhere =
         directory.view_cluster(move |view| view.queues_and_owners(page.after.as_deref(), limit));
     for (name, owner) in elsewhere.await? {
-        let shown = json!({ "name": name, "owner": owner });
+        let shown = Listed::Elsewhere { name: name.clone(), owner };
         queues.entry(name).or_insert(shown);
     }
     Ok(Json(queues.into_values().take(limit).collect()))
 }
 
 /// `GET /queues/{queue}`: with its relays.
-async fn queue(directory: DirectoryHandle, Path(queue): Path<String>) -> ApiResult {
+async fn queue(
+    directory: DirectoryHandle,
+    Path(queue): Path<String>,
+) -> ApiResult<Queue<Vec<Relay>>> {
     directory.ask_of(queue, |driver, queue| show::queue(driver, queue)).await.map(Json)
 }
 
@@ -161,7 +228,7 @@ async fn relays(
     directory: DirectoryHandle,
     Query(OfQueue { queue }): Query<OfQueue>,
     Query(page): Query<Page>,
-) -> ApiResult {
+) -> ApiResult<Vec<Relay>> {
     if let Some(queue) = queue {
         return relays_of(directory, Path(queue), Query(page)).await;
     }
@@ -173,7 +240,7 @@ async fn relays(
             let Some(name) = names.next() else { break };
             relays.extend(show::relays(driver, name, None, usize::MAX).into_iter().flatten());
         }
-        relays.into()
+        relays
     });
     all.await.map(Json)
 }
@@ -183,11 +250,10 @@ async fn relays_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     Query(page): Query<Page>,
-) -> ApiResult {
+) -> ApiResult<Vec<Relay>> {
     let (after, limit) = (page.after_relay()?, page.limit()?);
-    let relays = directory.ask_of(queue, move |driver, queue| {
-        Some(show::relays(driver, queue, after, limit)?.into())
-    });
+    let relays =
+        directory.ask_of(queue, move |driver, queue| show::relays(driver, queue, after, limit));
     relays.await.map(Json)
 }
 
@@ -196,7 +262,7 @@ async fn producers(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     Query(page): Query<Page>,
-) -> ApiResult {
+) -> ApiResult<Vec<Producer>> {
     let (after, limit) = (page.after_client()?, page.limit()?);
     let producers = directory.ask_of(queue, move |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
@@ -211,7 +277,7 @@ async fn listeners(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     Query(page): Query<Page>,
-) -> ApiResult {
+) -> ApiResult<Vec<Listener>> {
     let (after, limit) = (page.after_client()?, page.limit()?);
     let listeners = directory.ask_of(queue, move |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
@@ -226,7 +292,7 @@ async fn events(
     directory: DirectoryHandle,
     Query(OfQueue { queue }): Query<OfQueue>,
     Query(After { after }): Query<After>,
-) -> ApiResult {
+) -> ApiResult<Vec<Event>> {
     let shown = directory.ask(move |driver| {
         let events = driver.events.after(queue.as_deref(), after, EVENTS_SHOWN_MAX);
         events.into_iter().map(show::event).collect()
@@ -239,7 +305,7 @@ async fn events_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     after: Query<After>,
-) -> ApiResult {
+) -> ApiResult<Vec<Event>> {
     events(directory, Query(OfQueue { queue: Some(queue) }), after).await
 }
 
@@ -249,7 +315,7 @@ async fn move_producer(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
     wanted: Bytes,
-) -> Result<(StatusCode, Json<Value>), Refusal> {
+) -> Result<(StatusCode, Json<Move>), Refusal> {
     let wanted = MoveRequest::parse(&wanted)?;
     let name = queue.clone();
     let begun = directory.ask(move |driver| {
@@ -264,7 +330,7 @@ async fn move_producer(
 }
 
 /// `GET /queues/{queue}/plan`: what the planner would do about a queue now, and why; nothing of it is done.
-async fn plan(directory: DirectoryHandle, Path(queue): Path<String>) -> ApiResult {
+async fn plan(directory: DirectoryHandle, Path(queue): Path<String>) -> ApiResult<Plan> {
     let planned = directory.ask_of(queue, |driver, queue| {
         let plan = driver.core.dry_run(driver.now(), queue)?;
         Some(show::plan(queue, &plan))

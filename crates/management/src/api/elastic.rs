@@ -1,22 +1,22 @@
-//! `/api/elastic`: the directory's own routes, for users whose tags allow it.
+//! `/api/elastic` and `/quelea/v1/elastic`: the directory's own routes, for users whose tags allow it.
 
-use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::MethodRouter;
+use quelea_openapi::Route;
 
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
 /// Puts `routes` behind the users' passwords and tags.
-pub(super) fn mount(routes: Vec<(&'static str, MethodRouter)>, api: &ApiState) -> Router<ApiState> {
-    routes.into_iter().fold(Router::new(), |router, (path, methods)| {
+pub(super) fn guarded(routes: Vec<Route>, api: &ApiState) -> Vec<Route> {
+    let guard = |route: Route| {
         let guard = from_fn_with_state(api.clone(), authorize);
-        router.route(path, methods.route_layer(guard).with_state(()))
-    })
+        route.map(|methods| methods.route_layer(guard))
+    };
+    routes.into_iter().map(guard).collect()
 }
 
 /// What only shows is for monitoring users too, what changes something for administrators.

@@ -10,9 +10,10 @@ use crate::assert_none;
 
 /// Each room with what it may depend on, lowest first. A family knows another only through `core`; the
 /// exceptions are `core/node`, which drives `amqp/session`, and the rooms that join families.
-const LAYERS: [(&str, &[&str]); 29] = [
+const LAYERS: [(&str, &[&str]); 30] = [
     ("core/model", &[]),
     ("core/net", &["core/model"]),
+    ("core/openapi", &[]),
     ("core/store", &["core/model"]),
     ("core/broker", &["core/model", "core/store"]),
     ("amqp/codec", &["core/model"]),
@@ -56,7 +57,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
         "elastic/relay",
         &["core/net", "elastic/core", "elastic/proto", "elastic/zmtp", "elastic/client"],
     ),
-    ("elastic/directory", &["core/net", "elastic/core", "elastic/proto"]),
+    ("elastic/directory", &["core/net", "core/openapi", "elastic/core", "elastic/proto"]),
     (
         "elastic/bridge",
         &[

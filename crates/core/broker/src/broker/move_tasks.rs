@@ -4,7 +4,9 @@ use quelea_model::{QueueId, Timestamp};
 use quelea_store::{Durability, Ticket};
 
 use super::Broker;
-use crate::error::MoveError;
+use crate::access::Operation;
+use crate::error::{MoveError, ResourceError};
+use crate::ids::ChannelId;
 use crate::sqs::move_tasks::report::{MoveTaskId, MoveTaskReport};
 
 impl Broker {
@@ -23,6 +25,40 @@ impl Broker {
         let messaging = &mut self.messaging;
         let id = self.move_tasks.start(messaging, now, source, destination, per_second_max)?;
         Ok((id, messaging.ticket(Durability::Fsync)))
+    }
+
+    /// The queues of a move that the channel's user wants: who may read the one and write to the other. Where each message
+    /// came from is written to by who may configure the source.
+    ///
+    /// # Errors
+    /// [`ResourceError`].
+    pub fn find_move(
+        &mut self,
+        channel: ChannelId,
+        source: &str,
+        destination: Option<&str>,
+    ) -> Result<(QueueId, Option<QueueId>), ResourceError> {
+        let id = self.find_move_source(channel, source)?;
+        let destination = match destination {
+            Some(name) => Some(self.find_queue(channel, name, Operation::Write)?),
+            None => {
+                self.find_queue(channel, source, Operation::Configure)?;
+                None
+            }
+        };
+        Ok((id, destination))
+    }
+
+    /// The queue whose moves the channel's user may end: who may read it.
+    ///
+    /// # Errors
+    /// [`ResourceError`].
+    pub fn find_move_source(
+        &mut self,
+        channel: ChannelId,
+        source: &str,
+    ) -> Result<QueueId, ResourceError> {
+        self.find_queue(channel, source, Operation::Read)
     }
 
     /// Ends a task. Returns the number of messages that it has moved.

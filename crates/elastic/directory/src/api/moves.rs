@@ -2,9 +2,10 @@
 
 use quelea_elastic_core::directory::Input;
 use quelea_elastic_proto::{ClientId, RelayId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::refusal::Refusal;
+use super::shapes::Move;
 use super::{page, show};
 use crate::driver::Driver;
 
@@ -38,7 +39,7 @@ impl MoveRequest {
     }
 
     /// Returns what is being moved and where, or why not.
-    pub(super) fn begin(&self, driver: &mut Driver, queue: &str) -> Result<Value, String> {
+    pub(super) fn begin(&self, driver: &mut Driver, queue: &str) -> Result<Move, String> {
         let (moved, to) = driver.core.check_move(queue, self.producer, self.to)?;
         let from = driver.core.producers(queue, None, usize::MAX);
         let from = from.iter().find(|known| known.id == moved).and_then(|known| known.relay);
@@ -46,6 +47,6 @@ impl MoveRequest {
         // Not named, it is the same one again, and the next time another.
         let producer = self.producer;
         driver.input(Input::Move { queue: queue.to_owned(), producer, to: Some(to) });
-        Ok(json!({ "producer": show::client(moved), "from": from.0, "to": to.0 }))
+        Ok(Move { producer: show::client(moved), from: from.0, to: to.0 })
     }
 }

@@ -1,6 +1,7 @@
 //! A part of a list: the directory's thread makes no answer of a hundred thousand elements.
 
 use quelea_elastic_proto::{ClientId, RelayId};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::PAGE_MAX;
@@ -8,11 +9,12 @@ use super::refusal::Refusal;
 
 /// `?after=NAME_OR_ID&limit=NUMBER`: which part of a list. The lists are sorted, so a client that goes on after the
 /// last one that it got misses none that was there all the while.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Page {
     /// Only what comes after this one: a queue's name, a relay's number, a client's id.
     pub(super) after: Option<String>,
     /// From 1 to [`PAGE_MAX`].
+    #[schemars(range(min = 1, max = 1_000))]
     limit: Option<usize>,
 }
 

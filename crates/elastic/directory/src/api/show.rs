@@ -1,59 +1,58 @@
-//! States as JSON. Rates are a second's; units stand last in each name.
+//! States in the shapes of the API's answers.
 
 use quelea_elastic_core::directory::{ListenerStatus, ProducerStatus, QueueStatus, RelayStatus};
-use quelea_elastic_core::plan::{Action, Load, Plan, QueueKpi};
+use quelea_elastic_core::plan;
 use quelea_elastic_proto::{ClientId, RelayId};
-use serde_json::{Map, Value, json};
 
+use super::shapes::{
+    Action, Event, Listener, Plan, PlannedAction, Producer, Queue, QueueKpi, Rates, Relay,
+};
 use crate::counters::state_name;
 use crate::driver::Driver;
 use crate::event_log::LoggedEvent;
 
-pub(super) fn queue(driver: &Driver, name: &str) -> Option<Value> {
+pub(super) fn queue(driver: &Driver, name: &str) -> Option<Queue<Vec<Relay>>> {
     let status = driver.core.queue(driver.now(), name)?;
-    let relays = status.relays.iter().map(|relay| show_relay(driver, relay));
-    let mut shown = show_queue(driver, &status);
-    shown["relays"] = relays.collect();
-    Some(shown)
+    let relays = status.relays.iter().map(|relay| show_relay(driver, relay)).collect();
+    Some(show_queue(driver, &status, relays))
 }
 
 /// As one of many: its relays are counted.
-pub(super) fn listed_queue(driver: &Driver, name: &str) -> Option<Value> {
+pub(super) fn listed_queue(driver: &Driver, name: &str) -> Option<Queue<usize>> {
     let status = driver.core.queue(driver.now(), name)?;
-    Some(show_queue(driver, &status))
+    Some(show_queue(driver, &status, status.relays.len()))
 }
 
-fn show_queue(driver: &Driver, status: &QueueStatus) -> Value {
-    let mut shown = json!({
-        "name": status.name,
-        "owner": driver.advertise,
-        "fence": status.fence.map(|fence| fence.0),
-        "generation": status.generation,
-        "definition": status.definition.to_json(),
-        "relays": status.relays.len(),
-        "producers": status.producers,
-        "listeners": status.listeners,
-        "moves_under_way": status.moves_under_way,
-        "moves_done": status.moves_done,
-        "moves_aborted": status.moves_aborted,
-        "spent_this_hour_micros": status.spent_this_hour_micros,
-        "minimal": status.minimal,
-        "kpi_queue": status.kpi.as_ref().map(queue_kpi),
-    });
-    with_load(&mut shown, &status.load);
-    shown
+fn show_queue<R>(driver: &Driver, status: &QueueStatus, relays: R) -> Queue<R> {
+    Queue {
+        name: status.name.clone(),
+        owner: driver.advertise.clone(),
+        fence: status.fence.map(|fence| fence.0),
+        generation: status.generation,
+        definition: status.definition.to_json(),
+        relays,
+        producers: status.producers,
+        listeners: status.listeners,
+        moves_under_way: status.moves_under_way,
+        moves_done: status.moves_done,
+        moves_aborted: status.moves_aborted,
+        spent_this_hour_micros: status.spent_this_hour_micros,
+        minimal: status.minimal,
+        kpi_queue: status.kpi.as_ref().map(queue_kpi),
+        rates: rates(&status.load),
+    }
 }
 
 /// What a queue carries against what it promises.
-fn queue_kpi(kpi: &QueueKpi) -> Value {
+fn queue_kpi(kpi: &plan::QueueKpi) -> QueueKpi {
     let most = kpi.deliveries_per_s_max;
-    json!({
-        "load": three_decimals(kpi.load()),
-        "deliveries_per_s": three_decimals(kpi.deliveries_per_s),
-        "deliveries_per_s_max": most.is_finite().then(|| three_decimals(most)),
-        "throughput_per_s_min": kpi.agreed.deliveries_per_s,
-        "kept": kpi.kept,
-    })
+    QueueKpi {
+        load: three_decimals(kpi.load()),
+        deliveries_per_s: three_decimals(kpi.deliveries_per_s),
+        deliveries_per_s_max: most.is_finite().then(|| three_decimals(most)),
+        throughput_per_s_min: kpi.agreed.deliveries_per_s,
+        kept: kpi.kept,
+    }
 }
 
 /// By number, from the first one above `after`, at most `limit`.
@@ -62,107 +61,105 @@ pub(super) fn relays(
     queue: &str,
     after: Option<RelayId>,
     limit: usize,
-) -> Option<Vec<Value>> {
+) -> Option<Vec<Relay>> {
     let status = driver.core.queue(driver.now(), queue)?;
     let relays = status.relays.iter().filter(|relay| Some(relay.id) > after).take(limit);
-    let relays = relays.map(|relay| {
-        let mut shown = show_relay(driver, relay);
-        shown["queue"] = queue.into();
-        shown
-    });
-    Some(relays.collect())
+    let of_queue = |relay| Relay { queue: Some(queue.to_owned()), ..show_relay(driver, relay) };
+    Some(relays.map(of_queue).collect())
 }
 
-fn show_relay(driver: &Driver, relay: &RelayStatus) -> Value {
+fn show_relay(driver: &Driver, relay: &RelayStatus) -> Relay {
     let ago_ms = |at| u64::try_from(driver.age(at).as_millis()).unwrap_or(u64::MAX);
-    // The process provider's names begin with the process's number.
-    let pid = relay.handle.split('@').next().and_then(|pid| pid.parse::<u32>().ok());
-    let mut shown = json!({
-        "id": relay.id.0,
-        "state": state_name(relay.state),
-        "address": relay.address,
-        "zmtp_producers": relay.zmtp.0,
-        "zmtp_listeners": relay.zmtp.1,
-        "request": relay.request,
-        "handle": relay.handle,
-        "pid": pid,
-        "age_ms": ago_ms(relay.started_at),
-        "reported_ms_ago": relay.reported_at.map(ago_ms),
-        "dropped": relay.dropped,
-        "spilled": relay.spilled,
-        "left_behind": relay.left_behind,
-        "memory_bytes": relay.memory_bytes,
-        "memory_bytes_max": relay.memory_bytes_max,
-        "memory_percent": three_decimals(relay.load.memory * 100.0),
-        "network_percent": three_decimals(relay.load.network * 100.0),
-        "producers": relay.producers,
-        "listeners": relay.listeners,
-        "connected": relay.connected,
-        "witnesses": relay.witnesses,
-    });
-    with_load(&mut shown, &relay.load);
-    shown
+    Relay {
+        id: relay.id.0,
+        queue: None,
+        state: state_name(relay.state),
+        address: relay.address.clone(),
+        zmtp_producers: relay.zmtp.0.clone(),
+        zmtp_listeners: relay.zmtp.1.clone(),
+        request: relay.request.clone(),
+        handle: relay.handle.clone(),
+        // The process provider's names begin with the process's number.
+        pid: relay.handle.split('@').next().and_then(|pid| pid.parse().ok()),
+        age_ms: ago_ms(relay.started_at),
+        reported_ms_ago: relay.reported_at.map(ago_ms),
+        dropped: relay.dropped,
+        spilled: relay.spilled,
+        left_behind: relay.left_behind,
+        memory_bytes: relay.memory_bytes,
+        memory_bytes_max: relay.memory_bytes_max,
+        memory_percent: three_decimals(relay.load.memory * 100.0),
+        network_percent: three_decimals(relay.load.network * 100.0),
+        producers: relay.producers,
+        listeners: relay.listeners,
+        connected: relay.connected,
+        witnesses: relay.witnesses,
+        rates: rates(&relay.load),
+    }
 }
 
-pub(super) fn producer(driver: &Driver, producer: &ProducerStatus) -> Value {
-    let mut shown = json!({
-        "id": client(producer.id),
-        "relay": producer.relay.map(|relay| relay.0),
-        "epoch": producer.epoch.0,
-        "moving_to": producer.moving_to.map(|relay| relay.0),
-        "moved_ms_ago": u64::try_from(driver.age(producer.moved_at).as_millis()).unwrap_or(u64::MAX),
-        "connected": producer.connected,
-        "fixed": producer.fixed,
-    });
-    with_load(&mut shown, &producer.fast);
-    shown
+pub(super) fn producer(driver: &Driver, producer: &ProducerStatus) -> Producer {
+    let moved_ago = driver.age(producer.moved_at).as_millis();
+    Producer {
+        id: client(producer.id),
+        relay: producer.relay.map(|relay| relay.0),
+        epoch: producer.epoch.0,
+        moving_to: producer.moving_to.map(|relay| relay.0),
+        moved_ms_ago: u64::try_from(moved_ago).unwrap_or(u64::MAX),
+        connected: producer.connected,
+        fixed: producer.fixed,
+        rates: rates(&producer.fast),
+    }
 }
 
-pub(super) fn listener(listener: &ListenerStatus) -> Value {
-    json!({
-        "id": client(listener.id),
-        "generation": listener.generation,
-        "listening": listener.listening,
-        "relays": listener.relays.iter().map(|relay| relay.0).collect::<Vec<_>>(),
-        "lagging": listener.lagging,
-        "connected": listener.connected,
-    })
+pub(super) fn listener(listener: &ListenerStatus) -> Listener {
+    Listener {
+        id: client(listener.id),
+        generation: listener.generation,
+        listening: listener.listening,
+        relays: listener.relays.iter().map(|relay| relay.0).collect(),
+        lagging: listener.lagging,
+        connected: listener.connected,
+    }
 }
 
-pub(super) fn event(noted: &LoggedEvent) -> Value {
+pub(super) fn event(noted: &LoggedEvent) -> Event {
     let LoggedEvent { number, unix_ms, event } = noted;
-    json!({
-        "number": number,
-        "unix_ms": unix_ms,
-        "queue": event.queue,
-        "generation": event.generation,
-        "kind": event.kind,
-        "subject": event.subject,
-        "reason": event.reason,
-        "notice": event.notice.map(|code| format!("{code:?}")),
-    })
+    Event {
+        number: *number,
+        unix_ms: *unix_ms,
+        queue: event.queue.clone(),
+        generation: event.generation,
+        kind: event.kind,
+        subject: event.subject.clone(),
+        reason: event.reason.clone(),
+        notice: event.notice.map(|code| format!("{code:?}")),
+    }
 }
 
-pub(super) fn plan(queue: &str, plan: &Plan) -> Value {
-    let actions = plan.actions.iter().map(|planned| {
-        let mut shown = action(&planned.action);
-        shown["reason"] = planned.reason.clone().into();
-        shown
-    });
-    json!({ "queue": queue, "actions": actions.collect::<Vec<_>>(), "remarks": plan.remarks })
+pub(super) fn plan(queue: &str, plan: &plan::Plan) -> Plan {
+    let one = |planned: &plan::Planned| PlannedAction {
+        action: action(&planned.action),
+        reason: planned.reason.clone(),
+    };
+    Plan {
+        queue: queue.to_owned(),
+        actions: plan.actions.iter().map(one).collect(),
+        remarks: plan.remarks.clone(),
+    }
 }
 
-fn action(action: &Action) -> Value {
+fn action(action: &plan::Action) -> Action {
     match action {
-        Action::Start { count } => json!({ "action": "start", "count": count }),
-        Action::Move { producer, from, to } => json!({
-            "action": "move", "producer": client(*producer), "from": from.0, "to": to.0,
-        }),
-        Action::Drain { relay } => json!({ "action": "drain", "relay": relay.0 }),
-        Action::FailOver { relay } => json!({ "action": "fail_over", "relay": relay.0 }),
-        Action::Restart { relay } => json!({ "action": "restart", "relay": relay.0 }),
-        Action::Stop { relay } => json!({ "action": "stop", "relay": relay.0 }),
-        Action::Notify { code } => json!({ "action": "notify", "notice": format!("{code:?}") }),
+        plan::Action::Start { count } => Action::Start { count: *count },
+        plan::Action::Move { producer, from, to } => {
+            Action::Move { producer: client(*producer), from: from.0, to: to.0 }
+        }
+        plan::Action::Drain { relay } => Action::Drain { relay: relay.0 },
+        plan::Action::FailOver { relay } => Action::FailOver { relay: relay.0 },
+        plan::Action::Restart { relay } => Action::Restart { relay: relay.0 },
+        plan::Action::Stop { relay } => Action::Stop { relay: relay.0 },
+        plan::Action::Notify { code } => Action::Notify { notice: format!("{code:?}") },
     }
 }
 
@@ -170,20 +167,14 @@ pub(super) fn client(id: ClientId) -> String {
     format!("{:032x}", id.0)
 }
 
-fn with_load(shown: &mut Value, load: &Load) {
-    let mut rates = Map::new();
-    for (name, value) in [
-        ("messages_in_per_s", load.messages_in),
-        ("bytes_in_per_s", load.bytes_in),
-        ("messages_out_per_s", load.messages_out),
-        ("bytes_out_per_s", load.bytes_out),
-        ("cpu", load.cpu),
-        ("latency_mean_us", load.latency_us),
-    ] {
-        rates.insert(name.to_owned(), three_decimals(value).into());
-    }
-    if let Value::Object(object) = shown {
-        object.append(&mut rates);
+fn rates(load: &plan::Load) -> Rates {
+    Rates {
+        messages_in_per_s: three_decimals(load.messages_in),
+        bytes_in_per_s: three_decimals(load.bytes_in),
+        messages_out_per_s: three_decimals(load.messages_out),
+        bytes_out_per_s: three_decimals(load.bytes_out),
+        cpu: three_decimals(load.cpu),
+        latency_mean_us: three_decimals(load.latency_us),
     }
 }
 

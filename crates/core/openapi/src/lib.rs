@@ -1,0 +1,11 @@
+//! Routes of an HTTP interface together with what they take and answer, from which its OpenAPI 3.1 document is made: what
+//! is routed is documented, with the schemas of the types that handlers read and write.
+//! Start with [`Route`]; [`Document`] is made of routes.
+
+mod document;
+mod operation;
+mod route;
+
+pub use document::{Document, Info};
+pub use operation::{Operation, SchemaOf};
+pub use route::{Route, router};

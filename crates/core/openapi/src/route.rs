@@ -1,0 +1,77 @@
+//! A path with its methods.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::MethodRouter;
+
+use crate::operation::Operation;
+
+/// A path with what answers its methods, and what is said of them.
+pub struct Route<S = ()> {
+    pub(crate) path: &'static str,
+    methods: MethodRouter<S>,
+    pub(crate) operations: Vec<(Method, Operation)>,
+}
+
+impl<S: Clone + Send + Sync + 'static> Route<S> {
+    /// A path in axum's form, such as `/queues/{queue}`.
+    #[must_use]
+    pub fn at(path: &'static str) -> Self {
+        Self { path, methods: MethodRouter::new(), operations: Vec::new() }
+    }
+
+    /// What answers GET.
+    #[must_use]
+    pub fn get<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
+        self.with(Method::GET, operation, |methods| methods.get(handler))
+    }
+
+    /// What answers PUT.
+    #[must_use]
+    pub fn put<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
+        self.with(Method::PUT, operation, |methods| methods.put(handler))
+    }
+
+    /// What answers POST.
+    #[must_use]
+    pub fn post<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
+        self.with(Method::POST, operation, |methods| methods.post(handler))
+    }
+
+    /// What answers DELETE.
+    #[must_use]
+    pub fn delete<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
+        self.with(Method::DELETE, operation, |methods| methods.delete(handler))
+    }
+
+    fn with(
+        mut self,
+        method: Method,
+        operation: Operation,
+        add: impl FnOnce(MethodRouter<S>) -> MethodRouter<S>,
+    ) -> Self {
+        self.methods = add(self.methods);
+        self.operations.push((method, operation));
+        self
+    }
+
+    /// The same with each handler wrapped or given its state.
+    #[must_use]
+    pub fn map<S2>(self, change: impl FnOnce(MethodRouter<S>) -> MethodRouter<S2>) -> Route<S2> {
+        Route { path: self.path, methods: change(self.methods), operations: self.operations }
+    }
+
+    /// Adds the route to a router.
+    #[must_use]
+    pub fn mount(self, router: Router<S>) -> Router<S> {
+        router.route(self.path, self.methods)
+    }
+}
+
+/// A router of all of them.
+pub fn router<S: Clone + Send + Sync + 'static>(
+    routes: impl IntoIterator<Item = Route<S>>,
+) -> Router<S> {
+    routes.into_iter().fold(Router::new(), |router, route| route.mount(router))
+}
