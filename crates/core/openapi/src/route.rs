@@ -63,7 +63,6 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Adds the route to a router.
-    #[must_use]
     pub fn mount(self, router: Router<S>) -> Router<S> {
         router.route(self.path, self.methods)
     }
