@@ -67,6 +67,8 @@ def sides(clients):
 
 WRONG = [
     ("queues", "limit=0", "limit must be from 1 to 1000, is 0"),
+    ("events", "after=x", "after: invalid digit found in string"),
+    ("queues", "limit=-1", "limit: invalid digit found in string"),
     ("relays", "limit=1001", "limit must be from 1 to 1000, is 1001"),
     ("queues/a/producers", "limit=1001", "limit must be from 1 to 1000, is 1001"),
     ("queues/a/listeners", "after=me", 'after must be an id in hexadecimal digits, is \\"me\\"'),

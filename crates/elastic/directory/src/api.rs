@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use quelea_elastic_core::directory::{Definition, Input};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use self::moves::MoveRequest;
 use self::page::Page;
+use self::query::Asked;
 use self::refusal::Refusal;
 use self::shapes::{
     Directory, Event, Listed, Listener, Move, MoveFields, Plan, Producer, Queue, Relay,
@@ -149,7 +150,7 @@ async fn directories(directory: DirectoryHandle) -> ApiResult<Vec<Directory>> {
 
 /// `GET /queues?after=NAME&limit=NUMBER`: all queues, by name: those of this directory with their state and the
 /// number of their relays, others with their owner.
-async fn queues(directory: DirectoryHandle, Query(page): Query<Page>) -> ApiResult<Vec<Listed>> {
+async fn queues(directory: DirectoryHandle, Asked(page): Asked<Page>) -> ApiResult<Vec<Listed>> {
     let limit = page.limit()?;
     let after = page.after.clone();
     let own = directory.ask(move |driver| {
@@ -226,11 +227,11 @@ async fn delete(
 /// which relays are known. Of one queue, `?queue=NAME&after=RELAY&limit=NUMBER`.
 async fn relays(
     directory: DirectoryHandle,
-    Query(OfQueue { queue }): Query<OfQueue>,
-    Query(page): Query<Page>,
+    Asked(OfQueue { queue }): Asked<OfQueue>,
+    Asked(page): Asked<Page>,
 ) -> ApiResult<Vec<Relay>> {
     if let Some(queue) = queue {
-        return relays_of(directory, Path(queue), Query(page)).await;
+        return relays_of(directory, Path(queue), Asked(page)).await;
     }
     let limit = page.limit()?;
     let all = directory.ask(move |driver| {
@@ -249,7 +250,7 @@ async fn relays(
 async fn relays_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Query(page): Query<Page>,
+    Asked(page): Asked<Page>,
 ) -> ApiResult<Vec<Relay>> {
     let (after, limit) = (page.after_relay()?, page.limit()?);
     let relays =
@@ -261,7 +262,7 @@ async fn relays_of(
 async fn producers(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Query(page): Query<Page>,
+    Asked(page): Asked<Page>,
 ) -> ApiResult<Vec<Producer>> {
     let (after, limit) = (page.after_client()?, page.limit()?);
     let producers = directory.ask_of(queue, move |driver, queue| {
@@ -276,7 +277,7 @@ async fn producers(
 async fn listeners(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Query(page): Query<Page>,
+    Asked(page): Asked<Page>,
 ) -> ApiResult<Vec<Listener>> {
     let (after, limit) = (page.after_client()?, page.limit()?);
     let listeners = directory.ask_of(queue, move |driver, queue| {
@@ -290,8 +291,8 @@ async fn listeners(
 /// are shown at once the oldest; above 0 the newest); of one queue, also of one that is gone, or of all.
 async fn events(
     directory: DirectoryHandle,
-    Query(OfQueue { queue }): Query<OfQueue>,
-    Query(After { after }): Query<After>,
+    Asked(OfQueue { queue }): Asked<OfQueue>,
+    Asked(After { after }): Asked<After>,
 ) -> ApiResult<Vec<Event>> {
     let shown = directory.ask(move |driver| {
         let events = driver.events.after(queue.as_deref(), after, EVENTS_SHOWN_MAX);
@@ -304,9 +305,9 @@ async fn events(
 async fn events_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    after: Query<After>,
+    after: Asked<After>,
 ) -> ApiResult<Vec<Event>> {
-    events(directory, Query(OfQueue { queue: Some(queue) }), after).await
+    events(directory, Asked(OfQueue { queue: Some(queue) }), after).await
 }
 
 /// `POST /queues/{queue}/moves`: 202 when a producer is being moved. The body is JSON with `producer` (its id;

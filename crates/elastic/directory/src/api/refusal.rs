@@ -38,6 +38,9 @@ pub enum Refusal {
     /// More, or less, than one answer can hold.
     #[error("limit must be from 1 to {PAGE_MAX}, is {0}")]
     Limit(usize),
+    /// What stands behind `?` cannot be read.
+    #[error("{0}")]
+    Query(String),
     /// A relay's number that is none.
     #[error("after must be a relay's number, is {0:?}")]
     RelayId(String),
@@ -71,6 +74,7 @@ impl IntoResponse for Refusal {
             Self::Name(_)
             | Self::Definition(_)
             | Self::Limit(_)
+            | Self::Query(_)
             | Self::RelayId(_)
             | Self::ClientId { .. }
             | Self::NoMove(_) => (StatusCode::BAD_REQUEST, "bad_request"),
