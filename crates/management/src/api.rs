@@ -5,7 +5,7 @@ pub(crate) mod accounts;
 mod bindings;
 mod connections;
 mod definitions;
-pub(crate) mod elastic;
+mod elastic;
 mod exchanges;
 mod health;
 mod later;
@@ -13,7 +13,7 @@ mod list_query;
 mod listed;
 pub(crate) mod listing;
 mod messages;
-mod nodes;
+pub(crate) mod nodes;
 pub(crate) mod overview;
 pub(crate) mod permissions;
 mod queues;
@@ -56,9 +56,6 @@ use crate::state::{ApiState, Listener};
 use crate::v1;
 use crate::web_pages::WebPages;
 
-/// Makes the routes of the elastic queues' directory.
-pub type ElasticRoutes = Arc<dyn Fn() -> Vec<Route> + Send + Sync>;
-
 /// What [`serve`] needs to know.
 #[derive(Clone)]
 pub struct HttpSettings {
@@ -80,9 +77,8 @@ pub struct HttpSettings {
     pub sample_interval: Duration,
     /// Where the broker listens, the API included.
     pub listeners: Vec<Listener>,
-    /// What the elastic queues' directory answers: a function, since it stands below `/api/elastic` and below
-    /// `/quelea/v1/elastic`.
-    pub elastic: ElasticRoutes,
+    /// What the elastic queues' directory answers below `/api/elastic` and `/quelea/v1/elastic`.
+    pub elastic: Vec<Route>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -128,7 +124,7 @@ impl ApiState {
         core: CoreHandle,
         authenticator: Authenticator,
         settings: HttpSettings,
-    ) -> (Self, ElasticRoutes, ServedApi) {
+    ) -> (Self, Vec<Route>, ServedApi) {
         let HttpSettings { elastic, limits, hosts, sample_interval, .. } = settings;
         let counters = Arc::<ApiCounters>::default();
         let api = Self {
@@ -168,9 +164,10 @@ impl ServedApi {
 }
 
 /// All of a broker's API, `access` being what is about users, and what makes and deletes virtual hosts.
-pub(crate) fn routes(api: ApiState, elastic: ElasticRoutes, access: Router) -> Router {
-    let v1 = v1::router(&api, elastic::guarded(elastic(), &api));
-    let elastic = quelea_openapi::router(elastic::guarded(elastic(), &api)).with_state(());
+pub(crate) fn routes(api: ApiState, elastic: Vec<Route>, access: Router) -> Router {
+    let elastic = elastic::guarded(elastic, &api);
+    let v1 = v1::router(&api, elastic.clone());
+    let elastic = quelea_openapi::router(elastic).with_state(());
     let broker = node_routes()
         .merge(object_routes())
         .merge(topic_permission_routes())

@@ -49,7 +49,7 @@ impl Document {
     #[must_use]
     pub fn with<S>(mut self, prefix: &str, tag: &str, routes: &[Route<S>]) -> Self {
         for route in routes {
-            let path = format!("{prefix}{}", route.path.replace("{*", "{"));
+            let path = format!("{prefix}{}", route.path);
             let mut item = Map::new();
             let parameters: Vec<Value> = parameters_of(&path).map(path_parameter).collect();
             for (method, operation) in &route.operations {
@@ -127,9 +127,6 @@ impl Document {
                 },
             });
         }
-        if says.is_public {
-            operation["security"] = json!([]);
-        }
         operation
     }
 
@@ -140,7 +137,6 @@ impl Document {
             _ if says.refusals.contains(&status) => true,
             _ if self.info.body_refusals.contains(&status) => has_body,
             400 => has_body || has_path || !says.queries.is_empty(),
-            401 | 403 => !says.is_public,
             404 => has_path,
             409 => false,
             _ => true,

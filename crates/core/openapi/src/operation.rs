@@ -6,12 +6,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What a request holds.
+#[derive(Clone)]
 pub(crate) struct Body {
     pub(crate) schema: SchemaOf,
     pub(crate) is_required: bool,
 }
 
 /// One answer.
+#[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// None: without a body.
@@ -19,27 +21,20 @@ pub(crate) struct Answer {
 }
 
 /// What a method of a path does, takes and answers.
+#[derive(Clone)]
 pub struct Operation {
     pub(crate) summary: &'static str,
     pub(crate) queries: Vec<SchemaOf>,
     pub(crate) body: Option<Body>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) refusals: Vec<u16>,
-    pub(crate) is_public: bool,
 }
 
 impl Operation {
     /// One that does what `summary` says.
     #[must_use]
     pub const fn new(summary: &'static str) -> Self {
-        Self {
-            summary,
-            queries: Vec::new(),
-            body: None,
-            answers: Vec::new(),
-            refusals: Vec::new(),
-            is_public: false,
-        }
+        Self { summary, queries: Vec::new(), body: None, answers: Vec::new(), refusals: Vec::new() }
     }
 
     /// It takes the fields of `T` behind `?`.
@@ -85,13 +80,6 @@ impl Operation {
     #[must_use]
     pub fn refuses(mut self, statuses: &[u16]) -> Self {
         self.refusals.extend(statuses);
-        self
-    }
-
-    /// Nobody has to sign in for it.
-    #[must_use]
-    pub const fn public(mut self) -> Self {
-        self.is_public = true;
         self
     }
 }

@@ -8,6 +8,7 @@ use axum::routing::MethodRouter;
 use crate::operation::Operation;
 
 /// A path with what answers its methods, and what is said of them.
+#[derive(Clone)]
 pub struct Route<S = ()> {
     pub(crate) path: &'static str,
     methods: MethodRouter<S>,
@@ -61,16 +62,11 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     pub fn map<S2>(self, change: impl FnOnce(MethodRouter<S>) -> MethodRouter<S2>) -> Route<S2> {
         Route { path: self.path, methods: change(self.methods), operations: self.operations }
     }
-
-    /// Adds the route to a router.
-    pub fn mount(self, router: Router<S>) -> Router<S> {
-        router.route(self.path, self.methods)
-    }
 }
 
 /// A router of all of them.
 pub fn router<S: Clone + Send + Sync + 'static>(
     routes: impl IntoIterator<Item = Route<S>>,
 ) -> Router<S> {
-    routes.into_iter().fold(Router::new(), |router, route| route.mount(router))
+    routes.into_iter().fold(Router::new(), |router, route| router.route(route.path, route.methods))
 }

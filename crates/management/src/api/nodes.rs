@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::overview::{self, contexts, sockets};
 use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
+use crate::audit::Change;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
@@ -38,11 +39,11 @@ pub(super) async fn extensions(call: Call) -> Json<Value> {
     array(std::iter::empty())
 }
 
-/// `GET /api/audit`: the last changes that were made by this API, the latest first.
-pub(super) async fn audit(call: Call) -> JsonAnswer {
+/// `GET /api/audit` and `/quelea/v1/audit`: the last changes that were made by this API, the latest first.
+pub(crate) async fn audit(call: Call) -> Result<Json<Vec<Change>>, ApiError> {
     let (api, user, []) = call.parts();
     user.require_administrator()?;
-    Ok(Json(api.audit.to_json()))
+    Ok(Json(api.audit.changes()))
 }
 
 /// `GET /api/auth`: how the console signs in.

@@ -83,7 +83,7 @@ impl Prepared {
         settings.listeners = counted.listeners;
         let own = self.0.local_addr().map_err(ManagementError::Register)?;
         settings.listeners.push(Listener { protocol: "http", address: own });
-        settings.elastic = Arc::new(move || quelea_elastic_directory::routes(directory.clone()));
+        settings.elastic = quelea_elastic_directory::routes(directory);
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
         match identity {
             None => self.run(|listener, stopped| async move {
@@ -195,7 +195,7 @@ fn settings(
         sample_interval: Duration::from_millis(config.http.sample_interval_ms),
         hosts: HostNames::new(&config.http.hosts),
         listeners: Vec::new(),
-        elastic: Arc::new(Vec::new),
+        elastic: Vec::new(),
     }
 }
 
