@@ -98,7 +98,7 @@ def test_a_move_that_cannot_be_is_refused_with_its_reason(elastic, queue, client
         ({"to": 999}, 409, "relay 999 is not known"),
         ({"producer": "ab"}, 409, f"producer {0xab:032x} is not known"),
         ({"producer": "xyz"}, 400, "hexadecimal"),
-        ({"to": "there"}, 400, "number"),
+        ({"to": "there"}, 400, "to: invalid type: string"),
     ]:
         with pytest.raises(Refused) as refused:
             elastic.management.request("POST", path, wanted)

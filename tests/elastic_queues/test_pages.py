@@ -66,15 +66,16 @@ def sides(clients):
 
 
 WRONG = [
-    ("queues", "limit=0", "limit must be from 1 to 1000, is 0"),
+    ("queues", "limit=0", 'limit: must be from 1 to 1000, is \\"0\\"'),
     ("events", "after=x", "after: invalid digit found in string"),
-    ("queues", "limit=-1", "limit: invalid digit found in string"),
-    ("relays", "limit=1001", "limit must be from 1 to 1000, is 1001"),
-    ("queues/a/producers", "limit=1001", "limit must be from 1 to 1000, is 1001"),
-    ("queues/a/listeners", "after=me", 'after must be an id in hexadecimal digits, is \\"me\\"'),
+    ("queues", "limit=-1", 'limit: must be from 1 to 1000, is \\"-1\\"'),
+    ("relays", "limit=1001", 'limit: must be from 1 to 1000, is \\"1001\\"'),
+    ("queues/a/producers", "limit=1001", 'limit: must be from 1 to 1000, is \\"1001\\"'),
+    ("queues/a/listeners", "after=me", 'after: must be an id of at most 32 hexadecimal digits, is \\"me\\"'),
     ("queues", "limit=many", "limit"),
-    ("queues/a/relays", "limit=0", "limit must be from 1 to 1000, is 0"),
-    ("relays", "queue=a&after=b", 'after must be a relay\'s number, is \\"b\\"'),
+    ("queues", "limits=3", "unknown field `limits`"),
+    ("queues/a/relays", "limit=0", 'limit: must be from 1 to 1000, is \\"0\\"'),
+    ("relays", "queue=a&after=b", 'after: must be a relay\'s number, is \\"b\\"'),
 ]
 
 

@@ -1,6 +1,7 @@
 //! The routes, and what all of them share.
 
 pub(crate) mod access_keys;
+pub(crate) mod access_operations;
 pub(crate) mod accounts;
 mod bindings;
 mod connections;
@@ -18,6 +19,8 @@ pub(crate) mod overview;
 pub(crate) mod permissions;
 mod queues;
 mod rates;
+mod routes;
+mod shapes;
 pub(crate) mod users;
 mod vhosts;
 
@@ -26,14 +29,9 @@ use std::time::{Duration, Instant};
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{delete, get, post, put};
+use axum::routing::get;
 use axum::{Json, Router};
 use prometheus_client::collector::Collector;
-use quelea_broker::access::{Permission, TopicPermission};
-use quelea_broker::report::{
-    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, QueueReport,
-    VhostReport,
-};
 use quelea_model::Table;
 use quelea_net::HostNames;
 use quelea_node::{Authenticator, CoreHandle};
@@ -43,12 +41,11 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use self::listing::{list, list_all, list_in};
 use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
 use crate::json::to_table;
-use crate::limits::{BODY_BYTES_MAX, DEFINITIONS_BYTES_MAX, GETS_MAX};
+use crate::limits::{BODY_BYTES_MAX, GETS_MAX};
 use crate::metrics;
 use crate::sampler;
 use crate::server::{self, HttpLimits, Shared};
@@ -90,9 +87,8 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
     let (api, elastic, served) = ApiState::new(core, authenticator, settings);
-    let access = vhost_routes().merge(access_routes()).merge(definition_routes());
-    let access = access.with_state(api.clone());
-    served.run(listener, routes(api, elastic, access), stop).await;
+    let access = with_state(routes::of_access(), &api);
+    served.run(listener, router(api, elastic, access), stop).await;
 }
 
 /// Imports definitions, given as JSON, as `POST /api/definitions` does.
@@ -164,153 +160,34 @@ impl ServedApi {
 }
 
 /// All of a broker's API, `access` being what is about users, and what makes and deletes virtual hosts.
-pub(crate) fn routes(api: ApiState, elastic: Vec<Route>, access: Router) -> Router {
+pub(crate) fn router(api: ApiState, elastic: Vec<Route>, access: Vec<Route>) -> Router {
     let elastic = elastic::guarded(elastic, &api);
-    let v1 = v1::router(&api, elastic.clone());
+    let mut rabbitmq = with_state(routes::of_broker(), &api);
+    rabbitmq.extend(access);
+    let v1 = v1::router(&api, elastic.clone(), &rabbitmq);
+    let broker = quelea_openapi::router(rabbitmq)
+        .with_state(())
+        .merge(later::routes().with_state(api.clone()));
     let elastic = quelea_openapi::router(elastic).with_state(());
-    let broker = node_routes()
-        .merge(object_routes())
-        .merge(topic_permission_routes())
-        .merge(later::routes());
     Router::new()
         .merge(console::routes())
         .route("/metrics", get(metrics::text))
         .route("/metrics/per-object", get(metrics::per_object))
         .route("/metrics/detailed", get(metrics::detailed))
-        .with_state(api.clone())
+        .with_state(api)
         .nest("/quelea/v1", v1)
-        .nest("/api", broker.nest("/elastic", elastic).with_state(api).merge(access))
+        .nest("/api", broker.nest("/elastic", elastic))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
-fn node_routes() -> Router<ApiState> {
-    Router::new()
-        .route("/overview", get(overview::overview))
-        .route("/nodes", get(nodes::list))
-        .route("/nodes/{name}", get(nodes::one))
-        .route("/cluster-name", get(nodes::cluster_name))
-        .route("/extensions", get(nodes::extensions))
-        .route("/audit", get(nodes::audit))
-        .route("/auth", get(nodes::auth))
-        .route("/auth/attempts/{node}", get(nodes::auth_attempts))
-        .route("/whoami", get(users::whoami))
-        .route("/aliveness-test/{vhost}", get(health::aliveness))
-        .route("/healthchecks/node", get(health::alarms))
-        .route("/healthchecks/node/{node}", get(health::alarms_of))
-        .route("/health/checks/alarms", get(health::alarms))
-        .route("/health/checks/local-alarms", get(health::alarms))
-        .route("/health/checks/unreadable-messages", get(health::unreadable_messages))
-        .route("/health/checks/virtual-hosts", get(health::alive))
-        .route("/health/checks/port-listener/{port}", get(health::port_listener))
-        .route("/health/checks/protocol-listener/{protocol}", get(health::protocol_listener))
-        .route("/health/checks/certificate-expiration/{within}/{unit}", get(health::alive))
-        .route("/health/checks/node-is-mirror-sync-critical", get(health::alive))
-        .route("/health/checks/node-is-quorum-critical", get(health::alive))
-        .route("/health/checks/is-in-service", get(health::alive))
-        .route("/connections", get(list::<ConnectionReport>))
-        .route("/connections/{name}", get(connections::one).delete(connections::close))
-        .route(
-            "/connections/username/{user}",
-            get(connections::of_user).delete(connections::close_of_user),
-        )
-        .route("/vhosts", get(list::<VhostReport>))
-        .route("/vhosts/{vhost}", get(vhosts::one))
-        .route("/connections/{name}/channels", get(connections::channels_of))
-        .route("/vhosts/{vhost}/connections", get(list_in::<ConnectionReport>))
-        .route("/vhosts/{vhost}/channels", get(list_in::<ChannelReport>))
-        .route("/channels", get(list::<ChannelReport>))
-        .route("/channels/{name}", get(connections::one_channel))
-        .route("/consumers", get(list::<ConsumerReport>))
-        .route("/consumers/{vhost}", get(list_in::<ConsumerReport>))
-}
-
-fn object_routes() -> Router<ApiState> {
-    Router::new()
-        .route("/queues", get(list::<QueueReport>))
-        .route("/queues/{vhost}", get(list_in::<QueueReport>))
-        .route(
-            "/queues/{vhost}/{name}",
-            get(queues::one).put(queues::declare).delete(queues::delete),
-        )
-        .route("/queues/{vhost}/{name}/contents", delete(queues::purge))
-        .route("/queues/{vhost}/{name}/get", post(messages::get))
-        .route("/queues/{vhost}/{name}/actions", post(nodes::queue_action))
-        .route("/queues/{vhost}/{name}/bindings", get(bindings::of_queue))
-        .route("/exchanges", get(list::<ExchangeReport>))
-        .route("/exchanges/{vhost}", get(list_in::<ExchangeReport>))
-        .route(
-            "/exchanges/{vhost}/{name}",
-            get(exchanges::one).put(exchanges::declare).delete(exchanges::delete),
-        )
-        .route("/exchanges/{vhost}/{name}/publish", post(messages::publish))
-        .route("/exchanges/{vhost}/{name}/bindings/source", get(bindings::from_exchange))
-        .route("/exchanges/{vhost}/{name}/bindings/destination", get(bindings::to_exchange))
-        .route("/bindings", get(list::<BindingReport>))
-        .route("/bindings/{vhost}", get(list_in::<BindingReport>))
-        .route(
-            "/bindings/{vhost}/e/{source}/q/{destination}",
-            get(bindings::queue_pair).post(bindings::bind_queue),
-        )
-        .route(
-            "/bindings/{vhost}/e/{source}/q/{destination}/{properties_key}",
-            get(bindings::one_of_queue).delete(bindings::unbind_queue),
-        )
-        .route(
-            "/bindings/{vhost}/e/{source}/e/{destination}",
-            get(bindings::exchange_pair).post(bindings::bind_exchange),
-        )
-        .route(
-            "/bindings/{vhost}/e/{source}/e/{destination}/{properties_key}",
-            get(bindings::one_of_exchange).delete(bindings::unbind_exchange),
-        )
-}
-
-fn vhost_routes() -> Router<ApiState> {
-    Router::new().route("/vhosts/{vhost}", put(vhosts::put).delete(vhosts::delete))
-}
-
-fn definition_routes() -> Router<ApiState> {
-    let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
-    Router::new()
-        .route("/definitions", get(definitions::all).post(definitions::import_all))
-        .route("/definitions/{vhost}", get(definitions::of_vhost).post(definitions::import_in))
-        .layer(large)
-}
-
-fn topic_permission_routes() -> Router<ApiState> {
-    Router::new()
-        .route("/topic-permissions", get(list_all::<TopicPermission>))
-        .route("/users/{user}/topic-permissions", get(permissions::topics_of_user))
-        .route("/vhosts/{vhost}/topic-permissions", get(permissions::topics_of_vhost))
-        .route(
-            "/topic-permissions/{vhost}/{user}",
-            get(permissions::one_topic)
-                .put(permissions::put_topic)
-                .delete(permissions::delete_topic),
-        )
-}
-
-fn access_routes() -> Router<ApiState> {
-    Router::new()
-        .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost))
-        .route("/accounts", get(accounts::list))
-        .route("/accounts/{account}", put(accounts::put).delete(accounts::delete))
-        .route("/access-keys", get(access_keys::list).post(access_keys::create))
-        .route(
-            "/access-keys/{id}",
-            get(access_keys::one).put(access_keys::enable).delete(access_keys::delete),
-        )
-        .route("/users", get(users::list))
-        .route("/users/without-permissions", get(users::without_permissions))
-        .route("/users/bulk-delete", post(users::bulk_delete))
-        .route("/users/{user}", get(users::one).put(users::put).delete(users::delete))
-        .route("/users/{user}/permissions", get(permissions::of_user))
-        .route("/permissions", get(list_all::<Permission>))
-        .route(
-            "/permissions/{vhost}/{user}",
-            get(permissions::one).put(permissions::put).delete(permissions::delete),
-        )
+/// The routes with the state that their handlers need.
+pub(crate) fn with_state<S: Clone + Send + Sync + 'static>(
+    routes: Vec<Route<S>>,
+    state: &S,
+) -> Vec<Route> {
+    let with_state = |route: Route<S>| route.map(|methods| methods.with_state(state.clone()));
+    routes.into_iter().map(with_state).collect()
 }
 
 /// What is answered with JSON.

@@ -1,12 +1,12 @@
 //! The management API of a broker beside Cassandra: all of a broker's, but that users, permissions, accounts and keys are
 //! Cassandra's, and virtual hosts come and go with accounts.
 
-use axum::routing::{any, put};
 use quelea_node::{Authenticator, CoreHandle};
+use quelea_openapi::{Operation, Route};
 use quelea_sqs_protocol::IdentityDirectory;
 use tokio::net::TcpListener;
 
-use crate::api::{HttpSettings, routes};
+use crate::api::{HttpSettings, access_operations as operations, router, with_state};
 use crate::error::ApiError;
 use crate::front_end::{FrontEnd, identity_routes, vhosts};
 use crate::state::ApiState;
@@ -31,13 +31,17 @@ pub async fn serve_beside<D: IdentityDirectory>(
         audit: api.audit.clone(),
         collectors: api.collectors.clone(),
     };
-    let vhosts = put(vhosts::put::<D>).delete(vhosts::delete::<D>);
-    let access = identity_routes()
-        .route("/vhosts/{vhost}", vhosts)
-        .route("/definitions", any(definitions))
-        .route("/definitions/{vhost}", any(definitions))
-        .with_state(front_end);
-    let router = routes(api, elastic, access);
+    let mut access = identity_routes();
+    access.push(
+        Route::at("/vhosts/{vhost}")
+            .put(vhosts::put::<D>, operations::put_vhost())
+            .delete(vhosts::delete::<D>, operations::delete_vhost()),
+    );
+    for path in ["/definitions", "/definitions/{vhost}"] {
+        let refused = || Operation::new("Is refused: not supported yet").refuses(&[400]);
+        access.push(Route::at(path).get(definitions, refused()).post(definitions, refused()));
+    }
+    let router = router(api, elastic, with_state(access, &front_end));
     served.run(listener, router, stop).await;
 }
 

@@ -13,14 +13,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post, put};
+use axum::routing::get;
 use prometheus_client::collector::Collector;
 use quelea_node::Authenticator;
+use quelea_openapi::Route;
 use quelea_sqs_protocol::{Fault, IdentityDirectory};
 use quelea_sqs_server::SqsCounters;
 use tokio::net::TcpListener;
 
 use crate::api::HttpSettings;
+use crate::api::access_operations as operations;
 use crate::api::accounts::DEFAULT_VHOST;
 use crate::audit::AuditTrail;
 use crate::authentication::{KnownUser, Users};
@@ -80,7 +82,7 @@ fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>) -> Router {
         .route("/health/checks/local-alarms", get(node::health::<D>))
         .route("/health/checks/virtual-hosts", get(node::health::<D>))
         .route("/health/checks/is-in-service", get(node::health::<D>))
-        .merge(identity_routes());
+        .merge(quelea_openapi::router(identity_routes()));
     Router::new()
         .merge(console::routes())
         .route("/metrics", get(node::metrics::<D>))
@@ -91,32 +93,38 @@ fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>) -> Router {
 }
 
 /// What is about users, permissions, accounts and keys.
-pub(crate) fn identity_routes<D: IdentityDirectory>() -> Router<FrontEnd<D>> {
-    Router::new()
-        .route("/vhosts/{vhost}/permissions", get(permissions::of_vhost::<D>))
-        .route("/accounts", get(accounts::list::<D>))
-        .route("/accounts/{account}", put(accounts::put::<D>).delete(accounts::delete::<D>))
-        .route("/access-keys", get(access_keys::list::<D>).post(access_keys::create::<D>))
-        .route(
-            "/access-keys/{id}",
-            get(access_keys::one::<D>)
-                .put(access_keys::enable::<D>)
-                .delete(access_keys::delete::<D>),
-        )
-        .route("/users", get(users::list::<D>))
-        .route("/users/without-permissions", get(users::without_permissions::<D>))
-        .route("/users/bulk-delete", post(users::bulk_delete::<D>))
-        .route(
-            "/users/{user}",
-            get(users::one::<D>).put(users::put::<D>).delete(users::delete::<D>),
-        )
-        .route("/users/{user}/permissions", get(permissions::of_user::<D>))
-        .route("/permissions", get(permissions::list::<D>))
-        .route(
-            "/permissions/{vhost}/{user}",
-            get(permissions::one::<D>).put(permissions::put::<D>).delete(permissions::delete::<D>),
-        )
-        .route("/take-over", post(takeover::take_over::<D>))
+pub(crate) fn identity_routes<D: IdentityDirectory>() -> Vec<Route<FrontEnd<D>>> {
+    vec![
+        Route::at("/vhosts/{vhost}/permissions")
+            .get(permissions::of_vhost::<D>, operations::permissions()),
+        Route::at("/accounts").get(accounts::list::<D>, operations::accounts()),
+        Route::at("/accounts/{account}")
+            .put(accounts::put::<D>, operations::put_account())
+            .delete(accounts::delete::<D>, operations::delete_account()),
+        Route::at("/access-keys")
+            .get(access_keys::list::<D>, operations::access_keys())
+            .post(access_keys::create::<D>, operations::create_access_key()),
+        Route::at("/access-keys/{id}")
+            .get(access_keys::one::<D>, operations::access_key())
+            .put(access_keys::enable::<D>, operations::enable_access_key())
+            .delete(access_keys::delete::<D>, operations::delete_access_key()),
+        Route::at("/users").get(users::list::<D>, operations::users()),
+        Route::at("/users/without-permissions")
+            .get(users::without_permissions::<D>, operations::users()),
+        Route::at("/users/bulk-delete").post(users::bulk_delete::<D>, operations::delete_users()),
+        Route::at("/users/{user}")
+            .get(users::one::<D>, operations::user())
+            .put(users::put::<D>, operations::put_user())
+            .delete(users::delete::<D>, operations::delete_user()),
+        Route::at("/users/{user}/permissions")
+            .get(permissions::of_user::<D>, operations::permissions()),
+        Route::at("/permissions").get(permissions::list::<D>, operations::permissions()),
+        Route::at("/permissions/{vhost}/{user}")
+            .get(permissions::one::<D>, operations::permission())
+            .put(permissions::put::<D>, operations::put_permissions())
+            .delete(permissions::delete::<D>, operations::delete_permissions()),
+        Route::at("/take-over").post(takeover::take_over::<D>, operations::take_over()),
+    ]
 }
 
 impl<D> FrontEnd<D> {

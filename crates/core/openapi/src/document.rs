@@ -50,7 +50,10 @@ impl Document {
     pub fn with<S>(mut self, prefix: &str, tag: &str, routes: &[Route<S>]) -> Self {
         for route in routes {
             let path = format!("{prefix}{}", route.path);
-            let mut item = Map::new();
+            let mut item = match self.paths.remove(&path) {
+                Some(Value::Object(item)) => item,
+                _ => Map::new(),
+            };
             let parameters: Vec<Value> = parameters_of(&path).map(path_parameter).collect();
             for (method, operation) in &route.operations {
                 let name = method.as_str().to_ascii_lowercase();
@@ -161,6 +164,7 @@ fn query_parameters(fields: &Schema) -> Vec<Value> {
     let one = |(name, schema): (&String, &Value)| {
         let is_required = required.is_some_and(|names| names.iter().any(|known| known == name));
         let mut schema = schema.clone();
+        without_null(&mut schema);
         let described = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         let mut parameter =
             json!({ "name": name, "in": "query", "required": is_required, "schema": schema });
@@ -170,6 +174,27 @@ fn query_parameters(fields: &Schema) -> Vec<Value> {
         parameter
     };
     properties.into_iter().flatten().map(one).collect()
+}
+
+/// A field that may be absent is null in an object, but nothing behind `?` is.
+fn without_null(schema: &mut Value) {
+    let null = json!("null");
+    if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|name| *name != null);
+        if let [name] = &types[..] {
+            schema["type"] = name.clone();
+        }
+    }
+    if let Some(Value::Array(any)) = schema.get("anyOf") {
+        let mut others = any.iter().filter(|one| one.get("type") != Some(&null));
+        if let (Some(only), None) = (others.next(), others.next()) {
+            let only = only.clone();
+            if let (Value::Object(schema), Value::Object(only)) = (schema, only) {
+                schema.remove("anyOf");
+                schema.extend(only);
+            }
+        }
+    }
 }
 
 /// Unique, since method and path are.

@@ -2,10 +2,12 @@
 //! is routed is documented, with the schemas of the types that handlers read and write.
 //! Start with [`Route`]; [`Document`] is made of routes.
 
+mod body;
 mod document;
 mod operation;
 mod route;
 
+pub use body::{from_slice, from_value};
 pub use document::{Document, Info};
 pub use operation::{Operation, SchemaOf};
 pub use route::{Route, router};

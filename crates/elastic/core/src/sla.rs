@@ -4,6 +4,7 @@ mod rule;
 mod throughput;
 
 use quelea_elastic_proto::limits::{MESSAGE_BYTES_MAX, RELAYS_MAX};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::rule::{Priorities, RepeatedRule, Rule};
@@ -11,49 +12,69 @@ pub use self::throughput::{RelayLimits, Throughput};
 use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
 
 /// The agreement of one queue. Limits are per relay, those of `throughput_…` of the queue as a whole; 0 means none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sla {
     /// Messages in a second that a relay may carry (KPI throughput).
+    #[schemars(range(max = u64::MAX))]
     pub messages_in_per_s_max: u64,
     /// Bytes in a second that a relay may carry (KPI bandwidth, producers' side).
+    #[schemars(range(max = u64::MAX))]
     pub bytes_in_per_s_max: u64,
     /// Bytes out a second that a relay may carry (KPI bandwidth, listeners' side).
+    #[schemars(range(max = u64::MAX))]
     pub bytes_out_per_s_max: u64,
     /// Mean time from read to write in a relay (KPI latency), microseconds.
+    #[schemars(range(max = u64::MAX))]
     pub latency_us_max: u64,
     /// Producers and listeners of one relay (KPI clients).
+    #[schemars(range(max = u32::MAX))]
     pub clients_max: u32,
     /// Part of its host's memory that a relay may use (EQS §IV-C), percent.
+    #[schemars(range(max = 100))]
     pub memory_percent_max: u32,
     /// Part of its host's network that may be used (EQS §IV-C), percent of what the relay was told that it can carry.
+    #[schemars(range(max = 100))]
     pub network_percent_max: u32,
     /// Messages in a second, over all listeners, that the queue as a whole can always deliver (EQS §III-B.3) with what
     /// the next three say.
+    #[schemars(range(max = u64::MAX))]
     pub throughput_per_s_min: u64,
     /// From so many producers.
+    #[schemars(range(max = CLIENTS_PER_QUEUE_MAX))]
     pub throughput_producers: u32,
     /// To so many listeners.
+    #[schemars(range(max = CLIENTS_PER_QUEUE_MAX))]
     pub throughput_listeners: u32,
     /// Of so many bytes each.
+    #[schemars(range(max = MESSAGE_BYTES_MAX))]
     pub throughput_payload_bytes: u64,
     /// Which of several broken limits is handled first.
+    #[schemars(with = "Vec<Rule>", extend("uniqueItems" = true))]
     pub priorities: Priorities,
     /// Fewest relays of the queue; at least 1.
+    #[schemars(range(min = 1, max = RELAYS_MAX))]
     pub relays_min: u32,
     /// Most relays of the queue.
+    #[schemars(range(min = 1, max = RELAYS_MAX))]
     pub relays_max: u32,
     /// Money an hour that the queue's relays may cost, in millionths; 0: no budget.
+    #[schemars(range(max = u64::MAX))]
     pub budget_per_hour_micros: u64,
     /// Relays that stay when the budget is spent: the minimal service level (EQS §III-C.3).
+    #[schemars(range(min = 1, max = RELAYS_MAX))]
     pub relays_without_budget: u32,
     /// A relay is removed when the load has fitted easily on one fewer for so long (policy `steady`), milliseconds.
+    #[schemars(range(max = SCALE_IN_MS_MAX))]
     pub scale_in_after_ms: u64,
     /// But not within this time after relays were added for load.
+    #[schemars(range(max = SCALE_IN_MS_MAX))]
     pub scale_in_after_out_ms: u64,
     /// Nor within this time after another one was removed.
+    #[schemars(range(max = SCALE_IN_MS_MAX))]
     pub scale_in_apart_ms: u64,
     /// Instead of the two first: for so long the queue has had no producer at all.
+    #[schemars(range(max = SCALE_IN_MS_MAX))]
     pub scale_in_idle_ms: u64,
 }
 

@@ -20,15 +20,12 @@ use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_openapi::{Operation, Route};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use self::moves::MoveRequest;
-use self::page::Page;
+use self::page::{Limit, Page, RelayNumber, ShownClientId};
 use self::query::Asked;
 use self::refusal::Refusal;
-use self::shapes::{
-    Directory, Event, Listed, Listener, Move, MoveFields, Plan, Producer, Queue, Relay,
-};
+use self::shapes::{Directory, Event, Listed, Listener, Move, Plan, Producer, Queue, Relay};
 use crate::server::DirectoryHandle;
 
 /// The most that one answer holds, and how many it does unless the request says.
@@ -50,7 +47,7 @@ pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
             .put(
                 define,
                 Operation::new("Makes a queue, or defines it anew; fields that are absent stay as they are")
-                    .optional_body::<Map<String, Value>>()
+                    .optional_body::<Definition>()
                     .answers_status(201)
                     .answers_status(204)
                     .refuses(OF_QUEUE),
@@ -58,15 +55,15 @@ pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
             .delete(delete, Operation::new("Deletes a queue with its relays").answers_status(204).refuses(OF_QUEUE)),
         Route::at("/queues/{queue}/relays").get(
             relays_of,
-            Operation::new("Returns a queue's relays by number").query::<Page>().answers::<Vec<Relay>>(200).refuses(OF_QUEUE),
+            Operation::new("Returns a queue's relays by number").query::<Page<RelayNumber>>().answers::<Vec<Relay>>(200).refuses(OF_QUEUE),
         ),
         Route::at("/queues/{queue}/producers").get(
             producers,
-            Operation::new("Returns a queue's producers by id").query::<Page>().answers::<Vec<Producer>>(200).refuses(OF_QUEUE),
+            Operation::new("Returns a queue's producers by id").query::<Page<ShownClientId>>().answers::<Vec<Producer>>(200).refuses(OF_QUEUE),
         ),
         Route::at("/queues/{queue}/listeners").get(
             listeners,
-            Operation::new("Returns a queue's listeners by id").query::<Page>().answers::<Vec<Listener>>(200).refuses(OF_QUEUE),
+            Operation::new("Returns a queue's listeners by id").query::<Page<ShownClientId>>().answers::<Vec<Listener>>(200).refuses(OF_QUEUE),
         ),
         Route::at("/queues/{queue}/events").get(
             events_of,
@@ -78,7 +75,7 @@ pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
         ),
         Route::at("/queues/{queue}/moves").post(
             move_producer,
-            Operation::new("Moves a producer to another relay").optional_body::<MoveFields>().answers::<Move>(202).refuses(OF_QUEUE),
+            Operation::new("Moves a producer to another relay").optional_body::<MoveRequest>().answers::<Move>(202).refuses(OF_QUEUE),
         ),
     ];
     let of_all = [
@@ -89,23 +86,21 @@ pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
         Route::at("/queues").get(
             queues,
             Operation::new("Returns all queues by name: those of this directory with their state, others with their owner")
-                .query::<Page>()
+                .query::<Page<String>>()
                 .answers::<Vec<Listed>>(200)
                 .refuses(&[404]),
         ),
         Route::at("/relays").get(
             relays,
             Operation::new("Returns the relays of all queues of this directory, or of one queue")
-                .query::<OfQueue>()
-                .query::<Page>()
+                .query::<PageOfRelays>()
                 .answers::<Vec<Relay>>(200)
                 .refuses(OF_QUEUE),
         ),
         Route::at("/events").get(
             events,
             Operation::new("Returns what was decided and why, oldest first")
-                .query::<OfQueue>()
-                .query::<After>()
+                .query::<PageOfEvents>()
                 .answers::<Vec<Event>>(200)
                 .refuses(&[404]),
         ),
@@ -120,17 +115,37 @@ const OF_QUEUE: &[u16] = &[404, 409];
 
 /// `?after=NUMBER`.
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct After {
     /// Only events with larger numbers.
     #[serde(default)]
+    #[schemars(range(max = u64::MAX))]
     after: u64,
 }
 
-/// `?queue=NAME`.
+/// `?queue=NAME&after=NUMBER`.
 #[derive(Deserialize, JsonSchema)]
-struct OfQueue {
+#[serde(deny_unknown_fields)]
+struct PageOfEvents {
     /// Only those of this one.
     queue: Option<String>,
+    /// Only events with larger numbers.
+    #[serde(default)]
+    #[schemars(range(max = u64::MAX))]
+    after: u64,
+}
+
+/// `?queue=NAME&after=NAME_OR_NUMBER&limit=NUMBER`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PageOfRelays {
+    /// Only those of this one.
+    queue: Option<String>,
+    /// Only relays of queues with larger names; of one queue, relays with larger numbers.
+    after: Option<String>,
+    /// How many at most; the relays of a queue are not torn.
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// `GET /directories`: those that share the queues, as this one knows them and as relays learn them: this one
@@ -150,11 +165,14 @@ async fn directories(directory: DirectoryHandle) -> ApiResult<Vec<Directory>> {
 
 /// `GET /queues?after=NAME&limit=NUMBER`: all queues, by name: those of this directory with their state and the
 /// number of their relays, others with their owner.
-async fn queues(directory: DirectoryHandle, Asked(page): Asked<Page>) -> ApiResult<Vec<Listed>> {
-    let limit = page.limit()?;
-    let after = page.after.clone();
+async fn queues(
+    directory: DirectoryHandle,
+    Asked(page): Asked<Page<String>>,
+) -> ApiResult<Vec<Listed>> {
+    let Page { after, limit: Limit(limit) } = page;
+    let own_after = after.clone();
     let own = directory.ask(move |driver| {
-        let names = driver.core.queue_names_after(after.as_deref()).map(str::to_owned);
+        let names = driver.core.queue_names_after(own_after.as_deref()).map(str::to_owned);
         let shown = names.filter_map(|name| {
             let shown = show::listed_queue(driver, &name)?;
             Some((name, Listed::Own(Box::new(shown))))
@@ -164,7 +182,7 @@ async fn queues(directory: DirectoryHandle, Asked(page): Asked<Page>) -> ApiResu
     });
     let mut queues = own.await?;
     let elsewhere =
-        directory.view_cluster(move |view| view.queues_and_owners(page.after.as_deref(), limit));
+        directory.view_cluster(move |view| view.queues_and_owners(after.as_deref(), limit));
     for (name, owner) in elsewhere.await? {
         let shown = Listed::Elsewhere { name: name.clone(), owner };
         queues.entry(name).or_insert(shown);
@@ -198,7 +216,10 @@ async fn define(
         let base = known.as_ref().unwrap_or(&driver.default);
         let definition = match text.trim_ascii() {
             b"" => base.clone(),
-            text => Definition::parse_over(base, text)?,
+            text => {
+                let fields = quelea_openapi::from_slice(text).map_err(Refusal::Body)?;
+                Definition::over(base, fields)?
+            }
         };
         definition.validate_in(&queue, driver.core.settings())?;
         driver.input(Input::Define { queue, definition });
@@ -227,16 +248,17 @@ async fn delete(
 /// which relays are known. Of one queue, `?queue=NAME&after=RELAY&limit=NUMBER`.
 async fn relays(
     directory: DirectoryHandle,
-    Asked(OfQueue { queue }): Asked<OfQueue>,
-    Asked(page): Asked<Page>,
+    Asked(PageOfRelays { queue, after, limit }): Asked<PageOfRelays>,
 ) -> ApiResult<Vec<Relay>> {
     if let Some(queue) = queue {
-        return relays_of(directory, Path(queue), Asked(page)).await;
+        let number = after.map(RelayNumber::try_from).transpose();
+        let after = number.map_err(|wrong| Refusal::Query(format!("after: {wrong}")))?;
+        return relays_of(directory, Path(queue), Asked(Page { after, limit })).await;
     }
-    let limit = page.limit()?;
+    let Limit(limit) = limit;
     let all = directory.ask(move |driver| {
         let mut relays = Vec::new();
-        let mut names = driver.core.queue_names_after(page.after.as_deref());
+        let mut names = driver.core.queue_names_after(after.as_deref());
         while relays.len() < limit {
             let Some(name) = names.next() else { break };
             relays.extend(show::relays(driver, name, None, usize::MAX).into_iter().flatten());
@@ -250,9 +272,9 @@ async fn relays(
 async fn relays_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(page): Asked<Page>,
+    Asked(page): Asked<Page<RelayNumber>>,
 ) -> ApiResult<Vec<Relay>> {
-    let (after, limit) = (page.after_relay()?, page.limit()?);
+    let (after, limit) = (page.after.map(|RelayNumber(after)| after), page.limit.0);
     let relays =
         directory.ask_of(queue, move |driver, queue| show::relays(driver, queue, after, limit));
     relays.await.map(Json)
@@ -262,9 +284,9 @@ async fn relays_of(
 async fn producers(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(page): Asked<Page>,
+    Asked(page): Asked<Page<ShownClientId>>,
 ) -> ApiResult<Vec<Producer>> {
-    let (after, limit) = (page.after_client()?, page.limit()?);
+    let (after, limit) = (page.after.map(|ShownClientId(after)| after), page.limit.0);
     let producers = directory.ask_of(queue, move |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
         let producers = driver.core.producers(queue, after, limit);
@@ -277,9 +299,9 @@ async fn producers(
 async fn listeners(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(page): Asked<Page>,
+    Asked(page): Asked<Page<ShownClientId>>,
 ) -> ApiResult<Vec<Listener>> {
-    let (after, limit) = (page.after_client()?, page.limit()?);
+    let (after, limit) = (page.after.map(|ShownClientId(after)| after), page.limit.0);
     let listeners = directory.ask_of(queue, move |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
         Some(driver.core.listeners(queue, after, limit).iter().map(show::listener).collect())
@@ -291,8 +313,7 @@ async fn listeners(
 /// are shown at once the oldest; above 0 the newest); of one queue, also of one that is gone, or of all.
 async fn events(
     directory: DirectoryHandle,
-    Asked(OfQueue { queue }): Asked<OfQueue>,
-    Asked(After { after }): Asked<After>,
+    Asked(PageOfEvents { queue, after }): Asked<PageOfEvents>,
 ) -> ApiResult<Vec<Event>> {
     let shown = directory.ask(move |driver| {
         let events = driver.events.after(queue.as_deref(), after, EVENTS_SHOWN_MAX);
@@ -305,9 +326,9 @@ async fn events(
 async fn events_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    after: Asked<After>,
+    Asked(After { after }): Asked<After>,
 ) -> ApiResult<Vec<Event>> {
-    events(directory, Asked(OfQueue { queue: Some(queue) }), after).await
+    events(directory, Asked(PageOfEvents { queue: Some(queue), after })).await
 }
 
 /// `POST /queues/{queue}/moves`: 202 when a producer is being moved. The body is JSON with `producer` (its id;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
@@ -39,8 +40,9 @@ pub(super) async fn of_vhost(call: Call) -> JsonAnswer {
     export::of_vhost(&api, vhost).await.map(Json)
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct ImportQuery {
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(super) struct ImportQuery {
+    /// What this version does not have is left out instead of refused.
     #[serde(default)]
     skip_unsupported: bool,
 }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::ExchangeReport;
 use quelea_broker::{Broker, DeclareExchange, ListKey, Listable};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ pub(crate) async fn declare(call: Call) -> StatusAnswer {
 }
 
 /// The query of a deletion.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct DeleteQuery {
     #[serde(rename = "if-unused", default)]
     if_unused: bool,

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use axum::Json;
 use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -18,14 +19,24 @@ use crate::state::ApiState;
 const FILTER_COMPILED_BYTES_MAX: usize = 256 * 1024;
 
 /// As it stands behind `?`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct RawListQuery {
+    /// From 1; absent: the whole list, as an array.
+    #[schemars(with = "Option<u32>", range(min = 1))]
     page: Option<String>,
+    #[schemars(with = "Option<u32>", range(min = 1, max = PAGE_SIZE_MAX))]
     page_size: Option<String>,
+    /// Only objects whose name has this in it.
+    #[schemars(length(max = NAME_FILTER_BYTES_MAX))]
     name: Option<String>,
+    /// `name` is a regular expression.
+    #[schemars(with = "Option<bool>")]
     use_regex: Option<String>,
+    /// A field, such as `messages`, or one in it, such as `message_stats.publish`.
     sort: Option<String>,
+    #[schemars(with = "Option<bool>")]
     sort_reverse: Option<String>,
+    /// Fields that are answered, separated by commas.
     columns: Option<String>,
 }
 

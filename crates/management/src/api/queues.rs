@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{QueueReport, QueueState};
 use quelea_broker::{Broker, DeclareQueue, ListKey, Listable};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ pub(crate) async fn declare(call: Call) -> StatusAnswer {
 }
 
 /// The query of a deletion.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct DeleteQuery {
     #[serde(rename = "if-empty", default)]
     if_empty: bool,

@@ -4,6 +4,7 @@
 use std::sync::PoisonError;
 
 use quelea_broker::report::MessageCounters;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -13,11 +14,19 @@ use crate::limits::SAMPLES_MAX;
 use crate::state::ApiState;
 
 /// As it stands behind `?`; seconds.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct RawRateQuery {
+    /// How far back samples of lengths go; with `lengths_incr`.
+    #[schemars(with = "Option<u64>")]
     lengths_age: Option<String>,
+    /// How far apart they are.
+    #[schemars(with = "Option<u64>")]
     lengths_incr: Option<String>,
+    /// How far back samples of rates go; with `msg_rates_incr`.
+    #[schemars(with = "Option<u64>")]
     msg_rates_age: Option<String>,
+    /// How far apart they are.
+    #[schemars(with = "Option<u64>")]
     msg_rates_incr: Option<String>,
 }
 

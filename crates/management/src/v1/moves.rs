@@ -42,7 +42,7 @@ struct NewMove {
     #[schemars(length(min = 1, max = 255))]
     destination: Option<String>,
     /// Messages a second at most; absent: as fast as the broker can beside its other work.
-    #[schemars(range(min = 1, max = 1_000_000))]
+    #[schemars(range(min = 1, max = MESSAGES_PER_S_MAX))]
     messages_per_s_max: Option<u32>,
 }
 
@@ -97,7 +97,7 @@ async fn list(call: Call) -> Result<Json<Vec<Move>>, ApiError> {
 
 async fn start(call: Call) -> Result<(StatusCode, Json<Begun>), ApiError> {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
-    let wanted: NewMove = serde_json::from_value(body).map_err(ApiError::bad)?;
+    let wanted: NewMove = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     let rate = wanted.messages_per_s_max.unwrap_or(1);
     if !(1..=MESSAGES_PER_S_MAX).contains(&rate) {
         let reason =

@@ -1,6 +1,8 @@
 //! A queue's definition: its service level, and how its relays treat messages. Text is a JSON object (or a
 //! TOML table) with the fields of [`Sla`] and of this at one level.
 
+mod schema;
+
 use std::collections::BTreeMap;
 
 use quelea_elastic_proto::Named;
@@ -94,6 +96,14 @@ impl Definition {
     pub fn parse_over(base: &Self, text: &[u8]) -> Result<Self, DefinitionError> {
         let object: Map<String, Value> = serde_json::from_slice(text)
             .map_err(|error| DefinitionError::new("", &format!("no JSON object: {error}")))?;
+        Self::over(base, object)
+    }
+
+    /// The fields of `object` over those of `base`.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn over(base: &Self, object: Map<String, Value>) -> Result<Self, DefinitionError> {
         let definition = Self::from_object(base, object)?;
         definition.validate()?;
         Ok(definition)

@@ -1,10 +1,12 @@
 //! The rules of an agreement, and which is handled first (EQS §III-C.2; priorities: EQS §VI).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a limit is of. Each is a rule: above its limit a relay, or the queue, gets help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ElasticRule")]
 pub enum Rule {
     /// The part of its host's memory that a relay uses.
     Memory,

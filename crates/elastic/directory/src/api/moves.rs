@@ -1,51 +1,43 @@
 //! A move that a client of the API wants.
 
 use quelea_elastic_core::directory::Input;
-use quelea_elastic_proto::{ClientId, RelayId};
-use serde_json::Value;
+use quelea_elastic_proto::RelayId;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use super::page::ShownClientId;
 use super::refusal::Refusal;
 use super::shapes::Move;
-use super::{page, show};
+use super::show;
 use crate::driver::Driver;
 
-/// Which producer, and where to; what is not named is chosen.
+/// Which producer is to be moved, and where to.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ElasticMoveRequest")]
 pub(super) struct MoveRequest {
-    producer: Option<ClientId>,
-    to: Option<RelayId>,
+    /// Its id in hexadecimal digits; absent: any.
+    producer: Option<ShownClientId>,
+    /// A relay's number; absent: the least loaded other one.
+    to: Option<u64>,
 }
 
 impl MoveRequest {
     pub(super) fn parse(text: &[u8]) -> Result<Self, Refusal> {
-        let no_move = |what: &str| Refusal::NoMove(what.to_owned());
-        let wanted: Value = match text.trim_ascii() {
-            b"" => Value::Null,
-            text => serde_json::from_slice(text)
-                .map_err(|error| Refusal::NoMove(format!("no JSON object: {error}")))?,
-        };
-        let producer = match &wanted["producer"] {
-            Value::Null => None,
-            Value::String(id) => Some(page::client("producer", id)?),
-            _ => return Err(no_move("producer must be an id in hexadecimal digits")),
-        };
-        let to =
-            match &wanted["to"] {
-                Value::Null => None,
-                to => Some(to.as_u64().map(RelayId).ok_or_else(|| {
-                    Refusal::NoMove(format!("to must be a relay's number, is {to}"))
-                })?),
-            };
-        Ok(Self { producer, to })
+        if text.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        quelea_openapi::from_slice(text).map_err(Refusal::Body)
     }
 
     /// Returns what is being moved and where, or why not.
     pub(super) fn begin(&self, driver: &mut Driver, queue: &str) -> Result<Move, String> {
-        let (moved, to) = driver.core.check_move(queue, self.producer, self.to)?;
+        let producer = self.producer.map(|ShownClientId(id)| id);
+        let (moved, to) = driver.core.check_move(queue, producer, self.to.map(RelayId))?;
         let from = driver.core.producers(queue, None, usize::MAX);
         let from = from.iter().find(|known| known.id == moved).and_then(|known| known.relay);
         let from = from.ok_or_else(|| "the producer is at no relay yet".to_owned())?;
         // Not named, it is the same one again, and the next time another.
-        let producer = self.producer;
         driver.input(Input::Move { queue: queue.to_owned(), producer, to: Some(to) });
         Ok(Move { producer: show::client(moved), from: from.0, to: to.0 })
     }

@@ -1,44 +1,121 @@
 //! A part of a list: the directory's thread makes no answer of a hundred thousand elements.
 
+use std::borrow::Cow;
+
 use quelea_elastic_proto::{ClientId, RelayId};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::PAGE_MAX;
-use super::refusal::Refusal;
 
 /// `?after=NAME_OR_ID&limit=NUMBER`: which part of a list. The lists are sorted, so a client that goes on after the
 /// last one that it got misses none that was there all the while.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Page {
+#[serde(deny_unknown_fields)]
+pub(super) struct Page<A> {
     /// Only what comes after this one: a queue's name, a relay's number, a client's id.
-    pub(super) after: Option<String>,
-    /// From 1 to [`PAGE_MAX`].
-    #[schemars(range(min = 1, max = 1_000))]
-    limit: Option<usize>,
+    pub(super) after: Option<A>,
+    /// How many at most.
+    #[serde(default)]
+    pub(super) limit: Limit,
 }
 
-impl Page {
-    pub(super) fn limit(&self) -> Result<usize, Refusal> {
-        match self.limit.unwrap_or(PAGE_MAX) {
-            limit @ 1..=PAGE_MAX => Ok(limit),
-            limit => Err(Refusal::Limit(limit)),
+/// How many elements of a list are answered: from 1 to [`PAGE_MAX`].
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Limit(pub(super) usize);
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self(PAGE_MAX)
+    }
+}
+
+impl TryFrom<String> for Limit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.parse() {
+            Ok(limit @ 1..=PAGE_MAX) => Ok(Self(limit)),
+            _ => Err(format!("must be from 1 to {PAGE_MAX}, is {text:?}")),
         }
     }
+}
 
-    pub(super) fn after_relay(&self) -> Result<Option<RelayId>, Refusal> {
-        let number =
-            |text: &String| text.parse().map(RelayId).map_err(|_| Refusal::RelayId(text.clone()));
-        self.after.as_ref().map(number).transpose()
+impl JsonSchema for Limit {
+    fn inline_schema() -> bool {
+        true
     }
 
-    pub(super) fn after_client(&self) -> Result<Option<ClientId>, Refusal> {
-        self.after.as_deref().map(|id| client("after", id)).transpose()
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_MAX })
     }
 }
 
-/// A client's id, as it is shown.
-pub(super) fn client(field: &'static str, id: &str) -> Result<ClientId, Refusal> {
-    let number = u128::from_str_radix(id, 16).map(ClientId);
-    number.map_err(|_| Refusal::ClientId { field, value: id.to_owned() })
+/// A relay's number behind `?`.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct RelayNumber(pub(super) RelayId);
+
+impl TryFrom<String> for RelayNumber {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let number = text.parse().map(|number| Self(RelayId(number)));
+        number.map_err(|_| format!("must be a relay's number, is {text:?}"))
+    }
+}
+
+impl JsonSchema for RelayNumber {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "RelayNumber".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        u64::json_schema(generator)
+    }
+}
+
+/// A client's id as it is shown: at most [`ID_DIGITS`] hexadecimal digits.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct ShownClientId(pub(super) ClientId);
+
+/// As many as 16 bytes have.
+const ID_DIGITS: usize = 32;
+
+impl TryFrom<String> for ShownClientId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_hex = text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match u128::from_str_radix(&text, 16) {
+            Ok(id) if is_hex && text.len() <= ID_DIGITS => Ok(Self(ClientId(id))),
+            _ => {
+                Err(format!("must be an id of at most {ID_DIGITS} hexadecimal digits, is {text:?}"))
+            }
+        }
+    }
+}
+
+impl JsonSchema for ShownClientId {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ClientId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": format!("^[0-9a-fA-F]{{1,{ID_DIGITS}}}$") })
+    }
 }

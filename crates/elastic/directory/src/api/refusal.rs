@@ -7,7 +7,7 @@ use quelea_elastic_core::directory::DefinitionError;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use serde_json::json;
 
-use super::{CLUSTER_VIEW_MAX, PAGE_MAX};
+use super::CLUSTER_VIEW_MAX;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -35,26 +35,12 @@ pub enum Refusal {
     /// A definition that is none.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// More, or less, than one answer can hold.
-    #[error("limit must be from 1 to {PAGE_MAX}, is {0}")]
-    Limit(usize),
     /// What stands behind `?` cannot be read.
     #[error("{0}")]
     Query(String),
-    /// A relay's number that is none.
-    #[error("after must be a relay's number, is {0:?}")]
-    RelayId(String),
-    /// A client's id that is none.
-    #[error("{field} must be an id in hexadecimal digits, is {value:?}")]
-    ClientId {
-        /// Which field of the request.
-        field: &'static str,
-        /// What it holds.
-        value: String,
-    },
-    /// What was asked for is no move.
+    /// The body is not what it should be.
     #[error("{0}")]
-    NoMove(String),
+    Body(String),
     /// It cannot be moved now.
     #[error("{0}")]
     Move(String),
@@ -71,13 +57,9 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, error) = match self {
             Self::NoDirectory | Self::NoQueue(_) => (StatusCode::NOT_FOUND, "Object Not Found"),
-            Self::Name(_)
-            | Self::Definition(_)
-            | Self::Limit(_)
-            | Self::Query(_)
-            | Self::RelayId(_)
-            | Self::ClientId { .. }
-            | Self::NoMove(_) => (StatusCode::BAD_REQUEST, "bad_request"),
+            Self::Name(_) | Self::Definition(_) | Self::Query(_) | Self::Body(_) => {
+                (StatusCode::BAD_REQUEST, "bad_request")
+            }
             Self::Elsewhere { .. } | Self::Move(_) => (StatusCode::CONFLICT, "conflict"),
             Self::Claiming(_) | Self::Late | Self::Stopped => {
                 (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")

@@ -1,5 +1,6 @@
 //! The shapes of what the API answers. Rates are a second's; units stand last in each name.
 
+use quelea_elastic_core::directory::Definition;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -40,6 +41,7 @@ pub(super) struct Queue<R> {
     /// Grows with each change of its relays or assignments.
     pub(super) generation: u64,
     /// What it promises and by which policy.
+    #[schemars(with = "Definition")]
     pub(super) definition: Value,
     pub(super) relays: R,
     pub(super) producers: usize,
@@ -207,18 +209,4 @@ pub(super) struct Move {
     pub(super) producer: String,
     pub(super) from: u64,
     pub(super) to: u64,
-}
-
-/// Which producer is to be moved, and where to.
-#[derive(JsonSchema)]
-#[schemars(rename = "ElasticMoveRequest")]
-#[expect(
-    dead_code,
-    reason = "`moves.rs` reads the fields one by one, to name the one that is wrong"
-)]
-pub(super) struct MoveFields {
-    /// Its id in hexadecimal digits; absent: any.
-    producer: Option<String>,
-    /// A relay's number; absent: the least loaded other one.
-    to: Option<u64>,
 }

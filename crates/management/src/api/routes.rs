@@ -1,0 +1,309 @@
+//! The routes below `/api` with what they take and answer: RabbitMQ's, and accounts and access keys beside them.
+
+use axum::extract::DefaultBodyLimit;
+use quelea_broker::access::{Permission, TopicPermission};
+use quelea_broker::report::{
+    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, QueueReport,
+    VhostReport,
+};
+use quelea_openapi::{Operation, Route};
+
+use super::list_query::RawListQuery;
+use super::listing::{list, list_all, list_in};
+use super::rates::RawRateQuery;
+use super::shapes::{
+    DefinitionsDocument, GetMessages, Health, List, NewBinding, NewExchange, NewMessage, NewQueue,
+    NewTopicPermissions, Object, Published, QueueAction, TopicPermissionsOf,
+};
+use super::{
+    access_keys, access_operations as access, accounts, bindings, connections, definitions,
+    exchanges, health, messages, nodes, overview, permissions, queues, users, vhosts,
+};
+use crate::limits::DEFINITIONS_BYTES_MAX;
+use crate::state::ApiState;
+
+/// All but what is about users, and what makes and deletes virtual hosts.
+pub(super) fn of_broker() -> Vec<Route<ApiState>> {
+    let all = [
+        of_node(),
+        health_checks(),
+        of_connections(),
+        of_queues(),
+        of_exchanges(),
+        of_bindings(),
+        of_topic_permissions(),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// The rest.
+pub(super) fn of_access() -> Vec<Route<ApiState>> {
+    let mut all = of_users();
+    all.push(
+        Route::at("/vhosts/{vhost}")
+            .put(vhosts::put, access::put_vhost())
+            .delete(vhosts::delete, access::delete_vhost()),
+    );
+    all.extend(of_definitions());
+    all
+}
+
+/// One object.
+pub(super) fn shows(summary: &'static str) -> Operation {
+    Operation::new(summary).answers::<Object>(200)
+}
+
+/// All of a list, which is short.
+pub(super) fn shows_all(summary: &'static str) -> Operation {
+    Operation::new(summary).answers::<Vec<Object>>(200)
+}
+
+/// A list that may be long.
+fn lists(summary: &'static str) -> Operation {
+    Operation::new(summary).query::<RawListQuery>().answers::<List>(200)
+}
+
+/// 201 if it is new, 204 if it was there.
+pub(super) fn puts(summary: &'static str) -> Operation {
+    Operation::new(summary).answers_status(201).answers_status(204)
+}
+
+pub(super) fn deletes(summary: &'static str) -> Operation {
+    Operation::new(summary).answers_status(204)
+}
+
+fn of_node() -> Vec<Route<ApiState>> {
+    let overview = shows("Returns the state of the broker as a whole").query::<RawRateQuery>();
+    vec![
+        Route::at("/overview").get(overview::overview, overview),
+        Route::at("/nodes").get(nodes::list, shows_all("Returns the node, in a list")),
+        Route::at("/nodes/{name}").get(nodes::one, shows("Returns the node")),
+        Route::at("/cluster-name")
+            .get(nodes::cluster_name, shows("Returns the node's name as the cluster's")),
+        Route::at("/extensions")
+            .get(nodes::extensions, shows_all("Returns the extensions of the API: none")),
+        Route::at("/audit").get(
+            nodes::audit,
+            shows_all("Returns the last changes made by the API, the latest first"),
+        ),
+        Route::at("/auth").get(nodes::auth, shows("Returns how one signs in")),
+        Route::at("/auth/attempts/{node}").get(
+            nodes::auth_attempts,
+            shows_all("Returns how many failed to sign in, by protocol"),
+        ),
+        Route::at("/whoami").get(users::whoami, shows("Returns the user who asks")),
+    ]
+}
+
+fn health_checks() -> Vec<Route<ApiState>> {
+    let check = |summary| Operation::new(summary).answers::<Health>(200);
+    let blocked = || check("Fails while publishers are blocked");
+    let answers = || check("Fails if the broker does not answer");
+    let listens = |summary| check(summary).refuses(&[400]);
+    vec![
+        Route::at("/aliveness-test/{vhost}")
+            .get(health::aliveness, check("Has a message go through a queue")),
+        Route::at("/healthchecks/node").get(health::alarms, blocked()),
+        Route::at("/healthchecks/node/{node}").get(health::alarms_of, blocked()),
+        Route::at("/health/checks/alarms").get(health::alarms, blocked()),
+        Route::at("/health/checks/local-alarms").get(health::alarms, blocked()),
+        Route::at("/health/checks/unreadable-messages").get(
+            health::unreadable_messages,
+            check("Fails while messages cannot be read from the log"),
+        ),
+        Route::at("/health/checks/virtual-hosts").get(health::alive, answers()),
+        Route::at("/health/checks/port-listener/{port}")
+            .get(health::port_listener, listens("Fails if nobody listens at the port")),
+        Route::at("/health/checks/protocol-listener/{protocol}")
+            .get(health::protocol_listener, listens("Fails if nobody listens for the protocol")),
+        Route::at("/health/checks/certificate-expiration/{within}/{unit}")
+            .get(health::alive, answers()),
+        Route::at("/health/checks/node-is-mirror-sync-critical").get(health::alive, answers()),
+        Route::at("/health/checks/node-is-quorum-critical").get(health::alive, answers()),
+        Route::at("/health/checks/is-in-service").get(health::alive, answers()),
+    ]
+}
+
+fn of_connections() -> Vec<Route<ApiState>> {
+    let rates = |summary| shows(summary).query::<RawRateQuery>();
+    vec![
+        Route::at("/connections").get(list::<ConnectionReport>, lists("Returns connections")),
+        Route::at("/connections/{name}")
+            .get(connections::one, shows("Returns a connection"))
+            .delete(
+                connections::close,
+                deletes("Closes a connection; the header X-Reason says why"),
+            ),
+        Route::at("/connections/username/{user}")
+            .get(connections::of_user, lists("Returns a user's connections"))
+            .delete(connections::close_of_user, deletes("Closes a user's connections")),
+        Route::at("/connections/{name}/channels")
+            .get(connections::channels_of, lists("Returns a connection's channels")),
+        Route::at("/channels").get(list::<ChannelReport>, lists("Returns channels")),
+        Route::at("/channels/{name}")
+            .get(connections::one_channel, shows("Returns a channel with its consumers")),
+        Route::at("/consumers").get(list::<ConsumerReport>, lists("Returns consumers")),
+        Route::at("/consumers/{vhost}")
+            .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
+        Route::at("/vhosts").get(list::<VhostReport>, lists("Returns virtual hosts")),
+        Route::at("/vhosts/{vhost}").get(vhosts::one, rates("Returns a virtual host")),
+        Route::at("/vhosts/{vhost}/connections")
+            .get(list_in::<ConnectionReport>, lists("Returns a virtual host's connections")),
+        Route::at("/vhosts/{vhost}/channels")
+            .get(list_in::<ChannelReport>, lists("Returns a virtual host's channels")),
+    ]
+}
+
+fn of_queues() -> Vec<Route<ApiState>> {
+    vec![
+        Route::at("/queues").get(list::<QueueReport>, lists("Returns queues")),
+        Route::at("/queues/{vhost}")
+            .get(list_in::<QueueReport>, lists("Returns a virtual host's queues")),
+        Route::at("/queues/{vhost}/{name}")
+            .get(queues::one, shows("Returns a queue").query::<RawRateQuery>())
+            .put(queues::declare, puts("Declares a queue").body::<NewQueue>())
+            .delete(queues::delete, deletes("Deletes a queue").query::<queues::DeleteQuery>()),
+        Route::at("/queues/{vhost}/{name}/contents")
+            .delete(queues::purge, deletes("Deletes a queue's messages that are ready")),
+        Route::at("/queues/{vhost}/{name}/get").post(
+            messages::get,
+            shows_all("Returns messages of a queue, which it keeps, loses or dead-letters")
+                .body::<GetMessages>(),
+        ),
+        Route::at("/queues/{vhost}/{name}/actions").post(
+            nodes::queue_action,
+            deletes("Does nothing: a queue has no mirrors").body::<QueueAction>(),
+        ),
+        Route::at("/queues/{vhost}/{name}/bindings")
+            .get(bindings::of_queue, lists("Returns a queue's bindings")),
+    ]
+}
+
+fn of_exchanges() -> Vec<Route<ApiState>> {
+    vec![
+        Route::at("/exchanges").get(list::<ExchangeReport>, lists("Returns exchanges")),
+        Route::at("/exchanges/{vhost}")
+            .get(list_in::<ExchangeReport>, lists("Returns a virtual host's exchanges")),
+        Route::at("/exchanges/{vhost}/{name}")
+            .get(exchanges::one, shows("Returns an exchange"))
+            .put(exchanges::declare, puts("Declares an exchange").body::<NewExchange>())
+            .delete(
+                exchanges::delete,
+                deletes("Deletes an exchange").query::<exchanges::DeleteQuery>(),
+            ),
+        Route::at("/exchanges/{vhost}/{name}/publish").post(
+            messages::publish,
+            Operation::new("Publishes a message, and answers when it is in its queues")
+                .body::<NewMessage>()
+                .answers::<Published>(200),
+        ),
+        Route::at("/exchanges/{vhost}/{name}/bindings/source")
+            .get(bindings::from_exchange, lists("Returns the bindings from an exchange")),
+        Route::at("/exchanges/{vhost}/{name}/bindings/destination")
+            .get(bindings::to_exchange, lists("Returns the bindings to an exchange")),
+    ]
+}
+
+fn of_bindings() -> Vec<Route<ApiState>> {
+    let binds = || {
+        Operation::new("Binds, and returns the binding's properties key in Location")
+            .body::<NewBinding>()
+            .answers_status(201)
+    };
+    let one = || shows("Returns a binding");
+    let all = || lists("Returns the bindings of a pair");
+    let unbinds = || deletes("Unbinds");
+    vec![
+        Route::at("/bindings").get(list::<BindingReport>, lists("Returns bindings")),
+        Route::at("/bindings/{vhost}")
+            .get(list_in::<BindingReport>, lists("Returns a virtual host's bindings")),
+        Route::at("/bindings/{vhost}/e/{source}/q/{destination}")
+            .get(bindings::queue_pair, all())
+            .post(bindings::bind_queue, binds()),
+        Route::at("/bindings/{vhost}/e/{source}/q/{destination}/{properties_key}")
+            .get(bindings::one_of_queue, one())
+            .delete(bindings::unbind_queue, unbinds()),
+        Route::at("/bindings/{vhost}/e/{source}/e/{destination}")
+            .get(bindings::exchange_pair, all())
+            .post(bindings::bind_exchange, binds()),
+        Route::at("/bindings/{vhost}/e/{source}/e/{destination}/{properties_key}")
+            .get(bindings::one_of_exchange, one())
+            .delete(bindings::unbind_exchange, unbinds()),
+    ]
+}
+
+fn of_topic_permissions() -> Vec<Route<ApiState>> {
+    vec![
+        Route::at("/topic-permissions")
+            .get(list_all::<TopicPermission>, lists("Returns topic permissions")),
+        Route::at("/users/{user}/topic-permissions")
+            .get(permissions::topics_of_user, lists("Returns a user's topic permissions")),
+        Route::at("/vhosts/{vhost}/topic-permissions")
+            .get(permissions::topics_of_vhost, lists("Returns a virtual host's topic permissions")),
+        Route::at("/topic-permissions/{vhost}/{user}")
+            .get(
+                permissions::one_topic,
+                shows_all("Returns a user's topic permissions in a virtual host"),
+            )
+            .put(
+                permissions::put_topic,
+                Operation::new("Sets a user's topic permissions")
+                    .body::<NewTopicPermissions>()
+                    .answers_status(201),
+            )
+            .delete(
+                permissions::delete_topic,
+                deletes("Deletes a user's topic permissions").optional_body::<TopicPermissionsOf>(),
+            ),
+    ]
+}
+
+fn of_definitions() -> Vec<Route<ApiState>> {
+    let imports = |summary| {
+        deletes(summary).query::<definitions::ImportQuery>().body::<DefinitionsDocument>()
+    };
+    let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
+    let all = vec![
+        Route::at("/definitions")
+            .get(definitions::all, shows("Returns all that is declared"))
+            .post(definitions::import_all, imports("Declares all of a document, or nothing")),
+        Route::at("/definitions/{vhost}")
+            .get(definitions::of_vhost, shows("Returns what is declared in a virtual host"))
+            .post(
+                definitions::import_in,
+                imports("Declares all of a document in a virtual host, or nothing"),
+            ),
+    ];
+    all.into_iter().map(|route| route.map(|methods| methods.layer(large))).collect()
+}
+
+fn of_users() -> Vec<Route<ApiState>> {
+    vec![
+        Route::at("/vhosts/{vhost}/permissions").get(permissions::of_vhost, access::permissions()),
+        Route::at("/accounts").get(accounts::list, access::accounts()),
+        Route::at("/accounts/{account}")
+            .put(accounts::put, access::put_account())
+            .delete(accounts::delete, access::delete_account()),
+        Route::at("/access-keys")
+            .get(access_keys::list, access::access_keys())
+            .post(access_keys::create, access::create_access_key()),
+        Route::at("/access-keys/{id}")
+            .get(access_keys::one, access::access_key())
+            .put(access_keys::enable, access::enable_access_key())
+            .delete(access_keys::delete, access::delete_access_key()),
+        Route::at("/users").get(users::list, access::users()),
+        Route::at("/users/without-permissions").get(users::without_permissions, access::users()),
+        Route::at("/users/bulk-delete").post(users::bulk_delete, access::delete_users()),
+        Route::at("/users/{user}")
+            .get(users::one, access::user())
+            .put(users::put, access::put_user())
+            .delete(users::delete, access::delete_user()),
+        Route::at("/users/{user}/permissions").get(permissions::of_user, access::permissions()),
+        Route::at("/permissions")
+            .get(list_all::<Permission>, access::permissions().query::<RawListQuery>()),
+        Route::at("/permissions/{vhost}/{user}")
+            .get(permissions::one, access::permission())
+            .put(permissions::put, access::put_permissions())
+            .delete(permissions::delete, access::delete_permissions()),
+    ]
+}

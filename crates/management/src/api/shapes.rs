@@ -1,0 +1,207 @@
+//! What requests of RabbitMQ's dialect may hold and what is answered, as the OpenAPI document says it. Handlers read the
+//! fields one by one, since RabbitMQ's tools also send numbers and truth values as text, and answers have the fields that
+//! RabbitMQ's have.
+
+#![expect(dead_code, reason = "handlers read and write the fields by their names")]
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+use crate::limits::GET_MESSAGES_MAX;
+
+/// An object with the fields that RabbitMQ's has.
+#[derive(JsonSchema)]
+pub(crate) struct Object(Map<String, Value>);
+
+/// A list, or a page of it where `page` asks for one.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum List {
+    All(Vec<Object>),
+    Page {
+        /// Before the names were filtered.
+        total_count: u64,
+        filtered_count: u64,
+        item_count: u64,
+        page: u64,
+        page_size: u64,
+        page_count: u64,
+        items: Vec<Object>,
+    },
+}
+
+/// What a health check found.
+#[derive(JsonSchema)]
+pub(crate) struct Health {
+    /// `ok` or `failed`.
+    status: String,
+    /// Why it failed.
+    #[schemars(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct NewQueue {
+    /// Whether it outlives the broker; absent: it does.
+    durable: Option<bool>,
+    auto_delete: Option<bool>,
+    /// Such as `x-max-length`.
+    arguments: Option<Map<String, Value>>,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct NewExchange {
+    #[schemars(rename = "type")]
+    kind: ExchangeKind,
+    durable: Option<bool>,
+    auto_delete: Option<bool>,
+    /// Whether messages come by other exchanges only.
+    internal: Option<bool>,
+    arguments: Option<Map<String, Value>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum ExchangeKind {
+    Direct,
+    Fanout,
+    Topic,
+    Headers,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct NewBinding {
+    #[schemars(length(max = 255))]
+    routing_key: Option<String>,
+    arguments: Option<Map<String, Value>>,
+}
+
+/// Which messages are got, and what becomes of them.
+#[derive(JsonSchema)]
+pub(crate) struct GetMessages {
+    #[schemars(range(max = GET_MESSAGES_MAX))]
+    count: u64,
+    ackmode: AckModeName,
+    encoding: Encoding,
+    /// Bytes of each payload that are shown at most.
+    truncate: Option<u64>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum AckModeName {
+    AckRequeueTrue,
+    RejectRequeueTrue,
+    AckRequeueFalse,
+    RejectRequeueFalse,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum Encoding {
+    Auto,
+    Base64,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct NewMessage {
+    #[schemars(length(max = 255))]
+    routing_key: String,
+    payload: String,
+    payload_encoding: Option<PayloadEncoding>,
+    /// Such as `delivery_mode` and `headers`.
+    properties: Option<Map<String, Value>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum PayloadEncoding {
+    String,
+    Base64,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct Published {
+    /// Whether it came to a queue.
+    routed: bool,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct QueueAction {
+    action: QueueActionName,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum QueueActionName {
+    Sync,
+    CancelSync,
+}
+
+/// What RabbitMQ's definitions have: `vhosts`, `users`, `permissions`, `queues`, `exchanges`, `bindings` and more.
+#[derive(JsonSchema)]
+pub(crate) struct DefinitionsDocument(Map<String, Value>);
+
+/// `password`, or `password_hash` with the `hashing_algorithm` that made it.
+#[derive(JsonSchema)]
+pub(crate) struct NewUser {
+    password: Option<String>,
+    /// That this API gave, or RabbitMQ.
+    password_hash: Option<String>,
+    hashing_algorithm: Option<String>,
+    tags: Tags,
+}
+
+/// Comma-separated text, or a list.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Tags {
+    Text(String),
+    List(Vec<String>),
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct UserNames {
+    users: Vec<String>,
+}
+
+/// Patterns of names.
+#[derive(JsonSchema)]
+pub(crate) struct NewPermissions {
+    configure: String,
+    write: String,
+    read: String,
+}
+
+/// Patterns of routing keys.
+#[derive(JsonSchema)]
+pub(crate) struct NewTopicPermissions {
+    /// Empty: all topic exchanges.
+    exchange: String,
+    write: String,
+    read: String,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct TopicPermissionsOf {
+    /// Absent: those of all exchanges.
+    exchange: Option<String>,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct NewAccessKey {
+    user: String,
+    /// Absent: that of virtual host `/`.
+    account: Option<String>,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct AccessKeyState {
+    enabled: bool,
+}
+
+#[derive(JsonSchema)]
+pub(crate) struct TakeOver {
+    /// Whether what is there already is replaced.
+    replace: Option<bool>,
+}
