@@ -1,4 +1,5 @@
-"""The suite of the management API: our own tests, and RabbitMQ's tools that ask it: rabbitmqadmin, amqpstorm."""
+"""The suites of the management API: our own tests, and RabbitMQ's tools that ask it: rabbitmqadmin, amqpstorm;
+schemathesis, by the API's OpenAPI document."""
 
 from pathlib import Path
 
@@ -86,4 +87,15 @@ def run_management() -> Outcome:
     return ours + theirs
 
 
-SUITES = [Suite("management", run_management, install_all, ensure_binary)]
+def install_schemathesis() -> Path:
+    return python_environment("schemathesis", TESTS / "openapi" / "requirements.txt")
+
+
+def run_openapi() -> Outcome:
+    return run_pytest(install_schemathesis() / "bin" / "python", "openapi")
+
+
+SUITES = [
+    Suite("management", run_management, install_all, ensure_binary),
+    Suite("openapi", run_openapi, install_schemathesis, ensure_binary),
+]

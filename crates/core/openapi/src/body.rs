@@ -20,11 +20,26 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
 /// # Errors
 /// As [`from_slice`].
 pub fn from_value<T: DeserializeOwned>(mut value: Value) -> Result<T, String> {
+    // Serde would take a list for the fields in their order.
+    if !value.is_object() {
+        return Err(format!("no JSON object: it is {}", kind(&value)));
+    }
     whole_numbers(&mut value);
     serde_path_to_error::deserialize(value).map_err(|error| match error.path().iter().next() {
         Some(_) => error.to_string(),
         None => format!("no JSON object: {}", error.inner()),
     })
+}
+
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// A parser of JSON nests values at most 128 deep, so the recursion is bounded.
@@ -64,8 +79,8 @@ mod tests {
     fn errors_name_the_field() {
         let error = from_slice::<Shelf>(br#"{"books": [1, 2.5], "height": 3}"#).unwrap_err();
         assert!(error.starts_with("books[1]: "), "{error}");
-        let error = from_slice::<Shelf>(b"[]").unwrap_err();
-        assert!(error.starts_with("no JSON object: "), "{error}");
+        let error = from_slice::<Shelf>(b"[[1], 3]").unwrap_err();
+        assert_eq!(error, "no JSON object: it is a list");
         let error = from_slice::<Shelf>(br#"{"books": [1e300], "height": 3}"#).unwrap_err();
         assert!(error.starts_with("books[0]: "), "{error}");
     }

@@ -103,7 +103,8 @@ impl Document {
             responses.insert(answer.status.to_string(), response);
         }
         for (status, _) in self.info.refusals {
-            if self.may_refuse(*status, path, says) {
+            let is_answer = says.answers.iter().any(|answer| answer.status == *status);
+            if !is_answer && self.may_refuse(*status, path, says) {
                 let response = json!({ "$ref": format!("#/components/responses/{status}") });
                 responses.insert(status.to_string(), response);
             }
@@ -114,6 +115,9 @@ impl Document {
             "operationId": operation_id(method, path),
             "responses": responses,
         });
+        if says.is_public {
+            operation["security"] = json!([]);
+        }
         let queries = says.queries.iter().flat_map(|query| {
             let fields = query(&mut self.generator);
             query_parameters(&fields)
@@ -141,6 +145,7 @@ impl Document {
             _ if self.info.body_refusals.contains(&status) => has_body,
             400 => has_body || has_path || !says.queries.is_empty(),
             404 => has_path,
+            401 | 403 if says.is_public => false,
             409 => false,
             _ => true,
         }

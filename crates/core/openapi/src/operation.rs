@@ -28,13 +28,21 @@ pub struct Operation {
     pub(crate) body: Option<Body>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) refusals: Vec<u16>,
+    pub(crate) is_public: bool,
 }
 
 impl Operation {
     /// One that does what `summary` says.
     #[must_use]
     pub const fn new(summary: &'static str) -> Self {
-        Self { summary, queries: Vec::new(), body: None, answers: Vec::new(), refusals: Vec::new() }
+        Self {
+            summary,
+            queries: Vec::new(),
+            body: None,
+            answers: Vec::new(),
+            refusals: Vec::new(),
+            is_public: false,
+        }
     }
 
     /// It takes the fields of `T` behind `?`.
@@ -73,6 +81,13 @@ impl Operation {
     #[must_use]
     pub fn answers_status(mut self, status: u16) -> Self {
         self.answers.push(Answer { status, schema: None });
+        self
+    }
+
+    /// Nobody has to sign in for it.
+    #[must_use]
+    pub const fn public(mut self) -> Self {
+        self.is_public = true;
         self
     }
 

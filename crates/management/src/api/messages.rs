@@ -312,7 +312,7 @@ pub(crate) async fn publish(call: Call) -> JsonAnswer {
 fn number_field(body: &Value, field: &str) -> Result<Option<usize>, ApiError> {
     let number = match &body[field] {
         Value::Null => return Ok(None),
-        Value::Number(number) => number.as_u64(),
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
         Value::String(text) => text.parse().ok(),
         _ => None,
     };
@@ -320,6 +320,12 @@ fn number_field(body: &Value, field: &str) -> Result<Option<usize>, ApiError> {
         Some(number) => Ok(Some(number)),
         None => Err(ApiError::bad(format!("{field} must be a number, it is {}", body[field]))),
     }
+}
+
+/// To JSON Schema, `5.0` is an integer.
+fn whole(number: f64) -> Option<u64> {
+    let fits = (0.0..=f64::from(u32::MAX)).contains(&number) && number.fract() == 0.0;
+    fits.then_some(number as u64)
 }
 
 #[cfg(test)]
@@ -331,8 +337,12 @@ mod tests {
         let good = json!({"count": "5", "ackmode": "ack_requeue_false", "encoding": "auto"});
         let wanted = Wanted::parse(&good).unwrap();
         assert_eq!((wanted.count, wanted.mode), (5, AckMode::Acknowledge));
+        let mut float = good.clone();
+        float["count"] = json!(7.0);
+        assert_eq!(Wanted::parse(&float).unwrap().count, 7);
         for (field, value, problem) in [
             ("count", json!(null), "count is missing"),
+            ("count", json!(1.5), "count must be a number, it is 1.5"),
             ("count", json!(-1), "count must be a number, it is -1"),
             ("count", json!(10_001), "count is at most 10000, it is 10001"),
             ("ackmode", json!("maybe"), "ackmode must be ack_requeue_true"),

@@ -13,20 +13,23 @@ use crate::history::{Counts, History, LENGTHS, MESSAGE_STATS, Series, Subject};
 use crate::limits::SAMPLES_MAX;
 use crate::state::ApiState;
 
+/// A day.
+const SECONDS_MAX: u64 = 86_400;
+
 /// As it stands behind `?`; seconds.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct RawRateQuery {
     /// How far back samples of lengths go; with `lengths_incr`.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1, max = SECONDS_MAX))]
     lengths_age: Option<String>,
     /// How far apart they are.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1, max = SECONDS_MAX))]
     lengths_incr: Option<String>,
     /// How far back samples of rates go; with `msg_rates_incr`.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1, max = SECONDS_MAX))]
     msg_rates_age: Option<String>,
     /// How far apart they are.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1, max = SECONDS_MAX))]
     msg_rates_incr: Option<String>,
 }
 
@@ -67,9 +70,9 @@ fn samples(
         };
     };
     let seconds = |field: &str, text: &String| match text.parse::<u64>() {
-        Ok(seconds) if (1..=86_400).contains(&seconds) => Ok(seconds),
+        Ok(seconds) if (1..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
         _ => {
-            let reason = format!("{name}_{field} must be from 1 to 86400, it is {text:?}");
+            let reason = format!("{name}_{field} must be from 1 to {SECONDS_MAX}, it is {text:?}");
             Err(ApiError::BadRequest(reason))
         }
     };

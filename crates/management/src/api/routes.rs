@@ -86,7 +86,7 @@ fn of_node() -> Vec<Route<ApiState>> {
             nodes::audit,
             shows_all("Returns the last changes made by the API, the latest first"),
         ),
-        Route::at("/auth").get(nodes::auth, shows("Returns how one signs in")),
+        Route::at("/auth").get(nodes::auth, shows("Returns how one signs in").public()),
         Route::at("/auth/attempts/{node}").get(
             nodes::auth_attempts,
             shows_all("Returns how many failed to sign in, by protocol"),
@@ -96,7 +96,7 @@ fn of_node() -> Vec<Route<ApiState>> {
 }
 
 fn health_checks() -> Vec<Route<ApiState>> {
-    let check = |summary| Operation::new(summary).answers::<Health>(200);
+    let check = |summary| Operation::new(summary).answers::<Health>(200).answers::<Health>(503);
     let blocked = || check("Fails while publishers are blocked");
     let answers = || check("Fails if the broker does not answer");
     let listens = |summary| check(summary).refuses(&[400]);
@@ -125,7 +125,6 @@ fn health_checks() -> Vec<Route<ApiState>> {
 }
 
 fn of_connections() -> Vec<Route<ApiState>> {
-    let rates = |summary| shows(summary).query::<RawRateQuery>();
     vec![
         Route::at("/connections").get(list::<ConnectionReport>, lists("Returns connections")),
         Route::at("/connections/{name}")
@@ -146,7 +145,7 @@ fn of_connections() -> Vec<Route<ApiState>> {
         Route::at("/consumers/{vhost}")
             .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
         Route::at("/vhosts").get(list::<VhostReport>, lists("Returns virtual hosts")),
-        Route::at("/vhosts/{vhost}").get(vhosts::one, rates("Returns a virtual host")),
+        Route::at("/vhosts/{vhost}").get(vhosts::one, shows("Returns a virtual host")),
         Route::at("/vhosts/{vhost}/connections")
             .get(list_in::<ConnectionReport>, lists("Returns a virtual host's connections")),
         Route::at("/vhosts/{vhost}/channels")

@@ -30,14 +30,18 @@ pub(crate) enum List {
     },
 }
 
-/// What a health check found.
+/// What a health check found, or why it could not look.
 #[derive(JsonSchema)]
-pub(crate) struct Health {
-    /// `ok` or `failed`.
-    status: String,
-    /// Why it failed.
-    #[schemars(default, skip_serializing_if = "String::is_empty")]
-    reason: String,
+#[schemars(untagged)]
+pub(crate) enum Health {
+    Found {
+        /// `ok` or `failed`.
+        status: String,
+    },
+    Failed {
+        /// Why.
+        reason: String,
+    },
 }
 
 #[derive(JsonSchema)]

@@ -105,19 +105,20 @@ async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
 
 /// The hash of the password that a request sets.
 pub(crate) async fn password_hash(api: &impl Users, body: &Value) -> Result<String, ApiError> {
+    let algorithm = text_field(body, "hashing_algorithm")?;
     match (text_field(body, "password")?, text_field(body, "password_hash")?) {
         (Some(password), _) => hash(api, password).await,
-        (None, Some(hash)) => stored_hash(body, hash),
+        (None, Some(hash)) => stored_hash(algorithm, hash),
         (None, None) => Err(ApiError::bad("password or password_hash is missing")),
     }
 }
 
 /// What is stored of a hash that somebody else made: argon2's PHC string, or what RabbitMQ exports.
-fn stored_hash(body: &Value, hash: &str) -> Result<String, ApiError> {
+fn stored_hash(algorithm: Option<&str>, hash: &str) -> Result<String, ApiError> {
     if hash.is_empty() || hash.starts_with("$argon2") {
         return Ok(hash.to_owned());
     }
-    let algorithm = text_field(body, "hashing_algorithm")?.unwrap_or(RABBITMQ_DEFAULT_ALGORITHM);
+    let algorithm = algorithm.unwrap_or(RABBITMQ_DEFAULT_ALGORITHM);
     quelea_node::from_rabbitmq(algorithm, hash).map_err(ApiError::bad)
 }
 
@@ -133,10 +134,14 @@ async fn hash(api: &impl Users, password: &str) -> Result<String, ApiError> {
 
 /// The tags that a request sets.
 pub(crate) fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
+    let wrong = || ApiError::bad("tags must be comma-separated text or a list of texts");
     let tags: Vec<&str> = match &body["tags"] {
         Value::String(text) => text.split(',').collect(),
-        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
-        _ => return Err(ApiError::bad("tags must be comma-separated text or a list of texts")),
+        Value::Array(list) => {
+            let texts: Option<_> = list.iter().map(Value::as_str).collect();
+            texts.ok_or_else(wrong)?
+        }
+        _ => return Err(wrong()),
     };
     Ok(tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect())
 }
@@ -167,5 +172,6 @@ mod tests {
         assert_eq!(tags(&json!({"tags": ["a"]})).unwrap(), ["a"]);
         assert!(tags(&json!({"tags": ""})).unwrap().is_empty());
         assert!(tags(&json!({})).is_err());
+        assert!(tags(&json!({"tags": ["a", 1]})).is_err());
     }
 }

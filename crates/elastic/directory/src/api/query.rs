@@ -58,26 +58,33 @@ impl DirectoryHandle {
         self.call(look).await.ok_or(Refusal::Stopped)
     }
 
-    /// Returns what `look` finds of a queue.
+    /// Returns what `look` finds of a queue. One that is about to be this directory's, or is being deleted, is waited
+    /// for: a client that has just made it does not learn that it is unknown.
     ///
     /// # Errors
     /// If it finds nothing: why that is.
     pub(super) async fn ask_of<T: Send + 'static>(
         &self,
         queue: String,
-        look: impl FnOnce(&mut Driver, &str) -> Option<T> + Send + 'static,
+        look: impl Fn(&mut Driver, &str) -> Option<T> + Clone + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.wait_while_claiming(&queue).await?;
-        let name = queue.clone();
-        if let Some(value) = self.ask(move |driver| look(driver, &name)).await? {
-            return Ok(value);
+        for _ in 0..CLAIM_CHECKS_MAX {
+            let (name, look) = (queue.clone(), look.clone());
+            if let Some(value) = self.ask(move |driver| look(driver, &name)).await? {
+                return Ok(value);
+            }
+            let name = queue.clone();
+            let is_claiming = self.ask(move |driver| driver.core.is_claiming(&name)).await?;
+            if !is_claiming {
+                self.check_not_elsewhere(&queue).await?;
+                let name = queue.clone();
+                if !self.view_cluster(move |view| view.knows(&name)).await? {
+                    return Err(Refusal::NoQueue(queue));
+                }
+            }
+            sleep(CLAIM_PAUSE).await;
         }
-        self.check_not_elsewhere(&queue).await?;
-        let name = queue.clone();
-        match self.view_cluster(move |view| view.knows(&name)).await? {
-            true => Err(Refusal::Claiming(queue)),
-            false => Err(Refusal::NoQueue(queue)),
-        }
+        Err(Refusal::Claiming(queue))
     }
 
     /// A new queue is claimed first; what was answered outlives this process.
@@ -91,19 +98,6 @@ impl DirectoryHandle {
             sleep(SAVED_CHECK).await;
         }
         Err(Refusal::Claiming(queue))
-    }
-
-    /// Waits while this directory is about to own the queue: a client that has just made it does not learn that
-    /// it is unknown.
-    async fn wait_while_claiming(&self, queue: &str) -> Result<(), Refusal> {
-        for _ in 0..CLAIM_CHECKS_MAX {
-            let name = queue.to_owned();
-            if !self.ask(move |driver| driver.core.is_claiming(&name)).await? {
-                break;
-            }
-            sleep(CLAIM_PAUSE).await;
-        }
-        Ok(())
     }
 
     /// Refuses queues of other directories.
