@@ -173,6 +173,39 @@ def test_a_queue_is_declared_bound_purged_and_deleted(busy, open_console, name):
     assert not exists(busy, f"/api/queues/%2F/{queue}")
 
 
+def test_messages_are_moved_to_another_queue(busy, open_console, name):
+    console, source, destination = open_console(busy), name("from"), name("to")
+    console.expect_failures()
+    management = Management(busy.http)
+    for queue in (source, destination):
+        management.put(f"/api/queues/%2F/{queue}", {"durable": True})
+    message = {"routing_key": source, "payload": "hello", "payload_encoding": "string", "properties": {}}
+    for _ in range(60):
+        management.post("/api/exchanges/%2F/amq.default/publish", message)
+    page = console.go("queues", "/", source)
+    moves = page.get_by_role("region", name="Moves", exact=True)
+    moves.get_by_text("Move its messages").click()
+    moves.get_by_label("To the queue").fill("nowhere")
+    moves.get_by_role("button", name="Move", exact=True).click()
+    expect(moves.get_by_role("alert")).to_contain_text("Not Found")
+    moves.get_by_label("To the queue").fill(destination)
+    moves.get_by_role("button", name="Move", exact=True).click()
+    console.said(f"The messages of {source} go to {destination}.")
+    expect(console.row("moves", destination)).to_contain_text("60 of 60")
+    expect(console.row("moves", destination)).to_contain_text("completed")
+
+    # One that takes a minute is ended.
+    back = console.go("queues", "/", destination).get_by_role("region", name="Moves", exact=True)
+    back.get_by_text("Move its messages").click()
+    back.get_by_label("To the queue").fill(source)
+    back.get_by_label("Messages a second at most").fill("1")
+    back.get_by_role("button", name="Move", exact=True).click()
+    console.row("moves", source).get_by_role("button", name="End").click()
+    console.confirm("End")
+    console.said("The move is ended.")
+    expect(console.row("moves", source)).to_contain_text("cancelled")
+
+
 def test_messages_are_published_and_looked_at(busy, open_console, name):
     console, queue = open_console(busy), name()
     management = Management(busy.http)

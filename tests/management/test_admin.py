@@ -52,6 +52,27 @@ def test_exchanges_bindings_and_messages(admin, name):
     admin("queue", "delete", orders)
 
 
+@pytest.mark.quelea("RabbitMQ moves messages by shovels")
+def test_messages_are_moved(admin, name):
+    source, destination = name("from"), name("to")
+    for queue in (source, destination):
+        admin("queue", "declare", queue, "--durable")
+    for body in ("one", "two", "three"):
+        admin("queue", "publish", source, body)
+    moved = admin("queue", "move", source, destination, "--messages-per-s-max", "1000")
+    assert (moved["state"], moved["messages_moved"], moved["destination"]) == ("completed", 3, destination)
+    assert [got["payload"] for got in admin("queue", "get", destination, "--count", "5")] == ["one", "two", "three"]
+    assert [move["id"] for move in admin("queue", "moves", source)] == [moved["id"]]
+    assert "3 messages moved" in admin("queue", "move", destination, source, json_wanted=False)
+    assert "404" in admin("queue", "move", source, name("nowhere"), succeeds=False)
+
+    slow = admin("queue", "move", source, destination, "--messages-per-s-max", "1", "--no-wait")
+    [begun] = slow
+    admin("queue", "cancel-move", source, begun["id"])
+    assert admin("queue", "moves", source)[0]["state"] == "cancelled"
+    assert "409" in admin("queue", "cancel-move", source, begun["id"], succeeds=False)
+
+
 @pytest.mark.quelea("RabbitMQ lists connections some seconds later")
 def test_connections_are_listed_and_closed(admin, broker, name):
     connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))

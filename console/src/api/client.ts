@@ -62,11 +62,20 @@ export function basic(name: string, password: string): string {
 
 /** A path below `/api` of names, each one segment. */
 export function path(...names: string[]): string {
+  return below("/api", names);
+}
+
+/** The same below `/quelea/v1`, where Quelea's own resources are. */
+export function ownPath(...names: string[]): string {
+  return below("/quelea/v1", names);
+}
+
+function below(prefix: string, names: string[]): string {
   for (const name of names) {
     // A browser takes these for steps in the path, also when they are escaped: it would ask for something else.
     if (name === "." || name === "..") throw new ApiError(400, `a browser cannot ask for an object named ${name}; use quelea admin`);
   }
-  return `/api/${names.map(encodeURIComponent).join("/")}`;
+  return `${prefix}/${names.map(encodeURIComponent).join("/")}`;
 }
 
 interface Options {

@@ -59,6 +59,17 @@ export interface Queue {
   message_stats: MessageStats;
 }
 
+/** Of `/quelea/v1/queues/VHOST/NAME/moves`. */
+export interface Move {
+  id: string;
+  state: "running" | "completed" | "cancelled" | "failed";
+  destination: string | null;
+  messages_moved: number;
+  messages_to_move: number;
+  started_at: number;
+  failure: string | null;
+}
+
 export interface Exchange {
   name: string;
   vhost: string;

@@ -10,6 +10,7 @@ mod connection;
 mod definitions;
 mod elastic;
 mod exchange;
+mod moves;
 mod overview;
 mod permission;
 mod publish;
@@ -108,6 +109,8 @@ enum AdminError {
     Message(std::io::Error),
     #[error("the message fits no queue, and is gone")]
     Unroutable,
+    #[error("the move {state}: {moved} of {wanted} messages were moved{why}")]
+    Move { state: String, moved: u64, wanted: u64, why: String },
     #[error("there is no such binding")]
     NoSuchBinding,
     #[error("cannot read definitions from {}: {problem}", file.display())]

@@ -74,6 +74,7 @@ pub(crate) fn access_key() -> Operation {
 pub(crate) fn create_access_key() -> Operation {
     Operation::new("Makes an access key; its secret is shown this once")
         .body::<NewAccessKey>()
+        .refuses(&[404])
         .answers::<Object>(201)
 }
 

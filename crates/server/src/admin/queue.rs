@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::{Client, segment};
 use super::publish::{self, Message};
 use super::table::{self, Output};
-use super::{AdminError, argument};
+use super::{AdminError, argument, moves};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -56,6 +56,34 @@ pub(crate) enum Command {
     /// Removes the ready messages of a queue.
     Purge {
         name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+    },
+    /// Moves the messages that are ready now to another queue, in their order, and waits for the end of it.
+    Move {
+        name: String,
+        /// A queue of the same virtual host.
+        destination: String,
+        #[command(flatten)]
+        options: moves::Options,
+    },
+    /// Moves the dead letters of SQS queues back to the queues that they come from, and waits for the end of it.
+    Redrive {
+        name: String,
+        #[command(flatten)]
+        options: moves::Options,
+    },
+    /// The last moves out of a queue, the newest first.
+    Moves {
+        name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+    },
+    /// Ends a move; what was moved stays where it is.
+    CancelMove {
+        name: String,
+        /// As `moves` shows it.
+        id: String,
         #[arg(long, default_value = "/")]
         vhost: String,
     },
@@ -120,6 +148,12 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
         Command::Purge { name, vhost } => {
             client.delete(&format!("{}/contents", path(&vhost, &name)))?;
         }
+        Command::Move { name, destination, options } => {
+            moves::run(client, &name, Some(&destination), &options, output)?;
+        }
+        Command::Redrive { name, options } => moves::run(client, &name, None, &options, output)?,
+        Command::Moves { name, vhost } => moves::list(client, &vhost, &name, output)?,
+        Command::CancelMove { name, id, vhost } => moves::cancel(client, &vhost, &name, &id)?,
         Command::Delete { name, vhost, if_empty, if_unused } => {
             let query = format!("?if-empty={if_empty}&if-unused={if_unused}");
             client.delete(&format!("{}{query}", path(&vhost, &name)))?;

@@ -79,8 +79,8 @@ impl JsonSchema for RelayNumber {
         "RelayNumber".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        u64::json_schema(generator)
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
     }
 }
 
