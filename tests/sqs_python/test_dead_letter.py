@@ -1,8 +1,11 @@
 """Dead-letter queues, who may use them, and the tasks that move messages back."""
 
 import json
+import subprocess
 
 import pytest
+from harness.broker import binary_path
+from harness.cassandra.front_ends import front_ends_wanted
 from harness.sqs.client import bodies, refuses, until
 
 NO_SUCH = {"status": 404}
@@ -250,6 +253,19 @@ def test_a_task_moves_the_messages_of_each_source_home(sqs, queue):
     finished(sqs, dead)
     for body, url in homes.items():
         assert bodies(sqs.take(url)) == [body]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(front_ends_wanted(), reason="a front-end without a broker has no API of queues")
+def test_the_command_line_redrives_dead_letters(sqs, pair, broker):
+    url, dead = pair
+    bury(sqs, pair, ["a", "b"])
+    source = dead.rsplit("/", 1)[1]
+    words = ["--url", broker.http, "queue", "redrive", source]
+    done = subprocess.run([binary_path(), "admin", *words], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, "2 messages moved\n"), done.stderr
+    assert sorted(bodies(sqs.take(url, 2))) == ["a", "b"]
+    assert sqs.counts(dead) == (0, 0, 0)
 
 
 def test_a_task_moves_messages_elsewhere(sqs, pair, queue):
