@@ -17,6 +17,7 @@ mod publish;
 mod queue;
 mod table;
 mod takeover;
+mod top;
 mod user;
 mod vhost;
 
@@ -86,6 +87,8 @@ enum Resource {
     Connection(connection::Command),
     /// Totals and rates.
     Overview,
+    /// What goes on, live in the terminal: totals, rates, queues, connections, elastic queues.
+    Top(top::TopArgs),
     /// Users, virtual hosts, permissions, exchanges, queues and bindings as one document.
     #[command(subcommand)]
     Definitions(definitions::Command),
@@ -109,6 +112,10 @@ enum AdminError {
     Message(std::io::Error),
     #[error("the message fits no queue, and is gone")]
     Unroutable,
+    #[error("top needs a terminal; `overview` and the lists have --json for scripts")]
+    NoTerminal,
+    #[error("the terminal failed: {0}")]
+    Terminal(std::io::Error),
     #[error("the move {state}: {moved} of {wanted} messages were moved{why}")]
     Move { state: String, moved: u64, wanted: u64, why: String },
     #[error("there is no such binding")]
@@ -142,6 +149,7 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::Binding(command) => binding::run(command, &client, output),
         Resource::Connection(command) => connection::run(command, &client, output),
         Resource::Overview => overview::run(&client, output),
+        Resource::Top(args) => top::run(&args, client, output),
         Resource::Definitions(command) => definitions::run(command, &client),
         Resource::Elastic(command) => elastic::run(command, &client, output),
     }

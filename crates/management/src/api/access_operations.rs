@@ -2,9 +2,9 @@
 
 use quelea_openapi::Operation;
 
-use super::routes::{deletes, puts, shows, shows_all};
 use super::shapes::{
     AccessKeyState, List, NewAccessKey, NewPermissions, NewUser, Object, TakeOver, UserNames,
+    deletes, puts, shows, shows_all,
 };
 
 pub(crate) fn users() -> Operation {

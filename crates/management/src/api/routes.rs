@@ -12,8 +12,9 @@ use super::list_query::RawListQuery;
 use super::listing::{list, list_all, list_in};
 use super::rates::RawRateQuery;
 use super::shapes::{
-    DefinitionsDocument, GetMessages, Health, List, NewBinding, NewExchange, NewMessage, NewQueue,
-    NewTopicPermissions, Object, Published, QueueAction, TopicPermissionsOf,
+    DefinitionsDocument, GetMessages, Health, NewBinding, NewExchange, NewMessage, NewQueue,
+    NewTopicPermissions, Published, QueueAction, TopicPermissionsOf, deletes, lists, puts, shows,
+    shows_all,
 };
 use super::{
     access_keys, access_operations as access, accounts, bindings, connections, definitions,
@@ -46,30 +47,6 @@ pub(super) fn of_access() -> Vec<Route<ApiState>> {
     );
     all.extend(of_definitions());
     all
-}
-
-/// One object.
-pub(super) fn shows(summary: &'static str) -> Operation {
-    Operation::new(summary).answers::<Object>(200)
-}
-
-/// All of a list, which is short.
-pub(super) fn shows_all(summary: &'static str) -> Operation {
-    Operation::new(summary).answers::<Vec<Object>>(200)
-}
-
-/// A list that may be long.
-fn lists(summary: &'static str) -> Operation {
-    Operation::new(summary).query::<RawListQuery>().answers::<List>(200)
-}
-
-/// 201 if it is new, 204 if it was there.
-pub(super) fn puts(summary: &'static str) -> Operation {
-    Operation::new(summary).answers_status(201).answers_status(204)
-}
-
-pub(super) fn deletes(summary: &'static str) -> Operation {
-    Operation::new(summary).answers_status(204)
 }
 
 fn of_node() -> Vec<Route<ApiState>> {

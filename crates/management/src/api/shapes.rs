@@ -4,10 +4,37 @@
 
 #![expect(dead_code, reason = "handlers read and write the fields by their names")]
 
+use quelea_openapi::Operation;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
+use super::list_query::RawListQuery;
 use crate::limits::GET_MESSAGES_MAX;
+
+/// One object.
+pub(crate) fn shows(summary: &'static str) -> Operation {
+    Operation::new(summary).answers::<Object>(200)
+}
+
+/// All of a list, which is short.
+pub(crate) fn shows_all(summary: &'static str) -> Operation {
+    Operation::new(summary).answers::<Vec<Object>>(200)
+}
+
+/// A list that may be long.
+pub(crate) fn lists(summary: &'static str) -> Operation {
+    Operation::new(summary).query::<RawListQuery>().answers::<List>(200)
+}
+
+/// 201 if it is new, 204 if it was there.
+pub(crate) fn puts(summary: &'static str) -> Operation {
+    Operation::new(summary).answers_status(201).answers_status(204)
+}
+
+/// 204 when it is done.
+pub(crate) fn deletes(summary: &'static str) -> Operation {
+    Operation::new(summary).answers_status(204)
+}
 
 /// An object with the fields that RabbitMQ's has.
 #[derive(JsonSchema)]

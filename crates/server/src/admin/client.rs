@@ -55,6 +55,11 @@ impl Client {
         Ok(Self { agent, address, authorization })
     }
 
+    /// `HOST:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     pub(crate) fn get(&self, path: &str) -> Result<Value, ClientError> {
         self.request(Method::GET, path, None)
     }

@@ -39,6 +39,7 @@ const PURE: &[&str] = &[
     "ring",
     "rustc-hash",
     "serde",
+    "schemars",
     "serde_json",
     "sha2",
     "slab",

@@ -1,0 +1,197 @@
+//! The lists that are shown, each with its columns and the orders that it can have.
+
+use serde_json::Value;
+
+/// Rows that are asked for: more than a terminal shows, and less than a broker may have.
+const ROWS_MAX: usize = 200;
+
+/// A kind of object.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) title: &'static str,
+    /// Where the API has them.
+    path: &'static str,
+    pub(super) columns: &'static [Column],
+    /// What they are sorted by, the first unless another is asked for: the name, and what the API calls it.
+    pub(super) orders: &'static [(&'static str, &'static str)],
+}
+
+/// A column of a list.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    /// A JSON pointer.
+    place: &'static str,
+    pub(super) form: Form,
+}
+
+/// How a value is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// What the object is called.
+    Name,
+    Text,
+    Count,
+    Rate,
+    Bytes,
+}
+
+const fn name(title: &'static str, place: &'static str) -> Column {
+    Column { title, place, form: Form::Name }
+}
+
+const fn text(title: &'static str, place: &'static str) -> Column {
+    Column { title, place, form: Form::Text }
+}
+
+const fn count(title: &'static str, place: &'static str) -> Column {
+    Column { title, place, form: Form::Count }
+}
+
+const fn rate(title: &'static str, place: &'static str) -> Column {
+    Column { title, place, form: Form::Rate }
+}
+
+const fn bytes(title: &'static str, place: &'static str) -> Column {
+    Column { title, place, form: Form::Bytes }
+}
+
+pub(super) const LISTS: [List; 3] = [
+    List {
+        title: "Queues",
+        path: "/api/queues",
+        columns: &[
+            text("vhost", "/vhost"),
+            name("queue", "/name"),
+            count("ready", "/messages_ready"),
+            count("unacked", "/messages_unacknowledged"),
+            count("consumers", "/consumers"),
+            rate("in/s", "/message_stats/publish_details/rate"),
+            rate("out/s", "/message_stats/deliver_get_details/rate"),
+            rate("acked/s", "/message_stats/ack_details/rate"),
+            bytes("memory", "/memory"),
+        ],
+        orders: &[
+            ("ready", "messages_ready"),
+            ("unacked", "messages_unacknowledged"),
+            ("in/s", "message_stats.publish_details.rate"),
+            ("out/s", "message_stats.deliver_get_details.rate"),
+            ("memory", "memory"),
+        ],
+    },
+    List {
+        title: "Connections",
+        path: "/api/connections",
+        columns: &[
+            text("user", "/user"),
+            text("vhost", "/vhost"),
+            name("connection", "/name"),
+            text("product", "/client_properties/product"),
+            count("channels", "/channels"),
+            bytes("waiting", "/send_pend"),
+        ],
+        orders: &[("waiting", "send_pend"), ("channels", "channels")],
+    },
+    List {
+        title: "Elastic queues",
+        path: "/quelea/v1/elastic/queues",
+        columns: &[
+            name("queue", "/name"),
+            count("relays", "/relays"),
+            count("producers", "/producers"),
+            count("listeners", "/listeners"),
+            rate("in/s", "/messages_in_per_s"),
+            rate("out/s", "/messages_out_per_s"),
+            rate("cores", "/cpu"),
+            count("moves", "/moves_done"),
+        ],
+        orders: &[],
+    },
+];
+
+impl List {
+    /// Where the API has the first of them in an order; the largest are first.
+    pub(super) fn path(&self, order: usize) -> String {
+        match self.orders.get(order) {
+            Some((_, column)) => {
+                let path = self.path;
+                format!("{path}?page=1&page_size={ROWS_MAX}&sort={column}&sort_reverse=true")
+            }
+            None => format!("{}?limit={ROWS_MAX}", self.path),
+        }
+    }
+
+    /// The objects of an answer: a page of them, or a list.
+    pub(super) fn rows(answer: Value) -> Vec<Value> {
+        match answer {
+            Value::Array(rows) => rows,
+            Value::Object(mut page) => page.remove("items").map(Self::rows).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Column {
+    /// What stands in it for an object.
+    pub(super) fn cell(&self, row: &Value) -> String {
+        shown(row.pointer(self.place).unwrap_or(&Value::Null), self.form)
+    }
+}
+
+/// A value in its form; nothing for null.
+pub(super) fn shown(value: &Value, form: Form) -> String {
+    match (value, form) {
+        (Value::Null, _) => String::new(),
+        // A queue's name may hold what would move the cursor.
+        (Value::String(text), _) => text.chars().map(visible).collect(),
+        (Value::Number(number), Form::Rate) => {
+            format!("{:.1}", number.as_f64().unwrap_or_default())
+        }
+        (Value::Number(number), Form::Bytes) => in_bytes(number.as_u64().unwrap_or_default()),
+        (other, _) => other.to_string(),
+    }
+}
+
+fn visible(character: char) -> char {
+    if character.is_control() { '\u{fffd}' } else { character }
+}
+
+/// Three digits at least, in the unit that is nearest.
+fn in_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut amount, mut unit) = (bytes as f64, 0);
+    while amount >= 1_024.0 && unit + 1 < UNITS.len() {
+        amount /= 1_024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{amount:.1} {}", UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_shown_in_their_forms() {
+        assert_eq!(shown(&json!(1_536), Form::Bytes), "1.5 KiB");
+        assert_eq!(shown(&json!(1_023), Form::Bytes), "1023 B");
+        assert_eq!(shown(&json!(0.25), Form::Rate), "0.2");
+        assert_eq!(shown(&json!(7), Form::Count), "7");
+        assert_eq!(shown(&json!(null), Form::Count), "");
+        assert_eq!(shown(&json!("a\u{1b}[2Jb"), Form::Text), "a\u{fffd}[2Jb");
+    }
+
+    #[test]
+    fn the_api_sorts_where_it_can() {
+        assert_eq!(
+            LISTS[0].path(1),
+            "/api/queues?page=1&page_size=200&sort=messages_unacknowledged&sort_reverse=true"
+        );
+        assert_eq!(LISTS[2].path(0), "/quelea/v1/elastic/queues?limit=200");
+    }
+}

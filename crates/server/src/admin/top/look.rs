@@ -1,0 +1,62 @@
+//! Asks the broker again and again.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::list::{LISTS, List};
+use crate::admin::client::{Client, ClientError};
+
+/// Which list is wanted, and in which of its orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) list: usize,
+    pub(super) order: usize,
+}
+
+/// What the broker said, or why it did not.
+pub(super) type Looked = Result<Snapshot, String>;
+
+/// The broker at one moment.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) overview: Value,
+    /// Of which list the rows are.
+    pub(super) of: Wanted,
+    pub(super) rows: Vec<Value>,
+    /// Why there are no rows.
+    pub(super) refusal: Option<String>,
+}
+
+/// Looks each `interval`, and at once when something else is wanted, until nobody listens any more.
+pub(super) fn look_again_and_again(
+    client: &Client,
+    interval: Duration,
+    wishes: &Receiver<Wanted>,
+    tell: &Sender<Looked>,
+) {
+    let mut wanted = Wanted::default();
+    loop {
+        match wishes.recv_timeout(interval) {
+            Ok(wish) => wanted = wishes.try_iter().last().unwrap_or(wish),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let looked = look(client, wanted).map_err(|error| error.to_string());
+        if tell.send(looked).is_err() {
+            return;
+        }
+    }
+}
+
+fn look(client: &Client, wanted: Wanted) -> Result<Snapshot, ClientError> {
+    let overview = client.get("/api/overview")?;
+    // A list may be refused alone: elastic queues by a broker that has none, or to this user.
+    let (rows, refusal) = match client.get(&LISTS[wanted.list].path(wanted.order)) {
+        Ok(answer) => (List::rows(answer), None),
+        Err(ClientError::Refused { reason, .. }) => (Vec::new(), Some(reason)),
+        Err(error) => return Err(error),
+    };
+    Ok(Snapshot { overview, of: wanted, rows, refusal })
+}
