@@ -12,7 +12,7 @@ import pytest
 from harness.amqp.peer import Consumer, Peer, bodies, depth, drain, publish, queue, take, until
 from harness.broker import refused
 from harness.cmq.pipes import Pipe, lines, push
-from harness.management import Management
+from harness.management import Management, Refused
 from harness.ports import free_udp_port
 
 from conftest import SmallDisk
@@ -58,6 +58,29 @@ def test_a_mailbox_is_a_queue_of_its_name(shared, channel):
         assert re.fullmatch(r"127\.0\.0\.1:\d+", properties.headers["x-cmq-from"])
         assert re.fullmatch(r"[0-9a-f]{16}", properties.headers["x-cmq-session"])
     assert len({properties.headers["x-cmq-session"] for _, properties, _ in taken}) == 1
+
+
+def test_the_api_shows_peers_and_what_was_lost(shared, channel):
+    queue(channel, "cmq.8")
+    assert push(shared.mailbox(8), lines("one", "two", "three"), "--reliable") == (0, "")
+    api = Management(shared.http)
+    state = api.get("/quelea/v1/datagram")
+    assert state["address"] == f"127.0.0.1:{shared.cmq_port}"
+    assert state["messages_received"] >= state["messages_published"] >= 3
+    unroutable = state["messages_dropped"]["unroutable"]
+    [peer] = [peer for peer in api.get("/quelea/v1/datagram/peers") if peer["mailbox"] == 8]
+    assert (peer["messages"], peer["lost_messages"], peer["proven"]) == (3, 0, True)
+    assert peer["mode"].startswith("reliable") and re.fullmatch(r"[0-9a-f]{16}", peer["session"])
+    [(_, properties, _), *_] = take(channel, "cmq.8", 3)
+    assert (properties.headers["x-cmq-session"], properties.headers["x-cmq-from"]) == (peer["session"], peer["address"])
+
+    # There is no queue of that name.
+    push(shared.mailbox(9), b"lost\n", "--reliable")
+    assert api.get("/quelea/v1/datagram")["messages_dropped"]["unroutable"] == unroutable + 1
+    assert len(api.get("/quelea/v1/datagram/peers?limit=1")) == 1
+    for wrong in ("limit=0", "limit=x", "limits=1"):
+        with pytest.raises(Refused, match="400.*limit"):
+            api.get(f"/quelea/v1/datagram/peers?{wrong}")
 
 
 def test_the_largest_mailbox_is_one_too(shared, channel):

@@ -6,8 +6,8 @@ pub(crate) mod accounts;
 mod bindings;
 mod connections;
 mod definitions;
-mod elastic;
 mod exchanges;
+mod guard;
 mod health;
 mod later;
 mod list_query;
@@ -76,6 +76,14 @@ pub struct HttpSettings {
     pub listeners: Vec<Listener>,
     /// What the elastic queues' directory answers below `/api/elastic` and `/quelea/v1/elastic`.
     pub elastic: Vec<Route>,
+    /// What CMQ's front answers below `/quelea/v1`.
+    pub datagram: Vec<Route>,
+}
+
+/// What other rooms answer, for users whose tags allow it.
+pub(crate) struct FrontRoutes {
+    elastic: Vec<Route>,
+    datagram: Vec<Route>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -86,9 +94,9 @@ pub async fn serve(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
-    let (api, elastic, served) = ApiState::new(core, authenticator, settings);
+    let (api, fronts, served) = ApiState::new(core, authenticator, settings);
     let access = with_state(routes::of_access(), &api);
-    served.run(listener, router(api, elastic, access), stop).await;
+    served.run(listener, router(api, fronts, access), stop).await;
 }
 
 /// Imports definitions, given as JSON, as `POST /api/definitions` does.
@@ -120,8 +128,8 @@ impl ApiState {
         core: CoreHandle,
         authenticator: Authenticator,
         settings: HttpSettings,
-    ) -> (Self, Vec<Route>, ServedApi) {
-        let HttpSettings { elastic, limits, hosts, sample_interval, .. } = settings;
+    ) -> (Self, FrontRoutes, ServedApi) {
+        let HttpSettings { elastic, datagram, limits, hosts, sample_interval, .. } = settings;
         let counters = Arc::<ApiCounters>::default();
         let api = Self {
             core,
@@ -139,7 +147,8 @@ impl ApiState {
             history: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
-        (api.clone(), elastic, ServedApi { api, sample_interval, limits, hosts, counters })
+        let fronts = FrontRoutes { elastic, datagram };
+        (api.clone(), fronts, ServedApi { api, sample_interval, limits, hosts, counters })
     }
 }
 
@@ -160,11 +169,12 @@ impl ServedApi {
 }
 
 /// All of a broker's API, `access` being what is about users, and what makes and deletes virtual hosts.
-pub(crate) fn router(api: ApiState, elastic: Vec<Route>, access: Vec<Route>) -> Router {
-    let elastic = elastic::guarded(elastic, &api);
+pub(crate) fn router(api: ApiState, fronts: FrontRoutes, access: Vec<Route>) -> Router {
+    let elastic = guard::guarded(fronts.elastic, &api);
+    let datagram = guard::guarded(fronts.datagram, &api);
     let mut rabbitmq = with_state(routes::of_broker(), &api);
     rabbitmq.extend(access);
-    let v1 = v1::router(&api, elastic.clone(), &rabbitmq);
+    let v1 = v1::router(&api, elastic.clone(), datagram, &rabbitmq);
     let broker = quelea_openapi::router(rabbitmq)
         .with_state(())
         .merge(later::routes().with_state(api.clone()));

@@ -19,7 +19,7 @@ pub async fn serve_beside<D: IdentityDirectory>(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
-    let (api, elastic, served) = ApiState::new(core, authenticator, settings);
+    let (api, fronts, served) = ApiState::new(core, authenticator, settings);
     let front_end = FrontEnd {
         directory,
         authenticator: api.authenticator.clone(),
@@ -41,7 +41,7 @@ pub async fn serve_beside<D: IdentityDirectory>(
         let refused = || Operation::new("Is refused: not supported yet").refuses(&[400]);
         access.push(Route::at(path).get(definitions, refused()).post(definitions, refused()));
     }
-    let router = router(api, elastic, with_state(access, &front_end));
+    let router = router(api, fronts, with_state(access, &front_end));
     served.run(listener, router, stop).await;
 }
 

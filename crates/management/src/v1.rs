@@ -34,8 +34,8 @@ const REFUSALS: &[(u16, &str)] = &[
     (503, "The broker is stopping or busy; trying again may help"),
 ];
 
-const DESCRIPTION: &str = "RabbitMQ's management API below /api, and below /quelea/v1 what Quelea has beside it: elastic queues, messages that \
-     are moved between queues, and who changed what. Users are the broker's, with their tags.";
+const DESCRIPTION: &str = "RabbitMQ's management API below /api, and below /quelea/v1 what Quelea has beside it: elastic queues, CMQ's \
+     peers, messages that are moved between queues, and who changed what. Users are the broker's, with their tags.";
 
 /// An error: what went wrong, and why.
 #[derive(JsonSchema)]
@@ -45,9 +45,14 @@ struct Error {
     reason: String,
 }
 
-/// All of it, `elastic` being what the elastic queues' directory answers; `rabbitmq` stands below `/api` and is described
+/// All of it, `elastic` being what the elastic queues' directory answers and `datagram` what CMQ's front does; `rabbitmq` stands below `/api` and is described
 /// beside it.
-pub(crate) fn router(api: &ApiState, elastic: Vec<Route>, rabbitmq: &[Route]) -> Router {
+pub(crate) fn router(
+    api: &ApiState,
+    elastic: Vec<Route>,
+    datagram: Vec<Route>,
+    rabbitmq: &[Route],
+) -> Router {
     let queues = moves::routes();
     let node = audit::routes();
     let document = Document::new(Info {
@@ -63,12 +68,14 @@ pub(crate) fn router(api: &ApiState, elastic: Vec<Route>, rabbitmq: &[Route]) ->
         "elastic",
         &elastic,
     );
+    let document = document.with(PREFIX, "datagram", &datagram);
     let document = document.with("/api", "rabbitmq", rabbitmq);
     let document: Arc<str> = document.into_json().to_string().into();
     Router::new()
         .merge(router_of(queues))
         .merge(router_of(node))
         .with_state(api.clone())
+        .merge(router_of(datagram).with_state(()))
         .nest("/elastic", router_of(elastic).with_state(()))
         .route("/openapi.json", get(async move || shown(&document)))
 }

@@ -31,7 +31,7 @@ use self::cmq::{CmqError, CmqFront};
 use self::connection_limits::ConnectionLimits;
 use self::elastic::exposure::ExposureError;
 use self::elastic::{ElasticDirectory, ElasticError};
-use self::management::{Counted, DefinitionsError, Management, ManagementError};
+use self::management::{DefinitionsError, Management, ManagementError, Shown};
 use self::reload::Reload;
 use self::sqs::{SqsError, SqsFront};
 use crate::cli::ConfigArgs;
@@ -155,13 +155,15 @@ async fn serve_broker(
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
     let bridge = bridge.start(&node, elastic.as_ref())?;
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
-    let directory = elastic.as_ref().map(ElasticDirectory::handle);
+    let shown = Shown {
+        sqs: counted,
+        others: collectors,
+        listeners: listeners(&node, sqs.as_ref()),
+        directory: elastic.as_ref().map(ElasticDirectory::handle),
+        datagram: cmq.is_some().then(|| Arc::clone(&cmq_counters)),
+    };
     let management = management
-        .map(|prepared| {
-            let listeners = listeners(&node, sqs.as_ref());
-            let counted = Counted { sqs: counted, others: collectors, listeners };
-            prepared.start(&node, identity, config, counted, directory, limits.http)
-        })
+        .map(|prepared| prepared.start(&node, identity, config, shown, limits.http))
         .transpose()?;
     let sqs = match sqs {
         Some(prepared) => {
@@ -172,9 +174,20 @@ async fn serve_broker(
     };
     let cmq = cmq.map(|prepared| prepared.start(&node, &cmq_counters)).transpose()?;
     let fronts = Fronts { management, sqs, cmq, elastic, bridge, cluster };
-    let pid = std::process::id();
     announce_ready(&node, &fronts, limits, started);
     notify_service_manager(NotifyState::Ready);
+    Ok(run_until_signalled(node, fronts, signals, reload, started).await)
+}
+
+/// Serves until a signal says that it is enough, and then until all have stopped.
+async fn run_until_signalled(
+    node: Node,
+    fronts: Fronts,
+    signals: &mut Signals,
+    reload: &mut Reload<'_>,
+    started: Instant,
+) -> Stopped {
+    let pid = std::process::id();
     let signal = tokio::select! {
         signal = signals.next() => signal.name,
         never = reload.run() => match never {},
@@ -192,7 +205,7 @@ async fn serve_broker(
     let uptime_s = started.elapsed().as_secs();
     tracing::info!(clean, uptime_s, "stopped");
     print_line(&format!("quelea stopped clean={clean} uptime_s={uptime_s} pid={pid}"));
-    Ok(stopped)
+    stopped
 }
 
 /// Starts the node; where there is a Cassandra, with its users and beside its queues.

@@ -45,6 +45,11 @@ impl Cause {
         (Self::Invalid, "invalid"),
     ];
 
+    /// All of them.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Self::LABELS.into_iter().map(|(cause, _)| cause)
+    }
+
     /// Its label.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -3,6 +3,7 @@
 //! store has its messages as the queues' durability says, nor a message to its queue before the peer
 //! has it. Start reading at [`front`]; [`intake`] and [`forward`] are the two ways.
 
+mod api;
 mod counters;
 mod forward;
 mod front;
@@ -12,6 +13,7 @@ mod publish;
 mod route;
 mod settings;
 
+pub use api::routes;
 pub use counters::{Cause, DatagramCounters};
 pub use front::{DatagramFront, DatagramStartError};
 pub use peer::{Peer, PeerError, local_address};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
+use quelea_cmq_front::DatagramCounters;
 use quelea_elastic_directory::DirectoryHandle;
 use quelea_management::{HttpLimits, HttpSettings, Listener};
 use quelea_net::HostNames;
@@ -34,11 +35,15 @@ pub(crate) struct Management {
 }
 
 /// What the API shows beside the broker's own.
-pub(crate) struct Counted {
+pub(crate) struct Shown {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     pub(crate) others: Vec<Arc<dyn Collector>>,
     /// Where the others listen.
     pub(crate) listeners: Vec<Listener>,
+    /// The elastic queues' directory, if there is one.
+    pub(crate) directory: Option<DirectoryHandle>,
+    /// What CMQ's front counts, if there is one.
+    pub(crate) datagram: Option<Arc<DatagramCounters>>,
 }
 
 /// Why it does not start.
@@ -74,16 +79,16 @@ impl Prepared {
         node: &Node,
         identity: Option<MirroredIdentity>,
         config: &Config,
-        counted: Counted,
-        directory: Option<DirectoryHandle>,
+        shown: Shown,
         connections_max: usize,
     ) -> Result<Management, ManagementError> {
-        let mut settings = settings(config, counted.sqs, connections_max);
-        settings.collectors = counted.others;
-        settings.listeners = counted.listeners;
+        let mut settings = settings(config, shown.sqs, connections_max);
+        settings.collectors = shown.others;
+        settings.listeners = shown.listeners;
         let own = self.0.local_addr().map_err(ManagementError::Register)?;
         settings.listeners.push(Listener { protocol: "http", address: own });
-        settings.elastic = quelea_elastic_directory::routes(directory);
+        settings.elastic = quelea_elastic_directory::routes(shown.directory);
+        settings.datagram = quelea_cmq_front::routes(shown.datagram);
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
         match identity {
             None => self.run(|listener, stopped| async move {
@@ -196,6 +201,7 @@ fn settings(
         hosts: HostNames::new(&config.http.hosts),
         listeners: Vec::new(),
         elastic: Vec::new(),
+        datagram: Vec::new(),
     }
 }
 

@@ -48,7 +48,10 @@ const LAYERS: [(&str, &[&str]); 30] = [
             "cmq/lib",
         ],
     ),
-    ("cmq/front", &["core/model", "core/store", "core/broker", "core/node", "cmq/lib"]),
+    (
+        "cmq/front",
+        &["core/model", "core/openapi", "core/store", "core/broker", "core/node", "cmq/lib"],
+    ),
     ("elastic/proto", &["core/model"]),
     ("elastic/zmtp", &[]),
     ("elastic/core", &["elastic/proto"]),

@@ -1,4 +1,4 @@
-//! `/api/elastic` and `/quelea/v1/elastic`: the directory's own routes, for users whose tags allow it.
+//! What other rooms answer, elastic queues' directory and CMQ's front: for users whose tags allow it.
 
 use axum::extract::Request;
 use axum::http::Method;
