@@ -4,6 +4,7 @@ import type { Component } from "svelte";
 import Accounts from "./pages/Accounts.svelte";
 import Connection from "./pages/Connection.svelte";
 import Connections from "./pages/Connections.svelte";
+import Datagram from "./pages/Datagram.svelte";
 import Elastic from "./pages/Elastic.svelte";
 import ElasticQueue from "./pages/ElasticQueue.svelte";
 import Exchange from "./pages/Exchange.svelte";
@@ -42,6 +43,7 @@ export const PAGES: Page[] = [
   { path: "connections", names: [1], title: "Connection", component: Connection },
   { path: "elastic", names: [0], title: "Elastic", menu: true, for: "monitoring", component: Elastic },
   { path: "elastic", names: [1], title: "Elastic queue", component: ElasticQueue },
+  { path: "datagram", names: [0], title: "Datagram", menu: true, for: "monitoring", component: Datagram },
   { path: "accounts", names: [0], title: "Accounts", menu: true, for: "administrator", frontEnd: true, component: Accounts },
   { path: "users", names: [0], title: "Users", menu: true, for: "administrator", frontEnd: true, component: Users },
   { path: "users", names: [1], title: "User", component: User },

@@ -8,6 +8,8 @@ import pytest
 from console.console import Console
 from console.load import Load
 from harness.elastic.broker import ElasticBroker
+from harness.cmq.pipes import lines, push
+from harness.ports import free_udp_port
 from playwright.sync_api import expect, sync_playwright
 
 PATIENCE_MS = 60_000
@@ -44,8 +46,10 @@ def artefacts():
 
 @pytest.fixture(scope="module")
 def busy():
-    """A broker with queues, bindings, clients, accounts and an elastic queue, all of which do something."""
-    with ElasticBroker() as broker, Load(broker):
+    """A broker with queues, bindings, clients, accounts, an elastic queue and a CMQ peer, all of which do something."""
+    cmq = f"127.0.0.1:{free_udp_port()}"
+    with ElasticBroker(environment={"QUELEA__CMQ__LISTEN": cmq}) as broker, Load(broker):
+        push(f"{cmq}/7", lines("nobody", "has", "bound this"), "--reliable")
         yield broker
 
 

@@ -20,6 +20,7 @@ PAGES = [
     ("connections", ["connections"], "Connections", "publisher"),
     ("elastic", ["elastic"], "Elastic queues", ELASTIC),
     ("elastic queue", ["elastic", ELASTIC], ELASTIC, "What was decided"),
+    ("datagram", ["datagram"], "Datagram", "reached no queue"),
     ("accounts", ["accounts"], "Accounts", ACCOUNT),
     ("users", ["users"], "Users", "reader"),
     ("user", ["users", "reader"], "reader", "Permissions"),
@@ -343,6 +344,16 @@ def test_an_account_gets_a_key_whose_secret_is_shown_once(busy, open_console):
     console.row("accounts", account).get_by_role("button").click()
     console.confirm("Delete", typed=account)
     expect(console.row("accounts", account)).to_have_count(0)
+
+
+def test_the_datagram_page_shows_peers_and_why_messages_are_lost(busy, open_console):
+    console = open_console(busy)
+    page = console.go("datagram")
+    expect(console.row("losses", "the exchange has no queue for them")).to_contain_text("3")
+    peer = console.row("peers", "127.0.0.1")
+    expect(peer).to_contain_text("reliable-ordered")
+    expect(peer).to_contain_text("yes")
+    expect(page.get_by_role("region", name="Figures")).to_contain_text("Received")
 
 
 def test_an_elastic_queue_is_defined_and_each_decision_has_its_reason(busy, open_console):

@@ -262,6 +262,32 @@ export interface ElasticEvent {
   notice: string | null;
 }
 
+/** Of `/quelea/v1/datagram`. */
+export interface Datagram {
+  address: string | null;
+  messages_received: number;
+  messages_published: number;
+  messages_dropped: Record<string, number>;
+  messages_forwarded: number;
+  messages_requeued: number;
+  messages_not_forwarded: number;
+  forwards_active: number;
+  listener: Record<string, number>;
+}
+
+export interface DatagramPeer {
+  address: string;
+  mailbox: number;
+  mode: string;
+  proven: boolean;
+  silent_for_ms: number;
+  messages: number;
+  lost_messages: number;
+  mailbox_full_messages: number;
+  duplicates: number;
+  repaired: number;
+}
+
 export interface Plan {
   queue: string;
   actions: (Record<string, unknown> & { action: string; reason: string })[];
