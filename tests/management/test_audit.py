@@ -33,6 +33,46 @@ def test_changes_are_kept_with_who_made_them(broker, api, name):
     api.delete(f"/api/users/{user}")
 
 
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
+def test_what_clients_declare_is_kept_with_who_did_it(broker, api, name):
+    exchange, queue = name("ex"), name("a queue")
+    connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))
+    channel = connection.channel()
+    private = channel.queue_declare("", exclusive=True).method.queue
+    for _ in range(2):  # What is there already is no change.
+        channel.exchange_declare(exchange, "topic")
+        channel.queue_declare(queue)
+        channel.queue_bind(queue, exchange, "a.#")
+    api.put(f"/api/queues/%2F/{name('by-the-api')}")
+    channel.queue_purge(queue)
+    channel.queue_unbind(queue, exchange, "a.#")
+    channel.queue_unbind(queue, exchange, "a.#")
+    channel.queue_delete(queue)
+    channel.queue_delete(queue)
+    channel.exchange_delete(exchange)
+    connection.close()
+    escaped = queue.replace(" ", "%20")
+    binding = f"/api/bindings/%2F/e/{exchange}/q/{escaped}/a.%23"
+    changes = [change for change in api.get("/api/audit") if name() in change["path"]]
+    assert [(change["method"], change["path"]) for change in reversed(changes)] == [
+        ("exchange.declare", f"/api/exchanges/%2F/{exchange}"),
+        ("queue.declare", f"/api/queues/%2F/{escaped}"),
+        ("queue.bind", binding),
+        ("PUT", f"/api/queues/%2F/{name('by-the-api')}"),
+        ("queue.purge", f"/api/queues/%2F/{escaped}/contents"),
+        ("queue.unbind", binding),
+        ("queue.delete", f"/api/queues/%2F/{escaped}"),
+        ("exchange.delete", f"/api/exchanges/%2F/{exchange}"),
+    ]
+    by_client = changes[0]
+    assert (by_client["user"], by_client["protocol"], by_client["peer_host"], by_client["status"]) == ("guest", "AMQP 0-9-1", "127.0.0.1", None)
+    assert private not in str(api.get("/api/audit"))
+    log = broker.log.read_text()
+    assert f'queue "{queue}", exchange "{exchange}", key "a.#"' in log
+    assert private not in log
+    api.delete(f"/api/queues/%2F/{name('by-the-api')}")
+
+
 @pytest.mark.process
 def test_the_log_says_who_connects_and_how_it_ends(own_broker):
     Management(own_broker.http).put_user("ada", "secret")

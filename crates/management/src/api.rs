@@ -161,6 +161,10 @@ impl ServedApi {
     ) {
         let pages = WebPages::new(self.hosts);
         let audit = Arc::clone(&self.api.audit);
+        let trail = Arc::clone(&audit);
+        let keep = move |change| trail.note_topology(change);
+        // A core that has stopped changes nothing any more.
+        let _ = self.api.core.call(|core| core.keep_topology_changes(keep)).await;
         let shared = Shared::new(router, self.limits, pages, self.counters, audit);
         let sampler = tokio::spawn(sampler::run(self.api, self.sample_interval));
         server::serve(listener, shared, stop).await;

@@ -1,21 +1,20 @@
-//! The audit trail: who changed what by this API, as lines of the log and, the last of them, at `/api/audit`. All changes
-//! of users, permissions, virtual hosts, accounts and keys are among them, since they are made here; what clients declare
-//! and delete by AMQP is not. Paths name what was changed; bodies, which may hold secrets, are never looked at.
+//! The audit trail: who changed what by this API, or the topology by AMQP, as lines of the log and, the last of them, at
+//! `/api/audit`. All changes of users, permissions, virtual hosts, accounts and keys are among them, since they are made
+//! here. Paths name what was changed; bodies, which may hold secrets, are never looked at.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
 use axum::http::{Method, StatusCode};
-use quelea_node::Clock;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use quelea_broker::{ChangedBinding, TopologyAction, TopologyChange};
+use quelea_node::{AUDIT_LOG_TARGET, Clock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::limits::AUDIT_RECORDS_MAX;
-
-/// What lines of it are of, for filters of the log's level.
-const LOG_TARGET: &str = "quelea::audit";
 
 /// Bytes of a path that are kept.
 const PATH_BYTES_MAX: usize = 1_024;
@@ -26,25 +25,46 @@ pub(crate) struct Change {
     /// Milliseconds since 1970.
     timestamp: u64,
     user: String,
-    /// Where the request came from.
-    peer_host: IpAddr,
+    /// Where it came from; none where that is in the process.
+    peer_host: Option<IpAddr>,
+    /// `management` or `AMQP 0-9-1`.
+    protocol: &'static str,
+    /// Of HTTP, or of AMQP.
     method: String,
-    /// What was changed.
+    /// What was changed, by its path of this API.
     path: String,
-    /// What was answered.
-    status: u16,
+    /// What was answered; none by AMQP, where only what was done is kept.
+    status: Option<u16>,
 }
 
-/// The last changes.
+/// The last changes: so many by this API and so many by AMQP, of which there may be very many more.
 #[derive(Debug)]
 pub(crate) struct AuditTrail {
     clock: Clock,
-    records: Mutex<VecDeque<Change>>,
+    by_api: Records,
+    by_clients: Records,
+}
+
+#[derive(Debug, Default)]
+struct Records(Mutex<VecDeque<Change>>);
+
+impl Records {
+    fn add(&self, change: Change) {
+        let mut records = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while records.len() >= AUDIT_RECORDS_MAX {
+            records.pop_front();
+        }
+        records.push_back(change);
+    }
+
+    fn all(&self) -> Vec<Change> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
 }
 
 impl Default for AuditTrail {
     fn default() -> Self {
-        Self { clock: Clock::start(), records: Mutex::default() }
+        Self { clock: Clock::start(), by_api: Records::default(), by_clients: Records::default() }
     }
 }
 
@@ -63,31 +83,77 @@ impl AuditTrail {
         // A path is ASCII: others are no URI.
         let path = path.get(..PATH_BYTES_MAX).unwrap_or(path).to_owned();
         let code = status.as_u16();
-        tracing::info!(target: LOG_TARGET, user, %peer, %method, path, status = code, "management");
-        let record = Change {
+        tracing::info!(target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, "management");
+        self.by_api.add(Change {
             timestamp: self.clock.now().as_millis(),
             user: user.to_owned(),
-            peer_host: peer,
+            peer_host: Some(peer),
+            protocol: "management",
             method: method.to_string(),
             path,
-            status: code,
-        };
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        while records.len() >= AUDIT_RECORDS_MAX {
-            records.pop_front();
+            status: Some(code),
+        });
+    }
+
+    /// A client changed the topology. Queues that only one connection sees come and go with it, and are not kept.
+    pub(crate) fn note_topology(&self, change: TopologyChange) {
+        if change.is_private {
+            return;
         }
-        records.push_back(record);
+        self.by_clients.add(Change {
+            timestamp: self.clock.now().as_millis(),
+            user: change.user.to_string(),
+            peer_host: change.peer.parse().ok().map(|peer: SocketAddr| peer.ip()),
+            protocol: change.protocol,
+            method: change.action.method().to_owned(),
+            path: path_of(change.vhost.as_str(), &change.action),
+            status: None,
+        });
     }
 
     /// The last first.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        records.iter().rev().cloned().collect()
+        let mut all = self.by_api.all();
+        all.extend(self.by_clients.all());
+        // Stable: those of one moment stay in their order, and then the last is first.
+        all.sort_by_key(|change| change.timestamp);
+        all.reverse();
+        all
     }
 
     /// The same as JSON.
     pub(crate) fn to_json(&self) -> Value {
         json!(self.changes())
+    }
+}
+
+/// What stays as it is in a name as a part of a path (RFC 3986, unreserved).
+const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~');
+
+/// By which this API has what was changed.
+fn path_of(vhost: &str, action: &TopologyAction) -> String {
+    let path = |names: &[&str]| {
+        let escaped = names.iter().map(|name| utf8_percent_encode(name, &PLAIN));
+        let mut path = "/api".to_owned();
+        for name in escaped {
+            path.push('/');
+            path.extend(name);
+        }
+        path
+    };
+    match action {
+        TopologyAction::DeclareQueue(name) | TopologyAction::DeleteQueue(name) => {
+            path(&["queues", vhost, name])
+        }
+        TopologyAction::PurgeQueue(name) => path(&["queues", vhost, name, "contents"]),
+        TopologyAction::DeclareExchange(name) | TopologyAction::DeleteExchange(name) => {
+            path(&["exchanges", vhost, name])
+        }
+        TopologyAction::Bind(binding) | TopologyAction::Unbind(binding) => {
+            let ChangedBinding { source, destination, to_queue, routing_key } = binding;
+            let kind = if *to_queue { "q" } else { "e" };
+            path(&["bindings", vhost, "e", source, kind, destination, routing_key])
+        }
     }
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn connection_of(user: &ApiUser, vhost: String) -> ConnectionInfo {
         loopback: user.loopback,
         name: format!("management API, {}", user.name),
         protocol: "management",
+        is_audited: true,
         ..ConnectionInfo::default()
     }
 }

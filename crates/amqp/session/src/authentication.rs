@@ -76,6 +76,7 @@ impl Session {
             peer: self.peer.address.clone(),
             local: self.peer.local.clone(),
             loopback: self.peer.loopback,
+            is_audited: false,
             name: self.peer.connection_name(),
             protocol: crate::PROTOCOL,
             mechanism: self.wire.mechanism().map_or("", Mechanism::name).to_string(),

@@ -19,6 +19,7 @@ mod recovery;
 mod removals;
 mod reports;
 mod sqs;
+mod topology_changes;
 mod transaction;
 
 pub use listing::{ListKey, Listable};
@@ -42,6 +43,7 @@ use crate::removals::Removals;
 use crate::routing::Routing;
 use crate::sqs::deleted_queues::DeletedQueues;
 use crate::sqs::move_tasks::MoveTasks;
+use crate::topology_changes::TopologyChanges;
 use crate::work::Work;
 
 /// All virtual hosts, queues, connections and channels of one shard.
@@ -69,6 +71,7 @@ pub struct Broker {
     deleted_queues: DeletedQueues,
     removals: Removals,
     name_checks: NameChecks,
+    topology_changes: TopologyChanges,
     work: Work,
     /// Why publishers are blocked.
     blocked: Option<String>,
@@ -103,6 +106,7 @@ impl Broker {
             deleted_queues: DeletedQueues::default(),
             removals: Removals::default(),
             name_checks: NameChecks::default(),
+            topology_changes: TopologyChanges::default(),
             work: Work::default(),
             blocked: None,
         };

@@ -27,6 +27,7 @@ mod request;
 mod routing;
 mod sqs;
 mod topology;
+mod topology_changes;
 mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
@@ -56,3 +57,4 @@ pub use sqs::move_tasks::report::{
     MoveFailure, MoveProgress, MoveTaskId, MoveTaskReport, MoveTaskState, NoMoveTaskId,
 };
 pub use topology::queue_names::queue_names;
+pub use topology_changes::{ChangedBinding, TopologyAction, TopologyChange};

@@ -16,6 +16,8 @@ pub struct ConnectionInfo {
     pub local: String,
     /// Whether the peer is on this machine's loopback interface.
     pub loopback: bool,
+    /// Whether whoever opens it keeps an audit trail of what it changes.
+    pub is_audited: bool,
     /// A name for people: RabbitMQ's form is `127.0.0.1:54321 -> 127.0.0.1:5672`.
     pub name: String,
     /// The protocol, for people: `AMQP 0-9-1`.

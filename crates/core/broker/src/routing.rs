@@ -136,7 +136,7 @@ impl Routing {
         }
     }
 
-    /// Binds. Returns whether anything was written to the log.
+    /// Binds. What is bound already stays as it is.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -145,18 +145,19 @@ impl Routing {
         log: &mut Log,
         vhost: VhostId,
         request: &BindRequest<'_>,
-    ) -> Result<bool, BindingError> {
+    ) -> Result<Changed, BindingError> {
         let BindRequest { source, destination, key, arguments } = request;
         let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
-        let new = vhost.router.bind(source, destination, key, arguments)?;
-        let Some(binding) = new.filter(|binding| binding.durable) else {
-            return Ok(false);
+        let Some(binding) = vhost.router.bind(source, destination, key, arguments)? else {
+            return Ok(Changed { is_any: false, is_written: false });
         };
-        log.persist(&Item::Binding(stored(&vhost.name, &binding)));
-        Ok(true)
+        if binding.durable {
+            log.persist(&Item::Binding(stored(&vhost.name, &binding)));
+        }
+        Ok(Changed { is_any: true, is_written: binding.durable })
     }
 
-    /// Removes a binding. Returns whether anything was written to the log.
+    /// Removes a binding.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -165,11 +166,12 @@ impl Routing {
         log: &mut Log,
         vhost: VhostId,
         request: &BindRequest<'_>,
-    ) -> Result<bool, BindingError> {
+    ) -> Result<Changed, BindingError> {
         let BindRequest { source, destination, key, arguments } = request;
         let vhost = self.vhosts.get_mut(vhost).ok_or(ChannelGone)?;
         let removed = vhost.router.unbind(source, destination, key, arguments)?;
-        Ok(unpersist_removed(log, &vhost.name, &removed))
+        let is_written = unpersist_removed(log, &vhost.name, &removed);
+        Ok(Changed { is_any: !removed.bindings.is_empty(), is_written })
     }
 
     /// Nothing is routed to the queue any more, and its name is free; its bindings are left to
@@ -226,6 +228,14 @@ fn unpersist_removed(log: &mut Log, vhost: &VhostName, removed: &Removed) -> boo
         log.unpersist(&Item::Exchange(vhost.clone(), exchange.clone()));
     }
     was_durable
+}
+
+/// What came of binding or unbinding.
+pub(crate) struct Changed {
+    /// Whether a binding was made or removed.
+    pub(crate) is_any: bool,
+    /// Whether the log was written to.
+    pub(crate) is_written: bool,
 }
 
 /// A binding as the log keeps it.

@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 
+use crate::audit::Audit;
 use crate::connections::Connections;
 use crate::counters::NetCounters;
 use crate::internal_connections::{InternalClient, InternalConnections};
@@ -56,6 +57,7 @@ pub struct Core {
     pub(crate) queues_epoch: Arc<AtomicU64>,
     /// Who asks another store for names of queues, if there is one.
     pub(crate) name_questions: Option<UnboundedSender<NameQuestion>>,
+    pub(crate) audit: Audit,
 }
 
 impl Core {

@@ -10,6 +10,7 @@
 //!
 //! Other threads reach the core through [`CoreHandle`]. What a panic does stands in `panics.rs`.
 
+mod audit;
 mod authenticator;
 mod backoff;
 mod beside;
@@ -40,6 +41,7 @@ mod stop_signal;
 mod timers;
 mod turn;
 
+pub use audit::AUDIT_LOG_TARGET;
 pub use authenticator::{
     Authenticator, BetterHash, Credentials, Failed, Front, Verdict, Verification,
 };

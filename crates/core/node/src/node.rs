@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, mpsc};
 
+use crate::audit::Audit;
 use crate::authenticator::{Authenticator, BetterHash};
 use crate::beside::OtherStore;
 use crate::clock::Clock;
@@ -387,6 +388,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
         stop_timeout_ms: config.stop_timeout_ms,
         queues_epoch,
         name_questions,
+        audit: Audit::default(),
         broker,
     });
     let _inside = runtime.enter();

@@ -68,6 +68,7 @@ impl Core {
             self.schedule.now(),
         );
         self.ask_names();
+        self.audit.note(self.broker.take_topology_changes());
         self.submit_jobs();
         let elapsed = input_time + started.elapsed();
         let steps = self.step_budget.measure(self.broker.work_done(), elapsed);

@@ -17,6 +17,7 @@ use crate::routing::BindRequest;
 use crate::routing::binding::Destination;
 use crate::routing::exchange::ExchangeKind;
 use crate::routing::router::Router;
+use crate::topology_changes::TopologyAction;
 
 impl Broker {
     /// queue.bind. bind-ok leaves when the ticket is reached.
@@ -156,7 +157,12 @@ impl Broker {
         check_arguments(request.arguments)?;
         let vhost = self.messaging.clients.channel(channel)?.vhost;
         match self.routing.bind(&mut self.messaging.log, vhost, request) {
-            Ok(written) => Ok(self.messaging.topology_ticket(written)),
+            Ok(changed) => {
+                if changed.is_any {
+                    self.note_binding_change(channel, request, TopologyAction::Bind);
+                }
+                Ok(self.messaging.topology_ticket(changed.is_written))
+            }
             // What is being removed counts until it is gone, or there would be no limit to it.
             Err(
                 BindingError::TooMany { vhost: name } | BindingError::Topic { vhost: name, .. },
@@ -171,8 +177,11 @@ impl Broker {
         request: &BindRequest<'_>,
     ) -> Result<Ticket, BindingError> {
         let vhost = self.messaging.clients.channel(channel)?.vhost;
-        let written = self.routing.unbind(&mut self.messaging.log, vhost, request)?;
+        let changed = self.routing.unbind(&mut self.messaging.log, vhost, request)?;
+        if changed.is_any {
+            self.note_binding_change(channel, request, TopologyAction::Unbind);
+        }
         self.remove_exchanges(vhost);
-        Ok(self.messaging.topology_ticket(written))
+        Ok(self.messaging.topology_ticket(changed.is_written))
     }
 }

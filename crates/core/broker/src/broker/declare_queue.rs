@@ -19,6 +19,7 @@ use crate::queues::queue::{NewQueue, Queue};
 use crate::reply::QueueDeclared;
 use crate::request::DeclareQueue;
 use crate::routing::exchange::RESERVED_PREFIX;
+use crate::topology_changes::TopologyAction;
 
 impl Broker {
     /// queue.declare, passive or not.
@@ -155,6 +156,8 @@ impl Broker {
         });
         let queue = self.messaging.queues.get(id).filter(|queue| queue.keeps_messages());
         let written = queue.map(|queue| self.messaging.log.persist(&queue.stored())).is_some();
+        let action = || TopologyAction::DeclareQueue(name.to_owned());
+        self.note_change(channel, request.exclusive, action);
         Ok(self.messaging.topology_ticket(written))
     }
 

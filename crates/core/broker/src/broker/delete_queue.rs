@@ -9,6 +9,7 @@ use crate::error::{NoSuchQueueId, QueueError, QueueInUse, ResourceError};
 use crate::ids::ChannelId;
 use crate::messaging::Purge;
 use crate::reply::{Purged, QueueDeleted};
+use crate::topology_changes::TopologyAction;
 
 impl Broker {
     /// queue.purge: ready messages go; unacknowledged ones stay.
@@ -22,6 +23,7 @@ impl Broker {
         name: &str,
     ) -> Result<Purged, QueueError> {
         let id = self.find_queue(channel, name, Operation::Read)?;
+        self.note_queue_change(channel, id, TopologyAction::PurgeQueue);
         let (purged, left) = self.messaging.purge(id, now, Purge::Ready);
         self.work.spend(left);
         self.go_on_removing();
@@ -65,11 +67,12 @@ impl Broker {
             }
             Err(error) => return Err(error.into()),
         };
-        self.delete_found(id, if_unused, if_empty, now)
+        self.delete_found(channel, id, if_unused, if_empty, now)
     }
 
     fn delete_found(
         &mut self,
+        channel: ChannelId,
         id: QueueId,
         if_unused: bool,
         if_empty: bool,
@@ -92,6 +95,7 @@ impl Broker {
         }
         let messages = u32::try_from(queue.ready.len()).unwrap_or(u32::MAX);
         let keeps = queue.keeps_messages();
+        self.note_queue_change(channel, id, TopologyAction::DeleteQueue);
         self.remove_queue(id);
         let ticket = self.messaging.topology_ticket(keeps);
         Ok(QueueDeleted { messages, ticket })

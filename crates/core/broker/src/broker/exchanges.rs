@@ -12,6 +12,8 @@ use crate::error::{
 use crate::ids::ChannelId;
 use crate::request::DeclareExchange;
 use crate::routing::exchange::{ExchangeKind, ExchangeSpec};
+use crate::routing::router::Router;
+use crate::topology_changes::TopologyAction;
 
 impl Broker {
     /// exchange.declare, passive or not. declare-ok leaves when the ticket is reached.
@@ -58,8 +60,16 @@ impl Broker {
             let (kind, vhost) = (ResourceKind::Exchange, state.vhost_name.clone());
             return Err(BeingDeleted { kind, vhost, name: request.name.clone() }.into());
         }
+        let is_new = |router: &Router| router.exchange(&request.name).is_none();
+        let is_new = self.routing.router(vhost).is_some_and(is_new);
         match self.routing.declare_exchange(&mut self.messaging.log, vhost, spec) {
-            Ok(written) => Ok(self.messaging.topology_ticket(written)),
+            Ok(written) => {
+                if is_new {
+                    let action = || TopologyAction::DeclareExchange(request.name.clone());
+                    self.note_change(channel, false, action);
+                }
+                Ok(self.messaging.topology_ticket(written))
+            }
             Err(ExchangeError::TooMany { vhost: name, .. }) if self.routing.is_removing(vhost) => {
                 Err(MakingRoom { vhost: name }.into())
             }
@@ -85,7 +95,12 @@ impl Broker {
         let deleted = self.routing.delete_exchange(&mut self.messaging.log, vhost, name, if_unused);
         self.remove_exchanges(vhost);
         match deleted {
-            Ok(written) => Ok(self.messaging.topology_ticket(written)),
+            Ok(written) => {
+                self.note_change(channel, false, || {
+                    TopologyAction::DeleteExchange(name.to_owned())
+                });
+                Ok(self.messaging.topology_ticket(written))
+            }
             Err(ExchangeError::NoSuchExchange(_)) => Ok(Ticket::NONE),
             Err(error) => Err(error),
         }

@@ -213,7 +213,9 @@ fn administered<E: Into<ApiError>>(
     change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,
 ) -> Change {
     let (user, loopback) = (ADMINISTRATION.to_owned(), true);
-    let info = ConnectionInfo { user, vhost, loopback, ..ConnectionInfo::default() };
+    // The import itself is in the audit trail.
+    let is_audited = true;
+    let info = ConnectionInfo { user, vhost, loopback, is_audited, ..ConnectionInfo::default() };
     Box::new(move |broker, now| {
         with_channel(broker, now, info, |broker, channel| change(broker, now, channel))
     })

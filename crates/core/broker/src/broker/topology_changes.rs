@@ -1,0 +1,75 @@
+//! Notes who changed what of the topology.
+
+use std::collections::VecDeque;
+
+use quelea_model::QueueId;
+
+use super::Broker;
+use crate::ids::ChannelId;
+use crate::routing::BindRequest;
+use crate::routing::binding::Destination;
+use crate::topology_changes::{ChangedBinding, TopologyAction, TopologyChange};
+
+impl Broker {
+    /// What clients changed since this was asked last, the oldest first.
+    pub fn take_topology_changes(&mut self) -> VecDeque<TopologyChange> {
+        self.topology_changes.take()
+    }
+
+    /// A channel's client changed this, of a queue that only its connection sees or of what others see too.
+    pub(super) fn note_change(
+        &mut self,
+        channel: ChannelId,
+        is_private: bool,
+        action: impl FnOnce() -> TopologyAction,
+    ) {
+        let clients = &self.messaging.clients;
+        let Ok(state) = clients.channel(channel) else { return };
+        let Some(connection) = clients.connections.get(state.connection) else { return };
+        if connection.info.is_audited {
+            return;
+        }
+        self.topology_changes.add(TopologyChange {
+            user: state.user.clone(),
+            peer: connection.info.peer.clone(),
+            protocol: connection.info.protocol,
+            vhost: state.vhost_name.clone(),
+            action: action(),
+            is_private,
+        });
+    }
+
+    /// The same of a queue that is there.
+    pub(super) fn note_queue_change(
+        &mut self,
+        channel: ChannelId,
+        queue: QueueId,
+        action: fn(String) -> TopologyAction,
+    ) {
+        let Some(queue) = self.messaging.queues.get(queue) else { return };
+        let (name, is_private) = (queue.name.clone(), queue.is_exclusive());
+        self.note_change(channel, is_private, || action(name.to_string()));
+    }
+
+    /// The same of a binding.
+    pub(super) fn note_binding_change(
+        &mut self,
+        channel: ChannelId,
+        request: &BindRequest<'_>,
+        action: fn(ChangedBinding) -> TopologyAction,
+    ) {
+        let queue = match &request.destination {
+            Destination::Queue(id, _) => self.messaging.queues.get(*id),
+            Destination::Exchange(_) => None,
+        };
+        let is_private = queue.is_some_and(|queue| queue.is_exclusive());
+        let (destination, to_queue) = match &request.destination {
+            Destination::Queue(_, name) => (name.to_string(), true),
+            Destination::Exchange(name) => (name.to_string(), false),
+        };
+        self.note_change(channel, is_private, || {
+            let (source, routing_key) = (request.source.to_owned(), request.key.to_string());
+            action(ChangedBinding { source, destination, to_queue, routing_key })
+        });
+    }
+}
