@@ -174,6 +174,18 @@ def test_a_queue_is_declared_bound_purged_and_deleted(busy, open_console, name):
     assert not exists(busy, f"/api/queues/%2F/{queue}")
 
 
+def test_charts_begin_with_what_the_broker_has_seen_before(busy, open_console):
+    path = "/api/queues/%2F/orders.new?lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=5"
+    seen = lambda: Management(busy.http).get(path)["message_stats"]["publish_details"].get("samples", [])  # noqa: E731
+    wait_for("two samples", lambda: len(seen()) >= 2)
+    console = open_console(busy)
+    # The page learns the figures once: a rate needs the samples before.
+    console.page.route(re.compile(r"/api/queues/%2F/orders\.new$"), lambda route: None)
+    page = console.go("queues", "/", "orders.new")
+    expect(page.get_by_role("region", name="Rates")).to_contain_text(re.compile(r"in [\d.,]+K?/s"))
+    console.page.unroute_all(behavior="ignoreErrors")
+
+
 def test_messages_are_moved_to_another_queue(busy, open_console, name):
     console, source, destination = open_console(busy), name("from"), name("to")
     console.expect_failures()

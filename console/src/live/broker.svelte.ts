@@ -2,7 +2,7 @@
 
 import { request, requestText } from "../api/client";
 import type { Overview } from "../api/types";
-import { History, type Sample } from "./history";
+import { History, pastOf, type Sample, WITH_PAST } from "./history";
 import { Live } from "./live.svelte";
 
 const PERIOD_MS = 2_000;
@@ -10,6 +10,19 @@ const METRICS_PERIOD_MS = 10_000;
 
 export const GAUGES = ["ready", "unacknowledged", "connections"];
 export const COUNTERS = ["publish", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "unroutable"];
+
+/** Of which figures of the API's samples each is the sum; there are none of connections. */
+const PAST = {
+  ready: ["messages_ready"],
+  unacknowledged: ["messages_unacknowledged"],
+  publish: ["publish"],
+  deliver_get: ["deliver_get"],
+  ack: ["ack"],
+  redeliver: ["redeliver"],
+  expired: ["expired"],
+  dead_lettered: ["dead_lettered"],
+  unroutable: ["drop_unroutable", "return_unroutable"],
+};
 
 class BrokerState {
   overview = new Live<Overview>((signal) => this.#sample(signal), PERIOD_MS);
@@ -32,7 +45,9 @@ class BrokerState {
   }
 
   async #sample(signal: AbortSignal): Promise<Overview> {
-    const overview = await request<Overview>("/api/overview", { signal });
+    const query = this.history.isEmpty ? `?${WITH_PAST}` : "";
+    const overview = await request<Overview>(`/api/overview${query}`, { signal });
+    this.history.begin(pastOf({ ...overview.queue_totals, ...overview.message_stats }, PAST));
     this.history.add(Date.now(), sampled(overview));
     this.samples += 1;
     return overview;

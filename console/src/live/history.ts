@@ -7,6 +7,33 @@ const GAP_MS = 15_000;
 
 export type Sample = Record<string, number>;
 
+/** What a sample was, and when. */
+export interface PastSample {
+  atMs: number;
+  measured: Sample;
+}
+
+/** Asks the API for samples of the last hour beside the figures, as far as it has them: the first question of a history. */
+export const WITH_PAST = "lengths_age=3600&lengths_incr=10&msg_rates_age=3600&msg_rates_incr=10";
+
+interface Details {
+  samples?: { sample: number; timestamp: number }[];
+}
+
+/** The samples that stand beside figures, the oldest first. `names` says of which figures each value is the sum. */
+export function pastOf(figures: object, names: Record<string, string[]>): PastSample[] {
+  const all = figures as Record<string, Details | undefined>;
+  // The latest is first there, and all have the same times.
+  const of = (figure: string) => all[`${figure}_details`]?.samples ?? [];
+  const times = of(Object.values(names)[0]?.[0] ?? "").map((sample) => sample.timestamp);
+  const sum = (places: string[], at: number) => places.reduce((total, figure) => total + (of(figure)[at]?.sample ?? 0), 0);
+  const past = times.map((atMs, at) => ({
+    atMs,
+    measured: Object.fromEntries(Object.entries(names).map(([name, places]) => [name, sum(places, at)])),
+  }));
+  return past.reverse();
+}
+
 /** The last hour of several values; `null` where there is none. */
 export class History {
   /** Seconds since 1970, as uPlot wants them. */
@@ -28,6 +55,17 @@ export class History {
     this.#last = undefined;
   }
 
+  get isEmpty(): boolean {
+    return this.times.length === 0;
+  }
+
+  /** Takes what the broker has seen before, while nothing else is there. */
+  begin(past: PastSample[]): void {
+    // Its clock may be ahead of ours.
+    const ahead = Math.max(0, (past.at(-1)?.atMs ?? 0) + 1 - Date.now());
+    if (this.isEmpty) for (const { atMs, measured } of past) this.add(atMs - ahead, measured);
+  }
+
   /** Takes what was measured at a time: gauges as they are, counters as what they grew by in a second. */
   add(atMs: number, measured: Sample): void {
     const last = this.#last;
@@ -35,8 +73,8 @@ export class History {
     const elapsedMs = last ? atMs - last.atMs : Infinity;
     if (last && elapsedMs > GAP_MS) this.#push(last.atMs + 1, () => null);
     this.#push(atMs, (name) => {
-      const value = measured[name] ?? 0;
-      if (this.gauges.includes(name)) return value;
+      const value = measured[name];
+      if (value === undefined || this.gauges.includes(name)) return value ?? null;
       const before = last?.counters[name];
       // Less than before: the broker has started anew, or the object was made anew.
       return before === undefined || value < before ? null : ((value - before) * 1_000) / elapsedMs;
