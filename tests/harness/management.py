@@ -33,6 +33,11 @@ class Management:
     def signed_in(self, user, password):
         return Management(self.http, user, password)
 
+    def with_token(self, token):
+        other = Management(self.http)
+        other.authorization = f"Bearer {token}"
+        return other
+
     def request(self, verb, path, body=None, raw=None):
         """The answer's JSON, or None if it has no body."""
         return self.answer(verb, path, body, raw)[0]

@@ -50,6 +50,7 @@ use crate::metrics;
 use crate::sampler;
 use crate::server::{self, HttpLimits, Shared};
 use crate::state::{ApiState, Listener};
+use crate::tokens::{TokenKey, Tokens};
 use crate::v1;
 use crate::web_pages::WebPages;
 
@@ -58,6 +59,8 @@ use crate::web_pages::WebPages;
 pub struct HttpSettings {
     /// Users that may log in from loopback only.
     pub loopback_users: Vec<String>,
+    /// By which tokens are sealed; without it there are none.
+    pub token_key: Option<TokenKey>,
     /// The node's name in answers, such as `quelea@localhost`.
     pub node: String,
     /// The account that virtual host `/` is.
@@ -134,6 +137,7 @@ impl ApiState {
         let api = Self {
             core,
             authenticator,
+            tokens: settings.token_key.map(Tokens::new).map(Arc::new),
             loopback_users: settings.loopback_users.into(),
             node: settings.node.into(),
             account_id: settings.account_id.into(),

@@ -1,4 +1,4 @@
-//! Who asks: HTTP basic authentication against the broker's users, and what their tags allow.
+//! Who asks: HTTP basic authentication against the broker's users, or a token of one, and what their tags allow.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use quelea_node::{Authenticator, Credentials, Front, Verdict};
 use crate::error::ApiError;
 use crate::server::places::Place;
 use crate::state::ApiState;
+use crate::tokens::{ShownToken, Tokens};
 use crate::web_pages::{DEFAULT_USER, UnknownHost};
 
 /// An authenticated user of the management API.
@@ -23,6 +24,8 @@ pub(crate) struct ApiUser {
     /// Virtual hosts in which the user has permissions.
     vhosts: Vec<String>,
     pub(crate) loopback: bool,
+    /// Whether by a token instead of the password.
+    pub(crate) by_token: bool,
 }
 
 impl ApiUser {
@@ -79,6 +82,9 @@ pub(crate) trait Users: Clone + Send + Sync + 'static {
     /// Users that may log in from loopback only.
     fn loopback_users(&self) -> &[String];
 
+    /// Who makes and verifies tokens, if there are any.
+    fn tokens(&self) -> Option<&Tokens>;
+
     /// The user of that name.
     fn look_up(
         &self,
@@ -90,7 +96,8 @@ impl<S: Users> FromRequestParts<S> for ApiUser {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &S) -> Result<Self, ApiError> {
-        let (name, password) = basic_credentials(parts).ok_or(ApiError::Unauthorized)?;
+        let shown = Shown::of(parts).ok_or(ApiError::Unauthorized)?;
+        let name = shown.user().to_owned();
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         // Who is nowhere, which does not happen, is elsewhere.
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
@@ -105,17 +112,51 @@ impl<S: Users> FromRequestParts<S> for ApiUser {
             Some(known) => (Some(known.hash), known.tags, known.vhosts),
             None => (None, Vec::new(), Vec::new()),
         };
-        let credentials = Credentials { user: name.clone(), password: password.into(), hash };
         // Who has not signed in is not at work: else wrong passwords, whose answers are late, could hold all places.
         let place = parts.extensions.get::<Arc<Place>>();
         place.into_iter().for_each(|place| place.set_at_work(false));
-        verify(api.authenticator(), peer, credentials).await?;
+        let by_token = matches!(shown, Shown::Token(_));
+        match shown {
+            Shown::Password(user, password) => {
+                let credentials = Credentials { user, password: password.into(), hash };
+                verify(api.authenticator(), peer, credentials).await?;
+            }
+            Shown::Token(token) => verify_token(api, peer, &token, hash.as_deref()).await?,
+        }
         place.into_iter().for_each(|place| place.set_at_work(true));
-        let user = Self { name, tags, vhosts, loopback };
+        let user = Self { name, tags, vhosts, loopback, by_token };
         let enters = ["administrator", "monitoring", "management", "policymaker"];
         match enters.iter().any(|tag| user.has(tag)) {
             true => Ok(user),
             false => Err(ApiError::Forbidden("Not management user".to_owned())),
+        }
+    }
+}
+
+/// What a request shows of who it is from.
+pub(crate) enum Shown {
+    Password(String, Vec<u8>),
+    Token(ShownToken),
+}
+
+impl Shown {
+    /// `None` without a header that makes sense.
+    pub(crate) fn of(parts: &Parts) -> Option<Self> {
+        let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, shown) = header.split_once(' ')?;
+        match scheme.eq_ignore_ascii_case("bearer") {
+            true => ShownToken::parse(shown.trim()).map(Self::Token),
+            false => {
+                basic_credentials(parts).map(|(user, password)| Self::Password(user, password))
+            }
+        }
+    }
+
+    /// Who they say that they are.
+    pub(crate) fn user(&self) -> &str {
+        match self {
+            Self::Password(user, _) => user,
+            Self::Token(token) => &token.user,
         }
     }
 }
@@ -136,6 +177,10 @@ impl Users for ApiState {
 
     fn loopback_users(&self) -> &[String] {
         &self.loopback_users
+    }
+
+    fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
     }
 
     async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {
@@ -178,19 +223,36 @@ async fn verify(
     match verdict {
         Verdict::Verified => Ok(()),
         Verdict::Busy => Err(ApiError::Busy("too many sign-ins wait already")),
-        Verdict::Wrong => {
-            let failed = authenticator.failed(Front::Management, peer, &user);
-            if failed.is_logged() {
-                let in_row = failed.in_row;
-                tracing::warn!(%peer, user, in_row, "a sign-in to the management API is refused");
-            }
-            tokio::time::sleep(failed.delay).await;
-            Err(ApiError::Unauthorized)
-        }
+        Verdict::Wrong => Err(refused(authenticator, peer, &user).await),
     }
 }
 
-pub(crate) fn basic_credentials(parts: &Parts) -> Option<(String, Vec<u8>)> {
+/// A token that is wrong is answered as late as a wrong password, and counted with those.
+async fn verify_token(
+    api: &impl Users,
+    peer: IpAddr,
+    token: &ShownToken,
+    hash: Option<&str>,
+) -> Result<(), ApiError> {
+    let is_good = api.tokens().zip(hash).is_some_and(|(tokens, hash)| tokens.verify(token, hash));
+    match is_good {
+        true => Ok(()),
+        false => Err(refused(api.authenticator(), peer, &token.user).await),
+    }
+}
+
+/// Says that it is wrong, late.
+async fn refused(authenticator: &Authenticator, peer: IpAddr, user: &str) -> ApiError {
+    let failed = authenticator.failed(Front::Management, peer, user);
+    if failed.is_logged() {
+        let in_row = failed.in_row;
+        tracing::warn!(%peer, user, in_row, "a sign-in to the management API is refused");
+    }
+    tokio::time::sleep(failed.delay).await;
+    ApiError::Unauthorized
+}
+
+fn basic_credentials(parts: &Parts) -> Option<(String, Vec<u8>)> {
     let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, encoded) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

@@ -23,6 +23,7 @@ pub async fn serve_beside<D: IdentityDirectory>(
     let front_end = FrontEnd {
         directory,
         authenticator: api.authenticator.clone(),
+        tokens: api.tokens.clone(),
         loopback_users: api.loopback_users.clone(),
         node: api.node.clone(),
         account_id: api.account_id.clone(),

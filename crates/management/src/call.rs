@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::authentication::{ApiUser, Users};
 use crate::error::ApiError;
@@ -74,7 +74,7 @@ impl<S> Call<S> {
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
-    /// The same where the body may be absent: then it is null.
+    /// The same where the body may be absent: then it is an object without fields.
     ///
     /// # Errors
     /// [`ApiError::Malformed`].
@@ -85,7 +85,7 @@ impl<S> Call<S> {
             return self.parts_and_body().await;
         }
         let (api, user, path) = self.parts();
-        Ok((api, user, path, Value::Null))
+        Ok((api, user, path, Value::Object(Map::new())))
     }
 
     /// What the part of the address behind `?` says.

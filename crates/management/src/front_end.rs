@@ -31,6 +31,7 @@ use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
 use crate::limits::BODY_BYTES_MAX;
 use crate::server::{self, Shared};
+use crate::tokens::Tokens;
 use crate::web_pages::WebPages;
 
 /// Serves the API of a front-end until `stop` resolves; answers what is under way before it returns.
@@ -45,6 +46,7 @@ pub async fn serve_front_end<D: IdentityDirectory>(
     let front_end = FrontEnd {
         directory,
         authenticator,
+        tokens: None,
         loopback_users: settings.loopback_users.into(),
         node: settings.node.into(),
         account_id: settings.account_id.into(),
@@ -64,6 +66,8 @@ pub async fn serve_front_end<D: IdentityDirectory>(
 pub(crate) struct FrontEnd<D> {
     pub(crate) directory: D,
     pub(crate) authenticator: Authenticator,
+    /// Beside a broker, its.
+    pub(crate) tokens: Option<Arc<Tokens>>,
     pub(crate) loopback_users: Arc<[String]>,
     pub(crate) node: Arc<str>,
     pub(crate) account_id: Arc<str>,
@@ -146,6 +150,10 @@ impl<D: IdentityDirectory> Users for FrontEnd<D> {
 
     fn loopback_users(&self) -> &[String] {
         &self.loopback_users
+    }
+
+    fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
     }
 
     async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {

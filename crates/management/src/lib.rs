@@ -24,6 +24,7 @@ mod properties;
 mod sampler;
 mod server;
 mod state;
+mod tokens;
 mod v1;
 mod web_pages;
 
@@ -33,3 +34,4 @@ pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX, SAMPLE_INTERVAL_MS};
 pub use server::HttpLimits;
 pub use state::Listener;
+pub use tokens::TokenKey;

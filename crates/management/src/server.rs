@@ -30,7 +30,7 @@ use self::rates::Rates;
 use self::timed_body::TimedBody;
 use crate::answers::{Asked, without_last_slash};
 use crate::audit::AuditTrail;
-use crate::authentication::basic_credentials;
+use crate::authentication::Shown;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
@@ -178,7 +178,7 @@ async fn respond(
     parts.extensions.insert(Arc::clone(place));
     without_last_slash(&mut parts);
     let asked = Asked::new(&parts.method, parts.uri.path());
-    let user = basic_credentials(&parts).map(|(user, _)| user);
+    let user = Shown::of(&parts).map(|shown| shown.user().to_owned());
     let body = TimedBody::new(body, shared.limits.request_max);
     let began = Instant::now();
     match shared.router.call(Request::from_parts(parts, body)).await {

@@ -13,6 +13,7 @@ use crate::audit::AuditTrail;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::history::History;
+use crate::tokens::Tokens;
 
 /// An address that is listened at.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,8 @@ pub struct Listener {
 pub(crate) struct ApiState {
     pub(crate) core: CoreHandle,
     pub(crate) authenticator: Authenticator,
+    /// Who makes and verifies tokens.
+    pub(crate) tokens: Option<Arc<Tokens>>,
     /// Users that may log in from loopback only.
     pub(crate) loopback_users: Arc<[String]>,
     /// What `/api/overview` calls the node.

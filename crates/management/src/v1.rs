@@ -3,6 +3,7 @@
 
 mod audit;
 mod moves;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ pub(crate) fn router(
     rabbitmq: &[Route],
 ) -> Router {
     let queues = moves::routes();
-    let node = audit::routes();
+    let mut node = audit::routes();
+    node.extend(tokens::routes());
     let document = Document::new(Info {
         title: "Quelea",
         version: env!("CARGO_PKG_VERSION"),

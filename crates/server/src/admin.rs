@@ -17,6 +17,7 @@ mod publish;
 mod queue;
 mod table;
 mod takeover;
+mod token;
 mod top;
 mod user;
 mod vhost;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use self::client::{Client, ClientError};
+use self::client::{Client, ClientError, Credentials};
 use crate::exit;
 
 /// Manage users, virtual hosts, permissions and queues of a running broker.
@@ -47,6 +48,9 @@ pub(crate) struct AdminArgs {
         global = true
     )]
     login_password: String,
+    /// A token to log in with instead of a password, as `token create` makes it.
+    #[arg(long, env = "QUELEA_ADMIN_TOKEN", hide_env_values = true, global = true)]
+    token: Option<String>,
     /// Print JSON instead of a table.
     #[arg(long, global = true)]
     json: bool,
@@ -59,6 +63,9 @@ enum Resource {
     /// Users and their passwords and tags.
     #[command(subcommand)]
     User(user::Command),
+    /// Tokens, which scripts show instead of a password.
+    #[command(subcommand)]
+    Token(token::Command),
     /// Virtual hosts.
     #[command(subcommand)]
     Vhost(vhost::Command),
@@ -135,10 +142,15 @@ pub(crate) fn run(args: AdminArgs) -> ExitCode {
 }
 
 fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
-    let client = Client::new(&args.url, &args.login_user, &args.login_password)?;
+    let credentials = match &args.token {
+        Some(token) => Credentials::Token(token),
+        None => Credentials::Password(&args.login_user, &args.login_password),
+    };
+    let client = Client::new(&args.url, credentials)?;
     let output = if args.json { table::Output::Json } else { table::Output::Table };
     match args.resource {
         Resource::User(command) => user::run(command, &client, output),
+        Resource::Token(command) => token::run(&command, &client, output),
         Resource::Vhost(command) => vhost::run(command, &client, output),
         Resource::Permission(command) => permission::run(command, &client, output),
         Resource::Account(command) => account::run(command, &client, output),

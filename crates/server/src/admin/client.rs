@@ -22,10 +22,17 @@ pub(crate) enum ClientError {
     Connect { address: String, source: io::Error },
     #[error("the management API broke off: {0}")]
     Broken(ureq::Error),
-    #[error("login refused: wrong user name or password, or no tag that allows this")]
+    #[error("login refused: wrong user name, password or token, or no tag that allows this")]
     Unauthorized,
     #[error("refused ({status}): {reason}")]
     Refused { status: StatusCode, reason: String },
+}
+
+/// How one logs in.
+#[derive(Clone, Copy)]
+pub(crate) enum Credentials<'a> {
+    Password(&'a str, &'a str),
+    Token(&'a str),
 }
 
 /// The broker's management API, and the user who logs in there.
@@ -36,7 +43,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(url: &str, user: &str, password: &str) -> Result<Self, ClientError> {
+    pub(crate) fn new(url: &str, credentials: Credentials<'_>) -> Result<Self, ClientError> {
         let address = url
             .strip_prefix("http://")
             .map(|rest| rest.trim_end_matches('/'))
@@ -44,7 +51,12 @@ impl Client {
             .ok_or_else(|| ClientError::Url { url: url.to_owned() })?;
         let address =
             if address.contains(':') { address.to_owned() } else { format!("{address}:15672") };
-        let authorization = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        let authorization = match credentials {
+            Credentials::Password(user, password) => {
+                format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+            }
+            Credentials::Token(token) => format!("Bearer {token}"),
+        };
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -176,9 +188,10 @@ mod tests {
 
     #[test]
     fn an_address_must_be_http_without_a_path() {
-        assert!(Client::new("http://127.0.0.1:15672/", "a", "b").is_ok());
-        assert_eq!(Client::new("http://host", "a", "b").unwrap().address, "host:15672");
-        assert!(Client::new("https://host", "a", "b").is_err());
-        assert!(Client::new("http://host/api", "a", "b").is_err());
+        let new = |url| Client::new(url, Credentials::Password("a", "b"));
+        assert!(new("http://127.0.0.1:15672/").is_ok());
+        assert_eq!(new("http://host").unwrap().address, "host:15672");
+        assert!(new("https://host").is_err());
+        assert!(new("http://host/api").is_err());
     }
 }

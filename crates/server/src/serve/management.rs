@@ -9,7 +9,7 @@ use std::time::Duration;
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
 use quelea_elastic_directory::DirectoryHandle;
-use quelea_management::{HttpLimits, HttpSettings, Listener};
+use quelea_management::{HttpLimits, HttpSettings, Listener, TokenKey};
 use quelea_net::HostNames;
 use quelea_net::ListenError;
 #[cfg(feature = "cassandra")]
@@ -26,6 +26,9 @@ use crate::config::{Config, Http, Store};
 
 /// How long it may take to answer what it was asked before the stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
+
+/// In the data directory: by which the API's tokens are sealed.
+const TOKEN_KEY_FILE: &str = "management.key";
 
 /// The running API.
 pub(crate) struct Management {
@@ -49,6 +52,8 @@ pub(crate) struct Shown {
 /// Why it does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManagementError {
+    #[error("cannot open the key of tokens {}: {source}", path.display())]
+    TokenKey { path: PathBuf, source: std::io::Error },
     #[error("http.listen: {0}")]
     Listen(#[from] ListenError),
     #[error("cannot register the management listener: {0}")]
@@ -87,6 +92,10 @@ impl Prepared {
         settings.listeners = shown.listeners;
         let own = self.0.local_addr().map_err(ManagementError::Register)?;
         settings.listeners.push(Listener { protocol: "http", address: own });
+        let key = node.data_dir().join(TOKEN_KEY_FILE);
+        let opened = TokenKey::open(&key);
+        let opened = opened.map_err(|source| ManagementError::TokenKey { path: key, source });
+        settings.token_key = Some(opened?);
         settings.elastic = quelea_elastic_directory::routes(shown.directory);
         settings.datagram = quelea_cmq_front::routes(shown.datagram);
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
@@ -188,6 +197,7 @@ fn settings(
 ) -> HttpSettings {
     HttpSettings {
         loopback_users: config.access.loopback_users.clone(),
+        token_key: None,
         node: "quelea@localhost".to_owned(),
         account_id: config.sqs.account_id.clone(),
         sqs,

@@ -1,0 +1,66 @@
+//! `/quelea/v1/tokens`: what scripts show instead of a password.
+
+use axum::Json;
+use axum::http::StatusCode;
+use quelea_openapi::{Operation, Route};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::authentication::Users as _;
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::state::ApiState;
+
+/// How long a token holds unless the request says, and at most: a day, a year.
+const VALID_S: u32 = 86_400;
+const VALID_S_MAX: u32 = 365 * 86_400;
+
+pub(super) fn routes() -> Vec<Route<ApiState>> {
+    let operation = Operation::new(
+        "Makes a token, by which the user who asks may sign in instead of by the password: Authorization: Bearer TOKEN",
+    );
+    vec![
+        Route::at("/tokens")
+            .post(create, operation.optional_body::<NewToken>().answers::<Token>(201)),
+    ]
+}
+
+/// How long the token is to hold.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewToken {
+    /// Seconds; absent: a day.
+    #[schemars(range(min = 1, max = VALID_S_MAX))]
+    valid_s: Option<u32>,
+}
+
+/// A token, which is shown this once.
+#[derive(Serialize, JsonSchema)]
+struct Token {
+    token: String,
+    /// Milliseconds since 1970. Another password of the user ends it sooner.
+    expires_at: u64,
+}
+
+/// `POST /tokens`, signed in by the password: tokens make no tokens, or one would hold for ever.
+async fn create(call: Call) -> Result<(StatusCode, Json<Token>), ApiError> {
+    let (api, user, [], body) = call.parts_and_optional_body().await?;
+    if user.by_token {
+        return Err(ApiError::Forbidden("a token makes no tokens: sign in by the password".into()));
+    }
+    let wanted: NewToken = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
+    let valid_s = wanted.valid_s.unwrap_or(VALID_S);
+    if !(1..=VALID_S_MAX).contains(&valid_s) {
+        let reason = format!("valid_s must be from 1 to {VALID_S_MAX}, it is {valid_s}");
+        return Err(ApiError::BadRequest(reason));
+    }
+    let known = api.look_up(user.name.clone()).await?.ok_or(ApiError::Unauthorized)?;
+    if !known.hash.starts_with("$argon2") {
+        // One from RabbitMQ is replaced at the sign-in, and tokens of the old one would end.
+        return Err(ApiError::Busy("the password's hash is being replaced, try again"));
+    }
+    let tokens = api.tokens.as_deref();
+    let tokens = tokens.ok_or_else(|| ApiError::bad("there is no key for tokens here"))?;
+    let (token, expires_at) = tokens.make(&user.name, &known.hash, valid_s);
+    Ok((StatusCode::CREATED, Json(Token { token, expires_at })))
+}
