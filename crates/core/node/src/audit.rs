@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 
 use quelea_broker::TopologyChange;
 
-use crate::core::Core;
-
 /// What lines of it are of, for filters of the log's level; the management API's are of it too.
 pub const AUDIT_LOG_TARGET: &str = "quelea::audit";
 
 /// Where changes go beside the log.
 #[derive(Default)]
-pub(crate) struct Audit(Option<Box<dyn Fn(TopologyChange) + Send>>);
+pub(crate) struct Audit(pub(crate) Option<Box<dyn Fn(TopologyChange) + Send>>);
 
 impl Audit {
     pub(crate) fn note(&self, changes: VecDeque<TopologyChange>) {
@@ -21,13 +19,6 @@ impl Audit {
                 keep(change);
             }
         }
-    }
-}
-
-impl Core {
-    /// From now `keep` gets each change that a client makes, by the core thread: it must not wait.
-    pub fn keep_topology_changes(&mut self, keep: impl Fn(TopologyChange) + Send + 'static) {
-        self.audit = Audit(Some(Box::new(keep)));
     }
 }
 

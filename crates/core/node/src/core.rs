@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quelea_broker::{
     Broker, ChannelId, ConnectionId, Effect, NameQuestion, NameVerdict, OpenError, Receive,
-    ReceiveError, ReceiveId, ReceivedMessage,
+    ReceiveError, ReceiveId, ReceivedMessage, TopologyChange,
 };
 use quelea_model::{QueueId, Timestamp};
 use quelea_store::Ticket;
@@ -71,6 +71,11 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> NetCounters {
         NetCounters { turns: self.schedule.turns(), ..self.connections.counters() }
+    }
+
+    /// From now `keep` gets each change of the topology that a client makes, by the core thread: it must not wait.
+    pub fn keep_topology_changes(&mut self, keep: impl Fn(TopologyChange) + Send + 'static) {
+        self.audit = Audit(Some(Box::new(keep)));
     }
 
     /// Begins to stop: see `stop.rs`. Does nothing if it has begun.
