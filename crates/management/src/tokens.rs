@@ -149,7 +149,7 @@ mod tests {
         for bad in ["", "quelea1.", "quelea1..", "quelea1.AAAA.AAAA", "quelea1.!.!", &text[8..]] {
             assert!(ShownToken::parse(bad).is_none(), "{bad:?}");
         }
-        let cut = ShownToken::parse(&text[..text.len() - 2]).unwrap();
+        let cut = ShownToken::parse(&text[..text.len() - 3]).unwrap();
         assert!(!tokens(1).verify(&cut, "hash"));
     }
 }
