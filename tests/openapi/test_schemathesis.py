@@ -79,5 +79,5 @@ def test_schemathesis_finds_nothing(broker, document, tmp_path):
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
     tested = len(list(operations(document)))
     assert f"Selected: {tested}/{tested}\n  Tested: {tested}\n" in done.stdout, done.stdout[-5_000:]
-    # The one who asks is still there, and so is the broker.
+    # The user is still there, and so is the broker.
     assert broker.management.signed_in(USER, PASSWORD).get("/api/whoami")["name"] == USER

@@ -39,7 +39,7 @@ pub(super) async fn extensions(call: Call) -> Json<Value> {
     array(std::iter::empty())
 }
 
-/// `GET /api/audit` and `/quelea/v1/audit`: the last changes that were made by this API, the latest first.
+/// `GET /api/audit` and `/quelea/v1/audit`: the last changes that were made by this API and by AMQP, the latest first.
 pub(crate) async fn audit(call: Call) -> Result<Json<Vec<Change>>, ApiError> {
     let (api, user, []) = call.parts();
     user.require_administrator()?;

@@ -61,7 +61,7 @@ fn of_node() -> Vec<Route<ApiState>> {
             .get(nodes::extensions, shows_all("Returns the extensions of the API: none")),
         Route::at("/audit").get(
             nodes::audit,
-            shows_all("Returns the last changes made by the API, the latest first"),
+            shows_all("Returns the last changes made by the API and by AMQP, the latest first"),
         ),
         Route::at("/auth").get(nodes::auth, shows("Returns how one signs in").public()),
         Route::at("/auth/attempts/{node}").get(

@@ -7,6 +7,7 @@ use crate::audit::Change;
 use crate::state::ApiState;
 
 pub(super) fn routes() -> Vec<Route<ApiState>> {
-    let operation = Operation::new("Returns the last changes made by the API, the latest first");
+    let operation =
+        Operation::new("Returns the last changes made by the API and by AMQP, the latest first");
     vec![Route::at("/audit").get(nodes::audit, operation.answers::<Vec<Change>>(200))]
 }

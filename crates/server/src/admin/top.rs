@@ -44,13 +44,13 @@ pub(crate) fn run(args: &TopArgs, client: Client, output: Output) -> Result<(), 
         return Err(AdminError::NoTerminal);
     }
     let (wish, wishes) = channel();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let interval = Duration::from_millis(args.interval_ms);
     let address = client.address().to_owned();
     // It ends with the process, or when nobody listens to it.
-    thread::spawn(move || look_again_and_again(&client, interval, &wishes, &tell));
+    thread::spawn(move || look_again_and_again(&client, interval, &wishes, &sender));
     let terminal = ratatui::try_init().map_err(AdminError::Terminal)?;
-    let shown = show(terminal, Screen::new(address), &wish, &told);
+    let shown = show(terminal, Screen::new(address), &wish, &receiver);
     ratatui::restore();
     shown.map_err(AdminError::Terminal)
 }
@@ -59,13 +59,13 @@ fn show(
     mut terminal: DefaultTerminal,
     mut screen: Screen,
     wish: &Sender<Wanted>,
-    told: &Receiver<Looked>,
+    receiver: &Receiver<Looked>,
 ) -> io::Result<()> {
     // The other thread lives as long as this one.
     let _ = wish.send(screen.wanted());
     let mut is_stale = true;
     loop {
-        for looked in told.try_iter() {
+        for looked in receiver.try_iter() {
             screen.take(looked);
             is_stale = true;
         }

@@ -34,7 +34,7 @@ pub(super) fn look_again_and_again(
     client: &Client,
     interval: Duration,
     wishes: &Receiver<Wanted>,
-    tell: &Sender<Looked>,
+    sender: &Sender<Looked>,
 ) {
     let mut wanted = Wanted::default();
     loop {
@@ -44,7 +44,7 @@ pub(super) fn look_again_and_again(
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let looked = look(client, wanted).map_err(|error| error.to_string());
-        if tell.send(looked).is_err() {
+        if sender.send(looked).is_err() {
             return;
         }
     }
