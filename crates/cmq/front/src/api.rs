@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use quelea_cmq::{Mode, Peer};
-use quelea_openapi::{Operation, Route};
+use quelea_openapi::{Asked, Limit, Operation, Route, refusal, with_state};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::counters::{Cause, DatagramCounters};
 
@@ -39,10 +38,7 @@ pub fn routes(counters: Counters) -> Vec<Route> {
         Route::at("/datagram").get(datagram, state),
         Route::at("/datagram/peers").get(peers, list),
     ];
-    routes
-        .into_iter()
-        .map(|route| route.map(|methods| methods.with_state(counters.clone())))
-        .collect()
+    with_state(routes, &counters)
 }
 
 /// What the front counted since the start.
@@ -73,8 +69,8 @@ struct Datagram {
 #[serde(deny_unknown_fields)]
 struct PeersQuery {
     /// How many at most.
-    #[schemars(range(min = 1, max = PEERS_SHOWN_MAX))]
-    limit: Option<usize>,
+    #[serde(default)]
+    limit: Limit<PEERS_SHOWN_MAX>,
 }
 
 /// A socket that sends to a mailbox here.
@@ -117,23 +113,17 @@ struct ShownPeer {
 enum Refusal {
     #[error("cmq.listen is empty and there is no cmq.forward: there is no CMQ here")]
     NoFront,
-    #[error("{0}")]
-    Query(String),
-    #[error("limit must be from 1 to {PEERS_SHOWN_MAX}, is {0}")]
-    Limit(usize),
     #[error("the front is stopping")]
     Stopped,
 }
 
 impl IntoResponse for Refusal {
-    /// In the management API's shape, `{"error": …, "reason": …}`.
     fn into_response(self) -> Response {
-        let (status, error) = match self {
-            Self::NoFront => (StatusCode::NOT_FOUND, "Object Not Found"),
-            Self::Query(_) | Self::Limit(_) => (StatusCode::BAD_REQUEST, "bad_request"),
-            Self::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable"),
+        let status = match self {
+            Self::NoFront => StatusCode::NOT_FOUND,
+            Self::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         };
-        (status, Json(json!({ "error": error, "reason": self.to_string() }))).into_response()
+        refusal(status, self)
     }
 }
 
@@ -159,14 +149,10 @@ async fn datagram(State(counters): State<Counters>) -> Result<Json<Datagram>, Re
 /// `GET /datagram/peers?limit=NUMBER`.
 async fn peers(
     State(counters): State<Counters>,
-    query: Result<Query<PeersQuery>, axum::extract::rejection::QueryRejection>,
+    Asked(query): Asked<PeersQuery>,
 ) -> Result<Json<Vec<ShownPeer>>, Refusal> {
     let counters = counters.ok_or(Refusal::NoFront)?;
-    let Query(query) = query.map_err(|wrong| Refusal::Query(wrong.body_text()))?;
-    let limit = match query.limit.unwrap_or(PEERS_SHOWN_MAX) {
-        limit @ 1..=PEERS_SHOWN_MAX => limit,
-        limit => return Err(Refusal::Limit(limit)),
-    };
+    let Limit(limit) = query.limit;
     let Some(listener) = counters.listener.get().cloned() else { return Ok(Json(Vec::new())) };
     // There may be tens of thousands to look at and to sort.
     let found = tokio::task::spawn_blocking(move || listener.peers()).await;

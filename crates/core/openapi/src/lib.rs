@@ -4,10 +4,16 @@
 
 mod body;
 mod document;
+mod limit;
 mod operation;
+mod query;
+mod refusal;
 mod route;
 
 pub use body::{from_slice, from_value};
 pub use document::{Document, Info};
+pub use limit::Limit;
 pub use operation::{Operation, SchemaOf};
-pub use route::{Route, router};
+pub use query::Asked;
+pub use refusal::refusal;
+pub use route::{Route, router, with_state};

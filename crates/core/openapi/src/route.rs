@@ -64,6 +64,15 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 }
 
+/// The routes, with the state that their handlers need.
+pub fn with_state<S: Clone + Send + Sync + 'static>(
+    routes: impl IntoIterator<Item = Route<S>>,
+    state: &S,
+) -> Vec<Route> {
+    let with_state = |route: Route<S>| route.map(|methods| methods.with_state(state.clone()));
+    routes.into_iter().map(with_state).collect()
+}
+
 /// A router of all of them.
 pub fn router<S: Clone + Send + Sync + 'static>(
     routes: impl IntoIterator<Item = Route<S>>,

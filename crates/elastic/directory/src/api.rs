@@ -17,13 +17,12 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use quelea_elastic_core::directory::{Definition, Input};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use quelea_openapi::{Operation, Route};
+use quelea_openapi::{Asked, Limit, Operation, Route, with_state};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::moves::MoveRequest;
-use self::page::{Limit, Page, RelayNumber, ShownClientId};
-use self::query::Asked;
+use self::page::{Page, RelayNumber, ShownClientId};
 use self::refusal::Refusal;
 use self::shapes::{Directory, Event, Listed, Listener, Move, Plan, Producer, Queue, Relay};
 use crate::server::DirectoryHandle;
@@ -105,9 +104,7 @@ pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
                 .refuses(&[404]),
         ),
     ];
-    let with_directory =
-        |route: Route<_>| route.map(|methods| methods.with_state(directory.clone()));
-    of_all.into_iter().chain(of_queue).map(with_directory).collect()
+    with_state(of_all.into_iter().chain(of_queue), &directory)
 }
 
 /// There is no such queue, or another directory controls it.
@@ -145,7 +142,7 @@ struct PageOfRelays {
     after: Option<String>,
     /// How many at most; the relays of a queue are not torn.
     #[serde(default)]
-    limit: Limit,
+    limit: Limit<PAGE_MAX>,
 }
 
 /// `GET /directories`: those that share the queues, as this one knows them and as relays learn them: this one

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use quelea_elastic_proto::{ClientId, RelayId};
+use quelea_openapi::Limit;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -17,43 +18,7 @@ pub(super) struct Page<A> {
     pub(super) after: Option<A>,
     /// How many at most.
     #[serde(default)]
-    pub(super) limit: Limit,
-}
-
-/// How many elements of a list are answered: from 1 to [`PAGE_MAX`].
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct Limit(pub(super) usize);
-
-impl Default for Limit {
-    fn default() -> Self {
-        Self(PAGE_MAX)
-    }
-}
-
-impl TryFrom<String> for Limit {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.parse() {
-            Ok(limit @ 1..=PAGE_MAX) => Ok(Self(limit)),
-            _ => Err(format!("must be from 1 to {PAGE_MAX}, is {text:?}")),
-        }
-    }
-}
-
-impl JsonSchema for Limit {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Limit".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_MAX })
-    }
+    pub(super) limit: Limit<PAGE_MAX>,
 }
 
 /// A relay's number behind `?`.

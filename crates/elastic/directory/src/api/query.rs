@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use quelea_elastic_core::ownership::ClusterView;
-use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -31,18 +30,6 @@ impl FromRequestParts<Option<Self>> for DirectoryHandle {
 
     async fn from_request_parts(_: &mut Parts, handle: &Option<Self>) -> Result<Self, Refusal> {
         handle.clone().ok_or(Refusal::NoDirectory)
-    }
-}
-
-/// What stands behind `?`; what is wrong with it is answered as every other error is.
-pub(super) struct Asked<T>(pub(super) T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let query = Query::try_from_uri(&parts.uri);
-        query.map(|Query(query)| Self(query)).map_err(|wrong| Refusal::Query(wrong.body_text()))
     }
 }
 

@@ -1,11 +1,10 @@
 //! Why a request is not answered, and the HTTP answer that says so.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use quelea_elastic_core::directory::DefinitionError;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use serde_json::json;
+use quelea_openapi::refusal;
 
 use super::CLUSTER_VIEW_MAX;
 
@@ -35,7 +34,7 @@ pub enum Refusal {
     /// A definition that is none.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// What stands behind `?` cannot be read.
+    /// What stands behind `?` does not go together.
     #[error("{0}")]
     Query(String),
     /// The body is not what it should be.
@@ -53,18 +52,15 @@ pub enum Refusal {
 }
 
 impl IntoResponse for Refusal {
-    /// In the management API's shape, `{"error": …, "reason": …}`.
     fn into_response(self) -> Response {
-        let (status, error) = match self {
-            Self::NoDirectory | Self::NoQueue(_) => (StatusCode::NOT_FOUND, "Object Not Found"),
+        let status = match self {
+            Self::NoDirectory | Self::NoQueue(_) => StatusCode::NOT_FOUND,
             Self::Name(_) | Self::Definition(_) | Self::Query(_) | Self::Body(_) => {
-                (StatusCode::BAD_REQUEST, "bad_request")
+                StatusCode::BAD_REQUEST
             }
-            Self::Elsewhere { .. } | Self::Move(_) => (StatusCode::CONFLICT, "conflict"),
-            Self::Claiming(_) | Self::Late | Self::Stopped => {
-                (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
-            }
+            Self::Elsewhere { .. } | Self::Move(_) => StatusCode::CONFLICT,
+            Self::Claiming(_) | Self::Late | Self::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         };
-        (status, Json(json!({ "error": error, "reason": self.to_string() }))).into_response()
+        refusal(status, self)
     }
 }
