@@ -7,7 +7,7 @@ mod bindings;
 mod connections;
 mod definitions;
 mod exchanges;
-mod guard;
+pub(crate) mod guard;
 mod health;
 mod later;
 mod list_query;
@@ -35,7 +35,8 @@ use prometheus_client::collector::Collector;
 use quelea_model::Table;
 use quelea_net::HostNames;
 use quelea_node::{Authenticator, CoreHandle};
-use quelea_openapi::Route;
+use quelea_openapi::{Route, with_state};
+use quelea_sqs_protocol::AnyService;
 use quelea_sqs_server::SqsCounters;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -81,12 +82,19 @@ pub struct HttpSettings {
     pub elastic: Vec<Route>,
     /// What CMQ's front answers below `/quelea/v1`.
     pub datagram: Vec<Route>,
+    /// What is answered of replicated queues below `/quelea/v1`.
+    pub replicated: Vec<Route>,
+    /// The classes of queue that there are, such as `ordered`.
+    pub queue_classes: Vec<&'static str>,
+    /// The service of the SQS interface, if there is one.
+    pub sqs_service: Option<AnyService>,
 }
 
 /// What other rooms answer, for users whose tags allow it.
 pub(crate) struct FrontRoutes {
     elastic: Vec<Route>,
     datagram: Vec<Route>,
+    replicated: Vec<Route>,
 }
 
 /// Serves the management API until `stop` resolves; answers what is under way before it returns.
@@ -132,7 +140,8 @@ impl ApiState {
         authenticator: Authenticator,
         settings: HttpSettings,
     ) -> (Self, FrontRoutes, ServedApi) {
-        let HttpSettings { elastic, datagram, limits, hosts, sample_interval, .. } = settings;
+        let HttpSettings { elastic, datagram, replicated, limits, hosts, sample_interval, .. } =
+            settings;
         let counters = Arc::<ApiCounters>::default();
         let api = Self {
             core,
@@ -142,6 +151,8 @@ impl ApiState {
             node: settings.node.into(),
             account_id: settings.account_id.into(),
             sqs: settings.sqs,
+            queue_classes: settings.queue_classes.into(),
+            sqs_service: settings.sqs_service,
             collectors: settings.collectors.into(),
             counters: Arc::clone(&counters),
             listeners: settings.listeners.into(),
@@ -151,7 +162,7 @@ impl ApiState {
             history: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
-        let fronts = FrontRoutes { elastic, datagram };
+        let fronts = FrontRoutes { elastic, datagram, replicated };
         (api.clone(), fronts, ServedApi { api, sample_interval, limits, hosts, counters })
     }
 }
@@ -180,9 +191,11 @@ impl ServedApi {
 pub(crate) fn router(api: ApiState, fronts: FrontRoutes, access: Vec<Route>) -> Router {
     let elastic = guard::guarded(fronts.elastic, &api);
     let datagram = guard::guarded(fronts.datagram, &api);
+    let replicated = guard::guarded(fronts.replicated, &api);
     let mut rabbitmq = with_state(routes::of_broker(), &api);
     rabbitmq.extend(access);
-    let v1 = v1::router(&api, elastic.clone(), datagram, &rabbitmq);
+    let sections = v1::Sections::of_broker(&api, elastic.clone(), datagram, replicated);
+    let v1 = sections.router(&rabbitmq);
     let broker = quelea_openapi::router(rabbitmq)
         .with_state(())
         .merge(later::routes().with_state(api.clone()));
@@ -197,15 +210,6 @@ pub(crate) fn router(api: ApiState, fronts: FrontRoutes, access: Vec<Route>) -> 
         .nest("/api", broker.nest("/elastic", elastic))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-}
-
-/// The routes with the state that their handlers need.
-pub(crate) fn with_state<S: Clone + Send + Sync + 'static>(
-    routes: Vec<Route<S>>,
-    state: &S,
-) -> Vec<Route> {
-    let with_state = |route: Route<S>| route.map(|methods| methods.with_state(state.clone()));
-    routes.into_iter().map(with_state).collect()
 }
 
 /// What is answered with JSON.

@@ -12,7 +12,6 @@ use quelea_node::{Authenticator, Credentials, Front, Verdict};
 
 use crate::error::ApiError;
 use crate::server::places::Place;
-use crate::state::ApiState;
 use crate::tokens::{ShownToken, Tokens};
 use crate::web_pages::{DEFAULT_USER, UnknownHost};
 
@@ -23,7 +22,8 @@ pub(crate) struct ApiUser {
     pub(crate) tags: Vec<String>,
     /// Virtual hosts in which the user has permissions.
     vhosts: Vec<String>,
-    pub(crate) loopback: bool,
+    /// Where from.
+    pub(crate) peer: IpAddr,
     /// Whether by a token instead of the password.
     pub(crate) by_token: bool,
 }
@@ -35,6 +35,11 @@ impl ApiUser {
 
     fn is_monitoring(&self) -> bool {
         self.is_administrator() || self.has("monitoring")
+    }
+
+    /// Whether from this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.peer.is_loopback()
     }
 
     fn has(&self, tag: &str) -> bool {
@@ -101,10 +106,10 @@ impl<S: Users> FromRequestParts<S> for ApiUser {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         // Who is nowhere, which does not happen, is elsewhere.
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
-        let loopback = peer.to_canonical().is_loopback();
+        let peer = peer.to_canonical();
         let is_default_elsewhere =
             name == DEFAULT_USER && parts.extensions.get::<UnknownHost>().is_some();
-        if (!loopback && api.loopback_users().contains(&name)) || is_default_elsewhere {
+        if (!peer.is_loopback() && api.loopback_users().contains(&name)) || is_default_elsewhere {
             return Err(ApiError::Unauthorized);
         }
         let known = api.look_up(name.clone()).await?;
@@ -124,7 +129,7 @@ impl<S: Users> FromRequestParts<S> for ApiUser {
             Shown::Token(token) => verify_token(api, peer, &token, hash.as_deref()).await?,
         }
         place.into_iter().for_each(|place| place.set_at_work(true));
-        let user = Self { name, tags, vhosts, loopback, by_token };
+        let user = Self { name, tags, vhosts, peer, by_token };
         let enters = ["administrator", "monitoring", "management", "policymaker"];
         match enters.iter().any(|tag| user.has(tag)) {
             true => Ok(user),
@@ -168,37 +173,6 @@ pub(crate) struct KnownUser {
     pub(crate) tags: Vec<String>,
     /// Virtual hosts in which the user has permissions.
     pub(crate) vhosts: Vec<String>,
-}
-
-impl Users for ApiState {
-    fn authenticator(&self) -> &Authenticator {
-        &self.authenticator
-    }
-
-    fn loopback_users(&self) -> &[String] {
-        &self.loopback_users
-    }
-
-    fn tokens(&self) -> Option<&Tokens> {
-        self.tokens.as_deref()
-    }
-
-    async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {
-        self.ask(move |core| {
-            let accounts = core.broker.access().accounts();
-            let user = accounts.user(&name)?;
-            Some(KnownUser {
-                hash: Arc::from(&*user.password_hash),
-                tags: user.tags.iter().map(ToString::to_string).collect(),
-                vhosts: accounts
-                    .permissions()
-                    .filter(|p| *p.user == *name)
-                    .map(|p| p.vhost.as_str().to_owned())
-                    .collect(),
-            })
-        })
-        .await
-    }
 }
 
 /// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a

@@ -2,11 +2,11 @@
 //! Cassandra's, and virtual hosts come and go with accounts.
 
 use quelea_node::{Authenticator, CoreHandle};
-use quelea_openapi::{Operation, Route};
+use quelea_openapi::{Operation, Route, with_state};
 use quelea_sqs_protocol::IdentityDirectory;
 use tokio::net::TcpListener;
 
-use crate::api::{HttpSettings, access_operations as operations, router, with_state};
+use crate::api::{HttpSettings, access_operations as operations, router};
 use crate::error::ApiError;
 use crate::front_end::{FrontEnd, identity_routes, vhosts};
 use crate::state::ApiState;
@@ -28,6 +28,7 @@ pub async fn serve_beside<D: IdentityDirectory>(
         node: api.node.clone(),
         account_id: api.account_id.clone(),
         sqs: api.sqs.clone(),
+        sqs_service: api.sqs_service.clone(),
         counters: api.counters.clone(),
         audit: api.audit.clone(),
         collectors: api.collectors.clone(),

@@ -41,6 +41,12 @@ pub(crate) enum ApiError {
     NameBeingChecked,
     /// Not HTTP as the API takes it, such as a body that is not JSON: the status and what is wrong.
     Malformed(StatusCode, String),
+    /// There is no SQS interface.
+    NoSqs,
+    /// SQS has no operation of that name.
+    NoSqsOperation(String),
+    /// The SQS service refuses; its status, code and reason.
+    Sqs { status: StatusCode, code: &'static str, reason: String },
     /// What holds the users and the queues does not answer; says why.
     Unavailable(String),
     /// The operating system refused; says what.
@@ -111,6 +117,15 @@ impl ApiError {
                 // What RabbitMQ's tools show the reason of.
                 (StatusCode::BAD_REQUEST, "not_supported_yet", reason)
             }
+            Self::NoSqs => {
+                let reason = "sqs.enabled is false: there is no SQS interface here".to_owned();
+                (StatusCode::NOT_FOUND, "Object Not Found", reason)
+            }
+            Self::NoSqsOperation(name) => {
+                let reason = format!("there is no SQS operation {name}");
+                (StatusCode::NOT_FOUND, "Object Not Found", reason)
+            }
+            Self::Sqs { status, code, reason } => (status, code, reason),
             Self::Malformed(status, reason) => (status, "bad_request", reason),
             Self::Conflict(reason) => (StatusCode::CONFLICT, "conflict", reason),
             Self::PageOutOfRange(reason) => (StatusCode::BAD_REQUEST, "page_out_of_range", reason),

@@ -16,14 +16,14 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::get;
 use prometheus_client::collector::Collector;
 use quelea_node::Authenticator;
-use quelea_openapi::Route;
-use quelea_sqs_protocol::{Fault, IdentityDirectory};
+use quelea_openapi::{Route, with_state};
+use quelea_sqs_protocol::{AnyService, Fault, IdentityDirectory};
 use quelea_sqs_server::SqsCounters;
 use tokio::net::TcpListener;
 
 use crate::api::HttpSettings;
 use crate::api::access_operations as operations;
-use crate::api::accounts::DEFAULT_VHOST;
+use crate::api::guard::guarded;
 use crate::audit::AuditTrail;
 use crate::authentication::{KnownUser, Users};
 use crate::console;
@@ -31,7 +31,9 @@ use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
 use crate::limits::BODY_BYTES_MAX;
 use crate::server::{self, Shared};
+use crate::state::SharedState;
 use crate::tokens::Tokens;
+use crate::v1;
 use crate::web_pages::WebPages;
 
 /// Serves the API of a front-end until `stop` resolves; answers what is under way before it returns.
@@ -51,11 +53,14 @@ pub async fn serve_front_end<D: IdentityDirectory>(
         node: settings.node.into(),
         account_id: settings.account_id.into(),
         sqs: settings.sqs,
+        sqs_service: settings.sqs_service,
         collectors: settings.collectors.into(),
         counters: Arc::clone(&counters),
         audit: Arc::clone(&audit),
     };
-    let router = routes(front_end);
+    let replicated = guarded(settings.replicated, &front_end);
+    let v1 = v1::Sections::of_front_end(&front_end, replicated);
+    let router = routes(front_end, v1);
     let pages = WebPages::new(settings.hosts);
     let shared = Shared::new(router, settings.limits, pages, counters, audit);
     server::serve(listener, shared, stop).await;
@@ -72,25 +77,29 @@ pub(crate) struct FrontEnd<D> {
     pub(crate) node: Arc<str>,
     pub(crate) account_id: Arc<str>,
     pub(crate) sqs: Option<Arc<SqsCounters>>,
+    pub(crate) sqs_service: Option<AnyService>,
     pub(crate) counters: Arc<ApiCounters>,
     pub(crate) audit: Arc<AuditTrail>,
     pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
 }
 
-fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>) -> Router {
+fn routes<D: IdentityDirectory>(front_end: FrontEnd<D>, v1: v1::Sections) -> Router {
+    let identity = with_state(identity_routes(), &front_end);
+    let v1 = v1.router(&identity);
     let api = Router::new()
         .route("/overview", get(node::overview::<D>))
         .route("/whoami", get(users::whoami::<D>))
-        .route("/audit", get(node::audit::<D>))
+        .route("/audit", get(v1::audit::<FrontEnd<D>>))
         .route("/health/checks/alarms", get(node::health::<D>))
         .route("/health/checks/local-alarms", get(node::health::<D>))
         .route("/health/checks/virtual-hosts", get(node::health::<D>))
         .route("/health/checks/is-in-service", get(node::health::<D>))
-        .merge(quelea_openapi::router(identity_routes()));
+        .merge(quelea_openapi::router(identity).with_state(()));
     Router::new()
         .merge(console::routes())
         .route("/metrics", get(node::metrics::<D>))
         .nest("/api", api)
+        .nest("/quelea/v1", v1.with_state(()))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(front_end)
@@ -131,15 +140,17 @@ pub(crate) fn identity_routes<D: IdentityDirectory>() -> Vec<Route<FrontEnd<D>>>
     ]
 }
 
-impl<D> FrontEnd<D> {
-    /// The account that a virtual host is.
-    fn account_of<'a>(&'a self, vhost: &'a str) -> &'a str {
-        if vhost == DEFAULT_VHOST { &self.account_id } else { vhost }
+impl<D: IdentityDirectory> SharedState for FrontEnd<D> {
+    fn sqs_service(&self) -> Option<&AnyService> {
+        self.sqs_service.as_ref()
     }
 
-    /// The virtual host that an account is.
-    fn vhost_of<'a>(&self, account: &'a str) -> &'a str {
-        if *account == *self.account_id { DEFAULT_VHOST } else { account }
+    fn audit(&self) -> &AuditTrail {
+        &self.audit
+    }
+
+    fn account_id(&self) -> &str {
+        &self.account_id
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn connection_of(user: &ApiUser, vhost: String) -> ConnectionInfo {
     ConnectionInfo {
         user: user.name.clone(),
         vhost,
-        loopback: user.loopback,
+        loopback: user.is_local(),
         name: format!("management API, {}", user.name),
         protocol: "management",
         is_audited: true,

@@ -29,7 +29,7 @@ use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
 use crate::answers::{Asked, without_last_slash};
-use crate::audit::AuditTrail;
+use crate::audit::{AuditTrail, Unaudited};
 use crate::authentication::Shown;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
@@ -184,7 +184,8 @@ async fn respond(
     match shared.router.call(Request::from_parts(parts, body)).await {
         Ok(response) => {
             shared.counters.count_request(began.elapsed());
-            if let Some(user) = user {
+            let is_audited = response.extensions().get::<Unaudited>().is_none();
+            if let Some(user) = user.filter(|_| is_audited) {
                 shared.audit.note(&user, peer.ip(), asked.what(), response.status());
             }
             asked.complete(response)

@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, Core, CoreHandle};
+use quelea_sqs_protocol::AnyService;
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::Semaphore;
 
 use crate::audit::AuditTrail;
+use crate::authentication::{KnownUser, Users};
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::history::History;
@@ -22,6 +24,31 @@ pub struct Listener {
     pub protocol: &'static str,
     /// The address.
     pub address: SocketAddr,
+}
+
+/// The virtual host that has an account id of its own.
+const DEFAULT_VHOST: &str = "/";
+
+/// What handlers share that serve the API of a broker, or that of a front-end without one.
+pub(crate) trait SharedState: Users {
+    /// The SQS interface's service, if there is one.
+    fn sqs_service(&self) -> Option<&AnyService>;
+
+    /// Who changed what.
+    fn audit(&self) -> &AuditTrail;
+
+    /// The account that virtual host `/` is.
+    fn account_id(&self) -> &str;
+
+    /// The virtual host that an account is.
+    fn vhost_of<'a>(&self, account: &'a str) -> &'a str {
+        if account == self.account_id() { DEFAULT_VHOST } else { account }
+    }
+
+    /// The account that a virtual host is.
+    fn account_of<'a>(&'a self, vhost: &'a str) -> &'a str {
+        if vhost == DEFAULT_VHOST { self.account_id() } else { vhost }
+    }
 }
 
 /// What every handler needs; cheap to clone.
@@ -39,6 +66,10 @@ pub(crate) struct ApiState {
     pub(crate) account_id: Arc<str>,
     /// What the SQS front counts, if there is one.
     pub(crate) sqs: Option<Arc<SqsCounters>>,
+    /// The classes of queue that there are.
+    pub(crate) queue_classes: Arc<[&'static str]>,
+    /// The SQS interface's service, if there is one.
+    pub(crate) sqs_service: Option<AnyService>,
     /// What the API's own sockets did.
     pub(crate) counters: Arc<ApiCounters>,
     /// Where the broker listens.
@@ -66,5 +97,50 @@ impl ApiState {
         question: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         self.core.call(question).await.map_err(|_| ApiError::Stopping)
+    }
+}
+
+impl Users for ApiState {
+    fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    fn loopback_users(&self) -> &[String] {
+        &self.loopback_users
+    }
+
+    fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
+    }
+
+    async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {
+        self.ask(move |core| {
+            let accounts = core.broker.access().accounts();
+            let user = accounts.user(&name)?;
+            Some(KnownUser {
+                hash: Arc::from(&*user.password_hash),
+                tags: user.tags.iter().map(ToString::to_string).collect(),
+                vhosts: accounts
+                    .permissions()
+                    .filter(|p| *p.user == *name)
+                    .map(|p| p.vhost.as_str().to_owned())
+                    .collect(),
+            })
+        })
+        .await
+    }
+}
+
+impl SharedState for ApiState {
+    fn sqs_service(&self) -> Option<&AnyService> {
+        self.sqs_service.as_ref()
+    }
+
+    fn audit(&self) -> &AuditTrail {
+        &self.audit
+    }
+
+    fn account_id(&self) -> &str {
+        &self.account_id
     }
 }

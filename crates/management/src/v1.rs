@@ -3,6 +3,7 @@
 
 mod audit;
 mod moves;
+mod sqs;
 mod tokens;
 
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
-use quelea_openapi::{Document, Info, Route, router as router_of};
+use quelea_openapi::{Document, Info, Route, router as router_of, with_state};
 use schemars::JsonSchema;
 
-use crate::state::ApiState;
+pub(crate) use self::audit::{changes as audit, operation as audit_operation};
+use crate::state::{ApiState, SharedState};
 
 /// Where it all stands.
 const PREFIX: &str = "/quelea/v1";
@@ -36,7 +38,7 @@ const REFUSALS: &[(u16, &str)] = &[
 ];
 
 const DESCRIPTION: &str = "RabbitMQ's management API below /api, and below /quelea/v1 what Quelea has beside it: elastic queues, CMQ's \
-     peers, messages that are moved between queues, and who changed what. Users are the broker's, with their tags.";
+     peers, replicated queues, SQS's operations, messages that are moved between queues, and who changed what. Users are the broker's, with their tags.";
 
 /// An error: what went wrong, and why.
 #[derive(JsonSchema)]
@@ -46,40 +48,74 @@ struct Error {
     reason: String,
 }
 
-/// All of it, `elastic` being what the elastic queues' directory answers and `datagram` what CMQ's front does; `rabbitmq` stands below `/api` and is described
-/// beside it.
-pub(crate) fn router(
-    api: &ApiState,
-    elastic: Vec<Route>,
-    datagram: Vec<Route>,
-    rabbitmq: &[Route],
-) -> Router {
-    let queues = moves::routes();
-    let mut node = audit::routes();
-    node.extend(tokens::routes());
-    let document = Document::new(Info {
-        title: "Quelea",
-        version: env!("CARGO_PKG_VERSION"),
-        description: DESCRIPTION,
-        error: |generator| generator.subschema_for::<Error>(),
-        refusals: REFUSALS,
-        body_refusals: &[413, 415, 422],
-    });
-    let document = document.with(PREFIX, "queues", &queues).with(PREFIX, "node", &node).with(
-        &format!("{PREFIX}/elastic"),
-        "elastic",
-        &elastic,
-    );
-    let document = document.with(PREFIX, "datagram", &datagram);
-    let document = document.with("/api", "rabbitmq", rabbitmq);
-    let document: Arc<str> = document.into_json().to_string().into();
-    Router::new()
-        .merge(router_of(queues))
-        .merge(router_of(node))
-        .with_state(api.clone())
-        .merge(router_of(datagram).with_state(()))
-        .nest("/elastic", router_of(elastic).with_state(()))
-        .route("/openapi.json", get(async move || shown(&document)))
+/// What stands below `/quelea/v1`.
+pub(crate) struct Sections(Vec<Section>);
+
+/// Routes of one tag.
+struct Section {
+    tag: &'static str,
+    /// What stands before their paths, below `/quelea/v1`.
+    prefix: &'static str,
+    routes: Vec<Route>,
+}
+
+impl Sections {
+    /// Of a broker: `elastic` is what the elastic queues' directory answers, `datagram` what CMQ's front does, and
+    /// `replicated` what there is to be said of Cassandra.
+    pub(crate) fn of_broker(
+        api: &ApiState,
+        elastic: Vec<Route>,
+        datagram: Vec<Route>,
+        replicated: Vec<Route>,
+    ) -> Self {
+        let mut node = with_state(audit::routes(), api);
+        node.extend(with_state(tokens::routes(), api));
+        let mut queues = with_state(moves::routes(), api);
+        queues.extend(with_state(sqs::routes(), api));
+        Self(vec![
+            Section { tag: "queues", prefix: "", routes: queues },
+            Section { tag: "node", prefix: "", routes: node },
+            Section { tag: "elastic", prefix: "/elastic", routes: elastic },
+            Section { tag: "datagram", prefix: "", routes: datagram },
+            Section { tag: "replicated", prefix: "", routes: replicated },
+        ])
+    }
+
+    /// Of a front-end without a broker.
+    pub(crate) fn of_front_end<S: SharedState>(front_end: &S, replicated: Vec<Route>) -> Self {
+        let (node, queues) = (audit::routes(), sqs::routes());
+        Self(vec![
+            Section { tag: "queues", prefix: "", routes: with_state(queues, front_end) },
+            Section { tag: "node", prefix: "", routes: with_state(node, front_end) },
+            Section { tag: "replicated", prefix: "", routes: replicated },
+        ])
+    }
+
+    /// All of it with its document, in which `rabbitmq`, which stands below `/api`, is described beside it.
+    pub(crate) fn router(self, rabbitmq: &[Route]) -> Router {
+        let mut document = Document::new(Info {
+            title: "Quelea",
+            version: env!("CARGO_PKG_VERSION"),
+            description: DESCRIPTION,
+            error: |generator| generator.subschema_for::<Error>(),
+            refusals: REFUSALS,
+            body_refusals: &[413, 415, 422],
+        });
+        for Section { tag, prefix, routes } in &self.0 {
+            document = document.with(&format!("{PREFIX}{prefix}"), tag, routes);
+        }
+        let document = document.with("/api", "rabbitmq", rabbitmq);
+        let document: Arc<str> = document.into_json().to_string().into();
+        let mut router = Router::new().route("/openapi.json", get(async move || shown(&document)));
+        for Section { prefix, routes, .. } in self.0 {
+            let routes = router_of(routes).with_state(());
+            router = match prefix {
+                "" => router.merge(routes),
+                prefix => router.nest(prefix, routes),
+            };
+        }
+        router
+    }
 }
 
 /// It says nothing of this broker: nobody has to sign in for it.

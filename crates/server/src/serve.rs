@@ -141,6 +141,8 @@ async fn serve_broker(
     let (node, beside) = start_node(config, settings, directory, cluster.as_ref()).await?;
     management::import_definitions(&node, config).await?;
     let (identity, held_names) = beside.unzip();
+    let beside = cluster.as_ref().zip(held_names);
+    let store = sqs.is_some().then(|| sqs::Store::of(&node, beside, config));
     let counters = Arc::<SqsCounters>::default();
     let counted = sqs.is_some().then(|| Arc::clone(&counters));
     let cmq_counters = Arc::<DatagramCounters>::default();
@@ -161,14 +163,16 @@ async fn serve_broker(
         listeners: listeners(&node, sqs.as_ref()),
         directory: elastic.as_ref().map(ElasticDirectory::handle),
         datagram: cmq.is_some().then(|| Arc::clone(&cmq_counters)),
+        sqs_service: store.as_ref().map(|store| store.service(config)),
+        replicated: cassandra::routes(cluster.as_ref(), config),
+        has_replicated: cluster.is_some(),
     };
     let management = management
         .map(|prepared| prepared.start(&node, identity, config, shown, limits.http))
         .transpose()?;
-    let sqs = match sqs {
-        Some(prepared) => {
-            let beside = cluster.as_ref().zip(held_names);
-            Some(prepared.start(&node, beside, config, counters, limits.sqs).await?)
+    let sqs = match sqs.zip(store) {
+        Some((prepared, store)) => {
+            Some(prepared.start(&store, config, counters, limits.sqs).await?)
         }
         None => None,
     };

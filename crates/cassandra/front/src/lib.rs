@@ -3,6 +3,7 @@
 //! like `sqs/embedded`, since the server is generic over its store. Start with `cluster.rs`, which is connected once.
 
 mod account_names;
+mod api;
 mod beside;
 mod cluster;
 mod cluster_thread;
@@ -15,10 +16,11 @@ mod peer_socket;
 mod serve;
 mod takeover;
 
+pub use api::routes;
 pub use beside::{Beside, Bootstrap, HeldNames};
 pub use cluster::Cluster;
 pub use error::FrontError;
 pub use mirror::MirroredIdentity;
 pub use peer_socket::PeerSettings;
 pub use quelea_cassandra_store::{CassandraIdentity, CassandraSettings, ConnectError};
-pub use serve::{serve_alone, serve_beside};
+pub use serve::{FrontStore, StoreOfBoth, serve_alone, serve_beside};

@@ -3,54 +3,96 @@
 use std::net::TcpListener;
 
 use quelea_node::CoreHandle;
-use quelea_sqs_embedded::{EmbeddedIdentity, EmbeddedQueues, EmbeddedSettings};
-use quelea_sqs_protocol::{AnyIdentity, AnyQueues, ClassRouter};
+use quelea_sqs_embedded::EmbeddedStore;
+use quelea_sqs_protocol::{
+    AnyIdentity, AnyQueues, AnyService, ClassRouter, Service, ServiceSettings,
+};
 use quelea_sqs_server::{SqsServer, SqsSettings};
 
 use crate::beside::HeldNames;
 use crate::cluster::{Cluster, Store};
 use crate::error::FrontError;
 
-/// Serves replicated queues alone: with `threads` 0 on the thread that speaks with Cassandra.
+/// Replicated queues alone, and who may use them.
+#[derive(Clone)]
+pub struct FrontStore {
+    queues: AnyQueues,
+    identity: AnyIdentity,
+}
+
+/// A node's queues and replicated queues, for the users in the node's memory, which are Cassandra's.
+#[derive(Clone)]
+pub struct StoreOfBoth {
+    core: CoreHandle,
+    queues: AnyQueues,
+    identity: AnyIdentity,
+}
+
+impl FrontStore {
+    /// Those of a cluster.
+    #[must_use]
+    pub fn new(cluster: &Cluster) -> Self {
+        let Store { queues, identity } = cluster.store().clone();
+        Self { queues: AnyQueues::new(queues), identity: AnyIdentity::new(identity) }
+    }
+
+    /// The service on them, for other fronts than [`serve_alone`].
+    #[must_use]
+    pub fn service(&self, settings: ServiceSettings) -> AnyService {
+        Service::new(self.queues.clone(), self.identity.clone(), settings)
+    }
+}
+
+impl StoreOfBoth {
+    /// Those of a node and of a cluster.
+    #[must_use]
+    pub fn new(cluster: &Cluster, node: EmbeddedStore, held: HeldNames) -> Self {
+        let replicated = cluster.store().queues.clone();
+        let queues = ClassRouter::holding(node.queues, replicated, held.0);
+        let (queues, identity) = (AnyQueues::new(queues), AnyIdentity::new(node.identity));
+        Self { core: node.core, queues, identity }
+    }
+
+    /// The service on them, for other fronts than [`serve_beside`].
+    #[must_use]
+    pub fn service(&self, settings: ServiceSettings) -> AnyService {
+        Service::new(self.queues.clone(), self.identity.clone(), settings)
+    }
+}
+
+/// Serves them without a node: with `threads` 0 on the thread that speaks with Cassandra.
 ///
 /// # Errors
 /// [`FrontError`] if the server does not start.
 pub fn serve_alone(
+    store: &FrontStore,
     cluster: &Cluster,
     listeners: Vec<TcpListener>,
     server: &SqsSettings,
 ) -> Result<SqsServer, FrontError> {
-    let Store { queues, identity } = cluster.store();
-    let (queues, identity) = (AnyQueues::new(queues.clone()), AnyIdentity::new(identity.clone()));
+    let FrontStore { queues, identity } = store;
     if server.threads > 0 {
-        return Ok(SqsServer::start(listeners, &queues, &identity, server)?);
+        return Ok(SqsServer::start(listeners, queues, identity, server)?);
     }
-    let (server, run) = SqsServer::on_other_thread(listeners, &queues, &identity, server)?;
+    let (server, run) = SqsServer::on_other_thread(listeners, queues, identity, server)?;
     cluster.thread().spawn_local(move || run());
     Ok(server)
 }
 
-/// Serves a node's queues and replicated queues, for the users in the node's memory, which are Cassandra's: with `threads` 0
-/// on the node's own thread.
+/// Serves them beside a node: with `threads` 0 on the node's own thread.
 ///
 /// # Errors
 /// [`FrontError`] if the server does not start, or the node has stopped.
 pub async fn serve_beside(
-    cluster: &Cluster,
-    core: &CoreHandle,
-    held: HeldNames,
+    store: &StoreOfBoth,
     listeners: Vec<TcpListener>,
-    embedded: EmbeddedSettings,
     server: &SqsSettings,
 ) -> Result<SqsServer, FrontError> {
-    let identity = EmbeddedIdentity::new(core.clone(), embedded.clone());
-    let ordered = EmbeddedQueues::new(core.clone(), embedded);
-    let queues = ClassRouter::holding(ordered, cluster.store().queues.clone(), held.0);
-    let (queues, identity) = (AnyQueues::new(queues), AnyIdentity::new(identity));
+    let StoreOfBoth { core, queues, identity } = store;
     if server.threads > 0 {
-        return Ok(SqsServer::start(listeners, &queues, &identity, server)?);
+        return Ok(SqsServer::start(listeners, queues, identity, server)?);
     }
-    let (server, run) = SqsServer::on_other_thread(listeners, &queues, &identity, server)?;
+    let (server, run) = SqsServer::on_other_thread(listeners, queues, identity, server)?;
     core.spawn_local(move || run()).await?;
     Ok(server)
 }

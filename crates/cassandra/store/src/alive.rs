@@ -19,6 +19,21 @@ pub(crate) struct FrontEnd {
     pub(crate) beat: i64,
 }
 
+/// A front-end, as another one or itself knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontEndView {
+    /// Its name: another one after each start.
+    pub id: Uuid,
+    /// Where the others reach it by datagrams; `None`: it has no such address.
+    pub address: Option<SocketAddr>,
+    /// Whether it is the one that was asked.
+    pub is_self: bool,
+    /// Whether it renews its row, as far as is known.
+    pub is_alive: bool,
+    /// How long it has not, in ms.
+    pub silent_for_ms: u64,
+}
+
 /// Those that are known, this one not among them.
 #[derive(Debug)]
 pub(crate) struct Alive {
@@ -80,6 +95,17 @@ impl Alive {
         id == self.me || self.seen.contains_key(&id)
     }
 
+    /// All that are known, the dead too, this one not among them.
+    pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = FrontEndView> {
+        self.seen.iter().map(move |(id, seen)| FrontEndView {
+            id: *id,
+            address: seen.address,
+            is_self: false,
+            is_alive: seen.is_alive(now),
+            silent_for_ms: seen.silent_for(now).as_millis() as u64,
+        })
+    }
+
     fn others(&self, now: Instant) -> impl Iterator<Item = (Uuid, &Seen)> {
         self.seen.iter().filter(move |(_, seen)| seen.is_alive(now)).map(|(id, seen)| (*id, seen))
     }
@@ -87,7 +113,11 @@ impl Alive {
 
 impl Seen {
     fn is_alive(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.changed_at) < Duration::from_millis(DEAD_AFTER_MS)
+        self.silent_for(now) < Duration::from_millis(DEAD_AFTER_MS)
+    }
+
+    fn silent_for(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.changed_at)
     }
 }
 
@@ -122,6 +152,9 @@ mod tests {
         alive.observe(vec![row(OTHER, 7)], dead_at - SECOND);
         assert_eq!(alive.members(dead_at - SECOND), [ME, OTHER]);
         assert_eq!(alive.members(dead_at), [ME]);
+        let views: Vec<_> = alive.views(dead_at).collect();
+        let [view] = &views[..] else { panic!("one other is known") };
+        assert_eq!((view.is_alive, view.silent_for_ms), (false, DEAD_AFTER_MS));
         // As long as the row stays, it is not taken for a new one.
         assert!(!alive.observe(vec![row(OTHER, 7)], dead_at + SECOND));
         assert_eq!(alive.members(dead_at + SECOND), [ME]);

@@ -85,12 +85,17 @@ impl Database {
 
     /// The present in µs since 1970, as Cassandra's nodes have it.
     pub(crate) fn now_us(&self) -> i64 {
-        self.machine_us() + self.correction_us.load(Ordering::Relaxed)
+        self.machine_us() + self.correction_us()
     }
 
     /// The same in ms.
     pub(crate) fn now_ms(&self) -> u64 {
         (self.now_us() / 1_000).max(0).unsigned_abs()
+    }
+
+    /// By how much the machine's clock is corrected.
+    pub(crate) fn correction_us(&self) -> i64 {
+        self.correction_us.load(Ordering::Relaxed)
     }
 
     fn machine_us(&self) -> i64 {

@@ -54,6 +54,16 @@ pub(crate) struct AutoHint {
     k_of_delivered: f64,
 }
 
+/// What `OrderHint=auto` has made of a queue at one front-end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HintView {
+    /// The K of the last look.
+    pub k: usize,
+    /// Of the messages that were lately delivered here, the part that another front-end is known to have delivered too;
+    /// `None`: there were none.
+    pub duplicates_per_message: Option<f64>,
+}
+
 /// An entry that was visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -102,6 +112,15 @@ impl AutoHint {
         self.k
     }
 
+    /// What there is to be shown of it.
+    pub(crate) fn view(&self) -> HintView {
+        HintView { k: self.k, duplicates_per_message: self.duplicate_share() }
+    }
+
+    fn duplicate_share(&self) -> Option<f64> {
+        (self.delivered >= 1.0).then(|| self.duplicates / self.delivered)
+    }
+
     /// The K of the estimate, or the one before if the estimate is next to it.
     fn settled(&self, duplicates_max: f64) -> usize {
         let wanted = self.expected(duplicates_max).max(self.observed(duplicates_max));
@@ -123,10 +142,7 @@ impl AutoHint {
 
     /// The same by the duplicates that were seen.
     fn observed(&self, duplicates_max: f64) -> f64 {
-        if self.delivered < 1.0 {
-            return 0.0;
-        }
-        let share = self.duplicates / self.delivered;
+        let Some(share) = self.duplicate_share() else { return 0.0 };
         self.k_of_delivered / self.delivered * share / duplicates_max
     }
 

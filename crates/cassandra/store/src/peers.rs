@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::alive::{Alive, FrontEnd};
+use crate::alive::{Alive, FrontEnd, FrontEndView};
 use crate::bucket::Bucket;
 use crate::claims::{Claims, Heard, Settled};
 use crate::datagram::{Claim, Datagram, EntryName, Said, THINGS_MAX};
@@ -126,6 +126,15 @@ impl Peers {
     /// All that are alive, this one included.
     pub(crate) fn members(&self) -> Vec<Uuid> {
         lock(&self.alive).members(Instant::now())
+    }
+
+    /// All that are known, this one first.
+    pub(crate) fn front_end_views(&self) -> Vec<FrontEndView> {
+        let (id, address) = (self.id, self.address());
+        let me = FrontEndView { id, address, is_self: true, is_alive: true, silent_for_ms: 0 };
+        let mut views = vec![me];
+        views.extend(lock(&self.alive).views(Instant::now()));
+        views
     }
 
     /// How many are alive, as was known at the last heartbeat.

@@ -8,13 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use quelea_broker::{AccessKey, NewAccessKey};
 use serde_json::{Value, json};
 
-use super::accounts::{account_of, vhost_of};
 use super::listing::array;
 use super::{JsonAnswer, StatusAnswer, required_field, text_field};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::done;
-use crate::state::ApiState;
+use crate::state::{ApiState, SharedState as _};
 
 /// `GET /api/access-keys`: without secrets.
 pub(crate) async fn list(call: Call) -> JsonAnswer {
@@ -40,7 +39,7 @@ pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiE
     user.require_administrator()?;
     let owner = required_field(&body, "user")?.to_owned();
     let account = text_field(&body, "account")?.unwrap_or(&api.account_id).to_owned();
-    let vhost = vhost_of(&api, &account).to_owned();
+    let vhost = api.vhost_of(&account).to_owned();
     let (id, secret) = (new_id()?, new_secret()?);
     let answer = json!({
         "access_key_id": id, "secret_access_key": secret,
@@ -77,7 +76,7 @@ fn to_json(api: &ApiState, key: &AccessKey) -> Value {
     json!({
         "access_key_id": &*key.id,
         "user": &*key.user,
-        "account": account_of(api, key.vhost.as_str()),
+        "account": api.account_of(key.vhost.as_str()),
         "enabled": key.enabled,
         "created_at": key.created_at.as_millis(),
     })

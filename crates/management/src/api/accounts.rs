@@ -11,10 +11,7 @@ use super::{JsonAnswer, StatusAnswer, listing};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed, make_vhost, vhost_exists};
-use crate::state::ApiState;
-
-/// The virtual host that has an account id of its own.
-pub(crate) const DEFAULT_VHOST: &str = "/";
+use crate::state::SharedState as _;
 
 /// Longer ones make no URL of a queue; AWS's have twelve digits.
 const ACCOUNT_LENGTH_MAX: usize = 64;
@@ -34,7 +31,7 @@ pub(crate) async fn list(call: Call) -> JsonAnswer {
     let seen = vhosts.iter().filter(|vhost| user.sees(vhost.name.as_str())).map(|vhost| {
         let name = vhost.name.as_str();
         json!({
-            "account": account_of(&api, name),
+            "account": api.account_of(name),
             "vhost": name,
             "queues": vhost.queues,
             "access_keys": keys.get(name).copied().unwrap_or(0),
@@ -49,7 +46,7 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
     let (api, user, [account]) = call.parts();
     user.require_administrator()?;
     check(&account)?;
-    let vhost = vhost_of(&api, &account).to_owned();
+    let vhost = api.vhost_of(&account).to_owned();
     if vhost_exists(&api, &vhost).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
@@ -61,20 +58,10 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
 pub(crate) async fn delete(call: Call) -> StatusAnswer {
     let (api, user, [account]) = call.parts();
     user.require_administrator()?;
-    let vhost = vhost_of(&api, &account).to_owned();
+    let vhost = api.vhost_of(&account).to_owned();
     existed(vhost_exists(&api, &vhost).await?)?;
     done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The virtual host that an account is.
-pub(super) fn vhost_of<'a>(api: &ApiState, account: &'a str) -> &'a str {
-    if *account == *api.account_id { DEFAULT_VHOST } else { account }
-}
-
-/// The account that a virtual host is.
-pub(super) fn account_of<'a>(api: &'a ApiState, vhost: &'a str) -> &'a str {
-    if vhost == DEFAULT_VHOST { &api.account_id } else { vhost }
 }
 
 /// An account is a part of its queues' URLs and ARNs.

@@ -1,6 +1,6 @@
-//! What other rooms answer, elastic queues' directory and CMQ's front: for users whose tags allow it.
+//! What other rooms answer (elastic queues' directory, CMQ's front, Cassandra's front-ends): for users whose tags allow it.
 
-use axum::extract::Request;
+use axum::extract::{RawPathParams, Request, State};
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -8,21 +8,32 @@ use quelea_openapi::Route;
 
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
-use crate::state::ApiState;
+use crate::state::SharedState;
 
 /// Puts `routes` behind the users' passwords and tags.
-pub(super) fn guarded(routes: Vec<Route>, api: &ApiState) -> Vec<Route> {
+pub(crate) fn guarded<S: SharedState>(routes: Vec<Route>, api: &S) -> Vec<Route> {
     let guard = |route: Route| {
-        let guard = from_fn_with_state(api.clone(), authorize);
+        let guard = from_fn_with_state(api.clone(), authorize::<S>);
         route.map(|methods| methods.route_layer(guard))
     };
     routes.into_iter().map(guard).collect()
 }
 
-/// What only shows is for monitoring users too, what changes something for administrators.
-async fn authorize(user: ApiUser, request: Request, next: Next) -> Result<Response, ApiError> {
-    match *request.method() {
-        Method::GET | Method::HEAD => user.require_monitoring()?,
+/// What only shows is for monitoring users too, or, of an account, for its users; what changes something is for
+/// administrators.
+async fn authorize<S: SharedState>(
+    State(api): State<S>,
+    user: ApiUser,
+    path: RawPathParams,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let account = path.iter().find(|(name, _)| *name == "account").map(|(_, account)| account);
+    match (request.method(), account) {
+        (&Method::GET | &Method::HEAD, Some(account)) => {
+            user.require_vhost(api.vhost_of(account))?;
+        }
+        (&Method::GET | &Method::HEAD, None) => user.require_monitoring()?,
         _ => user.require_administrator()?,
     }
     Ok(next.run(request).await)

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::overview::{self, contexts, sockets};
 use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
-use crate::audit::Change;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
@@ -37,13 +36,6 @@ pub(super) async fn cluster_name(call: Call) -> Json<Value> {
 pub(super) async fn extensions(call: Call) -> Json<Value> {
     drop(call);
     array(std::iter::empty())
-}
-
-/// `GET /api/audit` and `/quelea/v1/audit`: the last changes that were made by this API and by AMQP, the latest first.
-pub(crate) async fn audit(call: Call) -> Result<Json<Vec<Change>>, ApiError> {
-    let (api, user, []) = call.parts();
-    user.require_administrator()?;
-    Ok(Json(api.audit.changes()))
 }
 
 /// `GET /api/auth`: how the console signs in.

@@ -32,6 +32,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
         "cluster_name": &*api.node,
         "node": &*api.node,
         "rates_mode": "basic",
+        "queue_classes": &*api.queue_classes,
         "exchange_types": exchange_types,
         "object_totals": {
             "channels": overview.channels,

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::limits::DEFINITIONS_BYTES_MAX;
 use crate::state::ApiState;
+use crate::v1;
 
 /// All but what is about users, and what makes and deletes virtual hosts.
 pub(super) fn of_broker() -> Vec<Route<ApiState>> {
@@ -59,10 +60,7 @@ fn of_node() -> Vec<Route<ApiState>> {
             .get(nodes::cluster_name, shows("Returns the node's name as the cluster's")),
         Route::at("/extensions")
             .get(nodes::extensions, shows_all("Returns the extensions of the API: none")),
-        Route::at("/audit").get(
-            nodes::audit,
-            shows_all("Returns the last changes made by the API and by AMQP, the latest first"),
-        ),
+        Route::at("/audit").get(v1::audit::<ApiState>, v1::audit_operation()),
         Route::at("/auth").get(nodes::auth, shows("Returns how one signs in").public()),
         Route::at("/auth/attempts/{node}").get(
             nodes::auth_attempts,

@@ -14,6 +14,7 @@ use crate::api::{JsonAnswer, StatusAnswer};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::operation::existed;
+use crate::state::SharedState as _;
 
 /// `GET /api/accounts`: those that the user may see.
 pub(super) async fn list<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {

@@ -27,14 +27,8 @@ pub(super) async fn overview<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> J
         "node": &*api.node,
         "rates_mode": "none",
         "store": "cassandra",
+        "queue_classes": ["replicated"],
     })))
-}
-
-/// `GET /api/audit`: the last changes that were made by this front-end's API, the latest first.
-pub(super) async fn audit<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
-    let (api, user, []) = call.parts();
-    user.require_administrator()?;
-    Ok(Json(api.audit.to_json()))
 }
 
 /// `GET /api/health/checks/…`: Cassandra answers.

@@ -11,6 +11,7 @@ use crate::api::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
+use crate::state::SharedState as _;
 
 /// `GET /api/permissions`.
 pub(super) async fn list<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
@@ -71,7 +72,7 @@ async fn matching<D: IdentityDirectory>(
     Ok(Json(Value::Array(wanted.map(|permission| to_json(api, permission)).collect())))
 }
 
-fn to_json<D>(api: &FrontEnd<D>, permission: &PermissionRecord) -> Value {
+fn to_json<D: IdentityDirectory>(api: &FrontEnd<D>, permission: &PermissionRecord) -> Value {
     json!({
         "user": &*permission.user,
         "vhost": api.vhost_of(&permission.account),

@@ -7,6 +7,7 @@ use super::{FrontEnd, accounts};
 use crate::api::StatusAnswer;
 use crate::call::Call;
 use crate::operation::existed;
+use crate::state::SharedState as _;
 
 /// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions.
 pub(crate) async fn put<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {

@@ -6,9 +6,12 @@ mod error;
 mod settings;
 
 use quelea_node::OtherStore;
+use quelea_openapi::Route;
 
 #[cfg(feature = "cassandra")]
-pub(crate) use quelea_cassandra_front::{Beside, Bootstrap, Cluster, HeldNames, MirroredIdentity};
+pub(crate) use quelea_cassandra_front::{
+    Beside, Bootstrap, Cluster, FrontStore, HeldNames, MirroredIdentity, StoreOfBoth,
+};
 
 #[cfg(not(feature = "cassandra"))]
 pub(crate) use self::absent::{Beside, Cluster, FrontError, HeldNames, MirroredIdentity};
@@ -35,6 +38,17 @@ pub(crate) fn beside(cluster: Option<&Cluster>, config: &Config) -> Option<(Othe
     });
     #[cfg(not(feature = "cassandra"))]
     cluster.map(|cluster| cluster.beside(config))
+}
+
+/// What the management API shows of it.
+pub(crate) fn routes(cluster: Option<&Cluster>, config: &Config) -> Vec<Route> {
+    #[cfg(feature = "cassandra")]
+    return quelea_cassandra_front::routes(cluster, &config.cassandra.keyspace);
+    #[cfg(not(feature = "cassandra"))]
+    {
+        let (_, _) = (cluster, config);
+        Vec::new()
+    }
 }
 
 /// Connects, if nodes are named.

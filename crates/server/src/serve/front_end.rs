@@ -36,15 +36,18 @@ pub(super) async fn serve(
     };
     let authenticator = Authenticator::start().map_err(system("get random bytes"))?;
     bootstrap(&cluster, config).await?;
+    let store = cassandra::FrontStore::new(&cluster);
+    let service = sqs::service_alone(&store, config);
     let counters = Arc::<SqsCounters>::default();
     let (management, sqs) = prepared;
     let management = management
         .map(|prepared| {
             let (counters, max) = (Arc::clone(&counters), limits.http);
-            prepared.start_front_end(&cluster, authenticator, config, counters, max)
+            prepared.start_front_end(&cluster, service, authenticator, config, counters, max)
         })
         .transpose()?;
-    let sqs = sqs.map(|prepared| prepared.start_alone(&cluster, config, counters, limits.sqs));
+    let sqs =
+        sqs.map(|prepared| prepared.start_alone(&store, &cluster, config, counters, limits.sqs));
     let sqs = sqs.transpose()?;
     announce_ready(management.as_ref(), sqs.as_ref(), config, limits, started);
     let signal = tokio::select! {

@@ -15,6 +15,8 @@ use quelea_net::ListenError;
 #[cfg(feature = "cassandra")]
 use quelea_node::Authenticator;
 use quelea_node::Node;
+use quelea_openapi::Route;
+use quelea_sqs_protocol::AnyService;
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -47,6 +49,24 @@ pub(crate) struct Shown {
     pub(crate) directory: Option<DirectoryHandle>,
     /// What CMQ's front counts, if there is one.
     pub(crate) datagram: Option<Arc<DatagramCounters>>,
+    /// The SQS interface's service, if there is one.
+    pub(crate) sqs_service: Option<AnyService>,
+    /// What is shown of replicated queues, and whether there are any.
+    pub(crate) replicated: Vec<Route>,
+    pub(crate) has_replicated: bool,
+}
+
+impl Shown {
+    /// The classes of queue that there are at a broker.
+    fn queue_classes(&self) -> Vec<&'static str> {
+        let others = [
+            ("replicated", self.has_replicated),
+            ("elastic", self.directory.is_some()),
+            ("datagram", self.datagram.is_some()),
+        ];
+        let present = others.into_iter().filter(|(_, is_present)| *is_present);
+        [("ordered", true)].into_iter().chain(present).map(|(class, _)| class).collect()
+    }
 }
 
 /// Why it does not start.
@@ -87,7 +107,9 @@ impl Prepared {
         shown: Shown,
         connections_max: usize,
     ) -> Result<Management, ManagementError> {
+        let queue_classes = shown.queue_classes();
         let mut settings = settings(config, shown.sqs, connections_max);
+        settings.queue_classes = queue_classes;
         settings.collectors = shown.others;
         settings.listeners = shown.listeners;
         let own = self.0.local_addr().map_err(ManagementError::Register)?;
@@ -98,6 +120,8 @@ impl Prepared {
         settings.token_key = Some(opened?);
         settings.elastic = quelea_elastic_directory::routes(shown.directory);
         settings.datagram = quelea_cmq_front::routes(shown.datagram);
+        settings.sqs_service = shown.sqs_service;
+        settings.replicated = shown.replicated;
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
         match identity {
             None => self.run(|listener, stopped| async move {
@@ -118,6 +142,7 @@ impl Prepared {
     pub(crate) fn start_front_end(
         self,
         cluster: &Cluster,
+        service: AnyService,
         authenticator: Authenticator,
         config: &Config,
         sqs: Arc<SqsCounters>,
@@ -125,6 +150,8 @@ impl Prepared {
     ) -> Result<Management, ManagementError> {
         let mut settings = settings(config, Some(sqs), connections_max);
         settings.collectors.push(cluster.collector());
+        settings.sqs_service = Some(service);
+        settings.replicated = super::cassandra::routes(Some(cluster), config);
         let identity = cluster.identity().clone();
         self.run(|listener, stopped| async move {
             quelea_management::serve_front_end(
@@ -212,6 +239,9 @@ fn settings(
         listeners: Vec::new(),
         elastic: Vec::new(),
         datagram: Vec::new(),
+        sqs_service: None,
+        queue_classes: Vec::new(),
+        replicated: Vec::new(),
     }
 }
 

@@ -1,20 +1,22 @@
 //! The SQS interface over the broker in this process, as `serve` starts and stops it.
 
 use std::net::{SocketAddr, TcpListener};
-#[cfg(feature = "cassandra")]
 use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_net::{HostNames, ListenError};
 use quelea_node::Node;
-use quelea_sqs_embedded::{EmbeddedSettings, FrontError};
+use quelea_sqs_embedded::{EmbeddedSettings, EmbeddedStore, FrontError};
 #[cfg(feature = "cassandra")]
 use quelea_sqs_protocol::QueueClass;
+use quelea_sqs_protocol::{AnyService, ServiceSettings};
 use quelea_sqs_server::{AllowedOrigins, BODIES_BYTES_MAX, SqsCounters, SqsServer, SqsSettings};
 
 #[cfg(feature = "cassandra")]
 use super::cassandra::CassandraError;
 use super::cassandra::{Cluster, HeldNames};
+#[cfg(feature = "cassandra")]
+use super::cassandra::{FrontStore, StoreOfBoth};
 use crate::config::{Config, Sqs};
 
 /// The running interface.
@@ -32,6 +34,56 @@ pub(crate) enum SqsError {
     #[cfg(feature = "cassandra")]
     #[error(transparent)]
     Cassandra(#[from] CassandraError),
+}
+
+/// The queues that are served beside a node, and who may use them.
+pub(crate) enum Store {
+    /// The node's.
+    Node(EmbeddedStore),
+    /// Those and replicated ones.
+    #[cfg(feature = "cassandra")]
+    Both(StoreOfBoth),
+}
+
+impl Store {
+    /// That of a node, with replicated queues if there is a cluster.
+    pub(crate) fn of(node: &Node, beside: Option<(&Cluster, HeldNames)>, config: &Config) -> Self {
+        let settings = EmbeddedSettings {
+            account_id: config.sqs.account_id.as_str().into(),
+            cooldown_ms: config.sqs.cooldown_ms,
+        };
+        let store = EmbeddedStore::new(node.handle(), settings);
+        match beside {
+            None => Self::Node(store),
+            #[cfg(feature = "cassandra")]
+            Some((cluster, held)) => Self::Both(StoreOfBoth::new(cluster, store, held)),
+            #[cfg(not(feature = "cassandra"))]
+            Some((cluster, _)) => match *cluster {},
+        }
+    }
+
+    /// The service on it, for other fronts than this.
+    pub(crate) fn service(&self, config: &Config) -> AnyService {
+        let settings = service_settings(config);
+        match self {
+            Self::Node(store) => store.service(settings),
+            #[cfg(feature = "cassandra")]
+            Self::Both(store) => store.service(settings),
+        }
+    }
+}
+
+/// What the service goes by beside a node.
+fn service_settings(config: &Config) -> ServiceSettings {
+    let (region, default_class) = (config.sqs.region.as_str().into(), config.sqs.default_class);
+    ServiceSettings { region, default_class }
+}
+
+/// What it goes by in a front-end alone, whose queues are all of one class.
+#[cfg(feature = "cassandra")]
+pub(crate) fn service_alone(store: &FrontStore, config: &Config) -> AnyService {
+    let default_class = QueueClass::Replicated;
+    store.service(ServiceSettings { default_class, ..service_settings(config) })
 }
 
 /// What has to be there before the log is opened: addresses that are taken show early.
@@ -52,32 +104,24 @@ impl Prepared {
         self.0.iter().filter_map(|listener| listener.local_addr().ok())
     }
 
-    /// Serves the node's queues, and replicated ones if there is a cluster.
+    /// Serves what is in the store.
     pub(crate) async fn start(
         self,
-        node: &Node,
-        beside: Option<(&Cluster, HeldNames)>,
+        store: &Store,
         config: &Config,
         counters: Arc<SqsCounters>,
         connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
-        let queues = EmbeddedSettings {
-            account_id: config.sqs.account_id.as_str().into(),
-            cooldown_ms: config.sqs.cooldown_ms,
-        };
         let settings = settings(config, counters, connections_max);
-        let core = node.handle();
-        let server = match beside {
-            None => quelea_sqs_embedded::serve(core, listeners, queues, &settings).await?,
+        let server = match store {
+            Store::Node(store) => quelea_sqs_embedded::serve(store, listeners, &settings).await?,
             #[cfg(feature = "cassandra")]
-            Some((cluster, held)) => quelea_cassandra_front::serve_beside(
-                cluster, core, held, listeners, queues, &settings,
-            )
-            .await
-            .map_err(CassandraError::from)?,
-            #[cfg(not(feature = "cassandra"))]
-            Some((cluster, _)) => match *cluster {},
+            Store::Both(store) => {
+                let served =
+                    quelea_cassandra_front::serve_beside(store, listeners, &settings).await;
+                served.map_err(CassandraError::from)?
+            }
         };
         Ok(SqsFront { server })
     }
@@ -86,6 +130,7 @@ impl Prepared {
     #[cfg(feature = "cassandra")]
     pub(crate) fn start_alone(
         self,
+        store: &FrontStore,
         cluster: &Cluster,
         config: &Config,
         counters: Arc<SqsCounters>,
@@ -94,7 +139,7 @@ impl Prepared {
         let Self(listeners) = self;
         let mut settings = settings(config, counters, connections_max);
         settings.default_class = QueueClass::Replicated;
-        let server = quelea_cassandra_front::serve_alone(cluster, listeners, &settings);
+        let server = quelea_cassandra_front::serve_alone(store, cluster, listeners, &settings);
         Ok(SqsFront { server: server.map_err(CassandraError::from)? })
     }
 }

@@ -4,6 +4,7 @@
 use std::net::TcpListener;
 
 use quelea_node::{CoreHandle, CoreStopped};
+use quelea_sqs_protocol::{AnyIdentity, AnyQueues, AnyService, Service, ServiceSettings};
 use quelea_sqs_server::{SqsServer, SqsSettings, SqsStartError};
 
 use crate::identity::EmbeddedIdentity;
@@ -21,22 +22,50 @@ pub enum FrontError {
     Core(#[from] CoreStopped),
 }
 
+/// A node's queues, and who may use them. Its clones see at once what is done by one of them.
+#[derive(Clone)]
+pub struct EmbeddedStore {
+    /// The node's thread.
+    pub core: CoreHandle,
+    /// The queues.
+    pub queues: EmbeddedQueues,
+    /// Who may use them.
+    pub identity: EmbeddedIdentity,
+}
+
+impl EmbeddedStore {
+    /// Those of that node.
+    #[must_use]
+    pub fn new(core: &CoreHandle, settings: EmbeddedSettings) -> Self {
+        Self {
+            core: core.clone(),
+            identity: EmbeddedIdentity::new(core.clone(), settings.clone()),
+            queues: EmbeddedQueues::new(core.clone(), settings),
+        }
+    }
+
+    /// The service on them, for other fronts than [`serve`].
+    #[must_use]
+    pub fn service(&self, settings: ServiceSettings) -> AnyService {
+        let queues = AnyQueues::new(self.queues.clone());
+        Service::new(queues, AnyIdentity::new(self.identity.clone()), settings)
+    }
+}
+
 /// Serves a node's queues on these listeners, which must not block: with `threads` 0 on the node's own thread.
 ///
 /// # Errors
 /// [`FrontError`] if the server does not start, or the node has stopped.
 pub async fn serve(
-    core: &CoreHandle,
+    store: &EmbeddedStore,
     listeners: Vec<TcpListener>,
-    queues: EmbeddedSettings,
     server: &SqsSettings,
 ) -> Result<SqsServer, FrontError> {
-    let identity = EmbeddedIdentity::new(core.clone(), queues.clone());
-    let queues = EmbeddedQueues::new(core.clone(), queues);
+    let EmbeddedStore { core, queues, identity } = store;
     if server.threads > 0 {
-        return Ok(SqsServer::start(listeners, &queues, &identity, server)?);
+        return Ok(SqsServer::start(listeners, queues, identity, server)?);
     }
-    let (server, run) = SqsServer::on_other_thread(listeners, &queues, &identity, server)?;
+    let (server, run) = SqsServer::on_other_thread(listeners, queues, identity, server)?;
     core.spawn_local(move || run()).await?;
     Ok(server)
 }

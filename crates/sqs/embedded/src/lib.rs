@@ -19,7 +19,7 @@ mod receive;
 mod settings;
 mod undelivered;
 
-pub use front::{FrontError, serve};
+pub use front::{EmbeddedStore, FrontError, serve};
 pub use identity::EmbeddedIdentity;
 pub use queues::EmbeddedQueues;
 pub use settings::EmbeddedSettings;

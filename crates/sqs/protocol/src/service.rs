@@ -5,6 +5,7 @@ mod attributes;
 mod batch;
 mod change;
 mod delete;
+mod json_call;
 mod moves;
 mod paging;
 mod permissions;
@@ -22,8 +23,8 @@ use std::sync::Arc;
 use crate::names::{arn_of_queue, path_of_queue, queue_of_url};
 use crate::refusal;
 use crate::{
-    Action, Error, ErrorKind, Identity, QueueClass, QueueFacts, QueueRef, Queues, Reply, Request,
-    User,
+    Action, AnyIdentity, AnyQueues, Error, ErrorKind, Identity, QueueClass, QueueFacts, QueueRef,
+    Queues, Reply, Request, User,
 };
 
 /// What the service goes by in ARNs and for new queues.
@@ -59,6 +60,9 @@ pub struct Service<Q, I> {
     identity: I,
     settings: ServiceSettings,
 }
+
+/// The service on whatever store.
+pub type AnyService = Service<AnyQueues, AnyIdentity>;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     /// A service on these queues, for those whom `identity` knows.

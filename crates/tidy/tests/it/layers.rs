@@ -38,6 +38,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
         "cassandra/front",
         &[
             "core/model",
+            "core/openapi",
             "core/store",
             "core/broker",
             "core/node",

@@ -1,0 +1,152 @@
+"""Replicated queues and the cluster in the management API, of a front-end and of a broker beside Cassandra."""
+
+import json
+import subprocess
+
+import pytest
+from harness.broker import binary_path
+from harness.management import Management, Refused
+from harness.sqs.client import Sqs, until
+
+ACCOUNT = "000000000000"
+
+
+@pytest.fixture
+def apis(front_ends, broker):
+    return [Management(one.http) for one in (*front_ends, broker)]
+
+
+def test_all_that_serve_know_each_other_and_the_nodes(apis, cassandra):
+    def is_known_everywhere():
+        return all(len([one for one in api.get("/quelea/v1/cluster")["front_ends"] if one["is_alive"]]) >= 3 for api in apis)
+
+    assert until(is_known_everywhere, "three front-ends at each")
+    names = set()
+    for api in apis:
+        cluster = api.get("/quelea/v1/cluster")
+        assert cluster["keyspace"] == "front_ends"
+        me, *others = cluster["front_ends"]
+        assert me["is_self"] and me["silent_for_ms"] == 0 and not any(one["is_self"] for one in others)
+        names.add(me["id"])
+        [node] = cluster["nodes"]
+        assert node["is_connected"] and node["datacenter"] == "datacenter1"
+        assert node["address"] == cassandra["QUELEA_TEST_CASSANDRA"]
+        assert cluster["requests"]["peers"] > 0
+    assert len(names) == 3
+
+
+def test_a_queue_is_shown_with_what_waits_in_it(apis, front_ends):
+    sqs = Sqs(front_ends[0].sqs)
+    for name in ("shown-a", "shown-b", "shown-c.fifo"):
+        attributes = {"FifoQueue": "true"} if name.endswith(".fifo") else {"OrderHint": "auto" if name == "shown-a" else "7"}
+        sqs.create(name, **attributes)
+    for body in ("one", "two"):
+        sqs.send("shown-a", body)
+    sqs.send("shown-a", "later", DelaySeconds=600)
+    assert sqs.poll("shown-a", wait=20)
+    for api in apis:
+        shown = {one["name"]: one for one in api.get(f"/quelea/v1/replicated/{ACCOUNT}?prefix=shown-")}
+        assert list(shown) == ["shown-a", "shown-b", "shown-c.fifo"]
+        assert [one["fifo"] for one in shown.values()] == [False, False, True]
+        assert shown["shown-b"]["order_hint"] == {"configured": "7", "k": 7, "duplicates_per_message": None}
+
+        def counts(api=api):
+            one = api.get(f"/quelea/v1/replicated/{ACCOUNT}/shown-a")
+            return (one["messages_visible"], one["messages_in_flight"], one["messages_delayed"]) == (1, 1, 1)
+
+        assert until(counts, "the counts")
+    first = apis[0].get(f"/quelea/v1/replicated/{ACCOUNT}/shown-a")
+    assert first["order_hint"]["configured"] == "auto" and first["order_hint"]["k"] >= 1
+    assert [one["name"] for one in apis[0].get(f"/quelea/v1/replicated/{ACCOUNT}?prefix=shown-&limit=1")] == ["shown-a"]
+    after = apis[1].get(f"/quelea/v1/replicated/{ACCOUNT}?prefix=shown-&after=shown-a&limit=1")
+    assert [one["name"] for one in after] == ["shown-b"]
+    for path, status, reason in [
+        (f"{ACCOUNT}/nowhere", 404, "there is no replicated queue"),
+        (f"{ACCOUNT}?limit=101", 400, "must be from 1 to 100"),
+        (f"{ACCOUNT}?limits=1", 400, "limits"),
+    ]:
+        with pytest.raises(Refused) as refusal:
+            apis[0].get(f"/quelea/v1/replicated/{path}")
+        assert refusal.value.status == status and reason in refusal.value.reason
+
+
+def test_sqs_operations_of_the_api_reach_queues_of_both_classes(apis):
+    def call(api, action, **request):
+        return api.post(f"/quelea/v1/sqs/{ACCOUNT}/{action}", request)
+
+    front_end, _, broker = apis
+    url = call(front_end, "CreateQueue", QueueName="called")["QueueUrl"]
+    ordered = call(broker, "CreateQueue", QueueName="called-ordered", Attributes={"Class": "ordered"})["QueueUrl"]
+    assert call(broker, "ListQueues", QueueNamePrefix="called") == {"QueueUrls": [url, ordered]}
+    call(broker, "SendMessage", QueueUrl=url, MessageBody="hello")
+
+    def received():
+        return call(front_end, "ReceiveMessage", QueueUrl=url).get("Messages")
+
+    [message] = until(received, "the message")
+    assert message["Body"] == "hello"
+    call(front_end, "DeleteMessage", QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    call(front_end, "DeleteQueue", QueueUrl=url)
+    last = front_end.get("/api/audit")[0]
+    assert (last["user"], last["path"]) == ("guest", f"/quelea/v1/sqs/{ACCOUNT}/DeleteQueue")
+    with pytest.raises(Refused) as refusal:
+        broker.get(f"/quelea/v1/replicated/{ACCOUNT}/called-ordered")
+    assert refusal.value.status == 404
+
+
+def test_a_user_of_an_account_sees_its_queues_and_not_the_cluster(apis, front_ends):
+    admin = apis[0]
+    admin.put("/api/accounts/birds")
+    admin.put_user("owl", "a-password", tags="management")
+    admin.permit("birds", "owl")
+    owl = Management(front_ends[0].http, "owl", "a-password")
+    owl.post("/quelea/v1/sqs/birds/CreateQueue", {"QueueName": "nest"})
+    assert [one["name"] for one in owl.get("/quelea/v1/replicated/birds")] == ["nest"]
+    for path in ("cluster", f"replicated/{ACCOUNT}", f"replicated/{ACCOUNT}/shown-a"):
+        with pytest.raises(Refused) as refusal:
+            owl.get(f"/quelea/v1/{path}")
+        assert refusal.value.status in (401, 403), path
+    owl.post("/quelea/v1/sqs/birds/DeleteQueue", {"QueueUrl": "/birds/nest"})
+    admin.delete("/api/users/owl")
+    admin.delete("/api/accounts/birds")
+
+
+def test_a_front_end_describes_its_interface(front_ends, apis):
+    paths = apis[0].get("/quelea/v1/openapi.json")["paths"]
+    assert {"/quelea/v1/cluster", "/quelea/v1/sqs/{account}/{action}", "/api/users/{user}"} <= set(paths)
+    assert "/api/queues" not in paths
+
+
+def test_quelea_admin_does_what_the_console_does(front_ends):
+    def admin(*words, json_wanted=True, given=None, succeeds=True):
+        command = [binary_path(), "admin", "--url", front_ends[0].http, *(["--json"] if json_wanted else []), *words]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode == 0) == succeeds, done.stdout + done.stderr
+        return json.loads(done.stdout) if json_wanted and succeeds and done.stdout else done.stdout + done.stderr
+
+    admin("replicated", "create", "by-admin", "VisibilityTimeout=600", "OrderHint=3")
+    admin("replicated", "send", "by-admin", "on the line")
+    admin("replicated", "send", "by-admin", given="from standard input")
+    assert [one["name"] for one in admin("replicated", "list", "--prefix", "by-a")] == ["by-admin"]
+    bodies = []
+
+    def received():
+        bodies.extend(one["Body"] for one in admin("replicated", "receive", "by-admin", "--count", "10", "--take"))
+        return len(bodies) == 2
+
+    assert until(received, "the messages") and sorted(bodies) == ["from standard input", "on the line"]
+    admin("replicated", "set", "by-admin", "VisibilityTimeout=7")
+    shown = admin("replicated", "show", "by-admin")
+    assert (shown["attributes"]["VisibilityTimeout"], shown["order_hint"]["k"]) == ("7", 3)
+    assert "by-admin" in admin("replicated", "list", json_wanted=False)
+    url = admin("sqs", "GetQueueUrl", '{"QueueName": "by-admin"}')["QueueUrl"]
+    assert url == f"/{ACCOUNT}/by-admin"
+    assert admin("sqs", "ListQueues", "-", "--account", ACCOUNT, given='{"QueueNamePrefix": "by-a"}') == {"QueueUrls": [url]}
+    assert "no JSON object" in admin("sqs", "ListQueues", "[]", succeeds=False)
+    assert "is not FIELD=VALUE" in admin("replicated", "set", "by-admin", "OrderHint", succeeds=False)
+    assert "OrderHint" in admin("replicated", "set", "by-admin", "OrderHint=0", succeeds=False)
+    admin("replicated", "purge", "by-admin")
+    admin("replicated", "delete", "by-admin")
+    assert "there is no replicated queue" in admin("replicated", "show", "by-admin", succeeds=False)
+    cluster = admin("cluster", json_wanted=False)
+    assert "is_alive" in cluster and "datacenter1" in cluster
