@@ -1,20 +1,26 @@
 //! `quelea admin`: all that the management API of a running broker has: queues and messages, exchanges, bindings,
-//! connections, users, virtual hosts, permissions, accounts, access keys, definitions, elastic queues.
+//! connections, users, virtual hosts, permissions, accounts, access keys, definitions, elastic queues,
+//! replicated queues and their cluster.
 
 mod access_key;
 mod account;
 mod argument;
 mod binding;
 mod client;
+mod cluster;
 mod connection;
 mod definitions;
 mod elastic;
 mod exchange;
+mod input;
 mod moves;
 mod overview;
+mod pages;
 mod permission;
 mod publish;
 mod queue;
+mod replicated;
+mod sqs;
 mod table;
 mod takeover;
 mod token;
@@ -102,6 +108,12 @@ enum Resource {
     /// Elastic queues: their relays, what was decided about them, what would be.
     #[command(subcommand)]
     Elastic(elastic::Command),
+    /// Replicated queues, which are in Cassandra, and their messages.
+    Replicated(replicated::ReplicatedArgs),
+    /// The front-ends of replicated queues, and Cassandra's nodes.
+    Cluster,
+    /// An operation of the SQS interface, with the JSON of the AWS service.
+    Sqs(sqs::SqsArgs),
 }
 
 /// Why a command failed; each prints as one sentence.
@@ -115,8 +127,8 @@ enum AdminError {
     UserExists { name: String },
     #[error("argument {text:?} is not NAME=VALUE")]
     Argument { text: String },
-    #[error("cannot read the message from standard input: {0}")]
-    Message(std::io::Error),
+    #[error("cannot read standard input: {0}")]
+    Input(std::io::Error),
     #[error("the message fits no queue, and is gone")]
     Unroutable,
     #[error("top needs a terminal; `overview` and the lists have --json for scripts")]
@@ -125,6 +137,10 @@ enum AdminError {
     Terminal(std::io::Error),
     #[error("the move {state}: {moved} of {wanted} messages were moved{why}")]
     Move { state: String, moved: u64, wanted: u64, why: String },
+    #[error("there is no account of virtual host \"/\" that you see; name one by --account")]
+    NoAccount,
+    #[error("the request is no JSON object: {0}")]
+    Request(String),
     #[error("there is no such binding")]
     NoSuchBinding,
     #[error("cannot read definitions from {}: {problem}", file.display())]
@@ -164,5 +180,8 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::Top(args) => top::run(&args, client, output),
         Resource::Definitions(command) => definitions::run(command, &client),
         Resource::Elastic(command) => elastic::run(command, &client, output),
+        Resource::Replicated(args) => replicated::run(args, &client, output),
+        Resource::Cluster => cluster::run(&client, output),
+        Resource::Sqs(args) => sqs::run(args, &client),
     }
 }

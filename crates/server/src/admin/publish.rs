@@ -1,12 +1,10 @@
 //! A message on the command line.
 
-use std::io::Read as _;
-
 use clap::Args;
 use serde_json::json;
 
 use super::client::{Client, segment};
-use super::{AdminError, argument};
+use super::{AdminError, argument, input};
 
 #[derive(Debug, Args)]
 pub(crate) struct Message {
@@ -39,14 +37,7 @@ pub(crate) fn publish(
     if !message.headers.is_empty() {
         properties.insert("headers".to_owned(), argument::object(&message.headers)?.into());
     }
-    let text = match message.text.filter(|text| text != "-") {
-        Some(text) => text,
-        None => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(AdminError::Message)?;
-            text
-        }
-    };
+    let text = input::text(message.text)?;
     let body = json!({
         "routing_key": routing_key,
         "payload": text,

@@ -1,0 +1,18 @@
+//! What a command takes from its line or from standard input.
+
+use std::io::Read as _;
+
+use super::AdminError;
+
+/// The text that was given; without one, or with `-`, all of standard input.
+///
+/// # Errors
+/// [`AdminError::Input`].
+pub(crate) fn text(given: Option<String>) -> Result<String, AdminError> {
+    if let Some(text) = given.filter(|text| text != "-") {
+        return Ok(text);
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(AdminError::Input)?;
+    Ok(text)
+}

@@ -1,0 +1,161 @@
+//! `quelea admin replicated`.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::client::{Client, segment};
+use super::pages::pages;
+use super::sqs::{Account, call};
+use super::table::{self, Output};
+use super::{AdminError, input};
+
+/// What SQS delivers at once.
+const RECEIVED_MAX: u64 = 10;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplicatedArgs {
+    #[command(flatten)]
+    account: Account,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// An account's replicated queues, with what waits in them.
+    List {
+        /// Only those whose names begin so.
+        #[arg(long, default_value = "")]
+        prefix: String,
+    },
+    /// One queue, with its attributes, its order hint and what the hint costs.
+    Show { name: String },
+    /// Makes a queue; a FIFO queue's name ends with .fifo.
+    Create {
+        name: String,
+        /// ATTRIBUTE=VALUE, such as OrderHint=auto.
+        attributes: Vec<String>,
+    },
+    /// Sets attributes of a queue; others stay as they are.
+    Set {
+        name: String,
+        /// ATTRIBUTE=VALUE, such as VisibilityTimeout=60.
+        #[arg(required = true)]
+        attributes: Vec<String>,
+    },
+    /// Deletes the messages of a queue, also those in flight and delayed.
+    Purge { name: String },
+    /// Deletes a queue with its messages.
+    Delete { name: String },
+    /// Sends a message.
+    Send {
+        name: String,
+        /// Its text; without it, or with `-`, all of standard input.
+        #[arg(allow_hyphen_values = true)]
+        body: Option<String>,
+        /// Of a FIFO queue.
+        #[arg(long)]
+        group: Option<String>,
+        /// Of a FIFO queue that does not deduplicate by content.
+        #[arg(long)]
+        deduplication_id: Option<String>,
+    },
+    /// Receives messages: others do not see them until their visibility timeout is over.
+    Receive {
+        name: String,
+        /// How many at most.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RECEIVED_MAX))]
+        count: u64,
+        /// Deletes them.
+        #[arg(long)]
+        take: bool,
+    },
+}
+
+pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Result<(), AdminError> {
+    let account = args.account.id(client)?;
+    let sqs = |action: &str, name: &str, more: Value| {
+        let mut request = Map::from_iter([("QueueUrl".to_owned(), url(&account, name))]);
+        request.extend(more.as_object().cloned().unwrap_or_default());
+        call(client, &account, action, &Value::Object(request))
+    };
+    match args.command {
+        Command::List { prefix } => {
+            let path = format!("{}?prefix={}", path(&account), segment(&prefix));
+            let columns = [
+                "name",
+                "fifo",
+                "messages_visible",
+                "messages_in_flight",
+                "messages_delayed",
+                "oldest_message_age_s",
+                "order_hint.configured",
+                "order_hint.k",
+                "order_hint.duplicates_per_message",
+            ];
+            table::print(&pages(client, &path, "name")?, &columns, output);
+        }
+        Command::Show { name } => {
+            let queue = client.get(&format!("{}/{}", path(&account), segment(&name)))?;
+            println!("{queue:#}");
+        }
+        Command::Create { name, attributes } => {
+            let mut attributes = read(&attributes)?;
+            attributes.insert("Class".to_owned(), "replicated".into());
+            if name.ends_with(".fifo") {
+                attributes.insert("FifoQueue".to_owned(), "true".into());
+            }
+            let request = json!({ "QueueName": name, "Attributes": attributes });
+            call(client, &account, "CreateQueue", &request)?;
+        }
+        Command::Set { name, attributes } => {
+            sqs("SetQueueAttributes", &name, json!({ "Attributes": read(&attributes)? }))?;
+        }
+        Command::Purge { name } => drop(sqs("PurgeQueue", &name, json!({}))?),
+        Command::Delete { name } => drop(sqs("DeleteQueue", &name, json!({}))?),
+        Command::Send { name, body, group, deduplication_id } => {
+            let mut message =
+                Map::from_iter([("MessageBody".to_owned(), input::text(body)?.into())]);
+            let of_fifo = [("MessageGroupId", group), ("MessageDeduplicationId", deduplication_id)];
+            for (field, value) in of_fifo {
+                message.extend(value.map(|value| (field.to_owned(), value.into())));
+            }
+            let sent = sqs("SendMessage", &name, Value::Object(message))?;
+            table::print(&json!([sent]), &["MessageId", "SequenceNumber"], output);
+        }
+        Command::Receive { name, count, take } => {
+            let wanted = json!({
+                "MaxNumberOfMessages": count,
+                "MessageSystemAttributeNames": ["All"],
+                "MessageAttributeNames": ["All"],
+            });
+            let received = sqs("ReceiveMessage", &name, wanted)?;
+            let messages = received["Messages"].as_array().cloned().unwrap_or_default();
+            for message in messages.iter().filter(|_| take) {
+                let handle = json!({ "ReceiptHandle": message["ReceiptHandle"] });
+                sqs("DeleteMessage", &name, handle)?;
+            }
+            let columns = ["MessageId", "Attributes.ApproximateReceiveCount", "Body"];
+            table::print(&Value::Array(messages), &columns, output);
+        }
+    }
+    Ok(())
+}
+
+fn path(account: &str) -> String {
+    format!("/quelea/v1/replicated/{}", segment(account))
+}
+
+/// What operations call a queue.
+fn url(account: &str, name: &str) -> Value {
+    format!("/{account}/{name}").into()
+}
+
+/// Attributes are texts, also numbers.
+fn read(attributes: &[String]) -> Result<Map<String, Value>, AdminError> {
+    let read = |text: &String| match text.split_once('=').filter(|(name, _)| !name.is_empty()) {
+        Some((name, value)) => Ok((name.to_owned(), value.into())),
+        None => Err(AdminError::Field { text: text.clone() }),
+    };
+    attributes.iter().map(read).collect()
+}
