@@ -1,6 +1,6 @@
 // What needs attention now, and why, in plain words: from what the API says, and from nothing else.
 
-import type { Channel, Connection, Overview, Queue } from "./api/types";
+import type { Channel, Cluster, Connection, Overview, Queue } from "./api/types";
 import { bytes, count, plural, rate } from "./format";
 import type { History } from "./live/history";
 import { to } from "./router.svelte";
@@ -30,10 +30,26 @@ interface Seen {
   isStanding: (queue: Queue) => boolean;
   channels: Channel[];
   connections: Connection[];
+  /** `null`: there is none. */
+  cluster: Cluster | null;
 }
 
-export function attention({ overview, history, queues, isStanding, channels, connections }: Seen): Point[] {
-  return [...ofNode(overview, history), ...ofQueues(queues, isStanding), ...ofClients(channels, connections)];
+export function attention({ overview, history, queues, isStanding, channels, connections, cluster }: Seen): Point[] {
+  return [...ofNode(overview, history), ...(cluster ? ofCluster(cluster) : []), ...ofQueues(queues, isStanding), ...ofClients(channels, connections)];
+}
+
+function ofCluster(cluster: Cluster): Point[] {
+  const points: Point[] = [];
+  const links = [{ text: "Cluster", href: to("cluster") }];
+  const away = cluster.nodes.filter((node) => !node.is_connected);
+  if (away.length > 0) {
+    const names = away.slice(0, NAMED_MAX).map((node) => node.address).join(", ");
+    points.push({ level: "warn", text: `${away.length} of ${plural(cluster.nodes.length, "node")} of Cassandra are not connected.`, why: `Replicated queues need a quorum of each message's replicas: ${names}.`, links });
+  }
+  if (cluster.peers.datagrams_unreadable > 0) {
+    points.push({ level: "note", text: "Other front-ends say what this one cannot read.", why: `${count(cluster.peers.datagrams_unreadable)} datagrams were of another version: until all are alike more messages are delivered twice.`, links });
+  }
+  return points;
 }
 
 function ofNode(overview: Overview | undefined, history: History): Point[] {

@@ -2,6 +2,7 @@
 
 import type { Component } from "svelte";
 import Accounts from "./pages/Accounts.svelte";
+import Cluster from "./pages/Cluster.svelte";
 import Connection from "./pages/Connection.svelte";
 import Connections from "./pages/Connections.svelte";
 import Datagram from "./pages/Datagram.svelte";
@@ -12,6 +13,7 @@ import Exchanges from "./pages/Exchanges.svelte";
 import Overview from "./pages/Overview.svelte";
 import Queue from "./pages/Queue.svelte";
 import Queues from "./pages/Queues.svelte";
+import ReplicatedQueue from "./pages/ReplicatedQueue.svelte";
 import Topology from "./pages/Topology.svelte";
 import User from "./pages/User.svelte";
 import Users from "./pages/Users.svelte";
@@ -27,6 +29,8 @@ interface Page {
   for?: "administrator" | "monitoring";
   /** Whether a front-end without a broker has it too. */
   frontEnd?: boolean;
+  /** Where there are no queues of this class, it stands in no menu. */
+  ofClass?: "replicated";
   /** Takes `names`, where names may follow. */
   // A component without properties is of no type that one with properties has.
   component: Component<any>;
@@ -34,8 +38,9 @@ interface Page {
 
 export const PAGES: Page[] = [
   { path: "", names: [0], title: "Overview", menu: true, frontEnd: true, component: Overview },
-  { path: "queues", names: [0], title: "Queues", menu: true, component: Queues },
+  { path: "queues", names: [0], title: "Queues", menu: true, frontEnd: true, component: Queues },
   { path: "queues", names: [2], title: "Queue", component: Queue },
+  { path: "replicated", names: [2], title: "Replicated queue", component: ReplicatedQueue },
   { path: "exchanges", names: [0], title: "Exchanges", menu: true, component: Exchanges },
   { path: "exchanges", names: [2], title: "Exchange", component: Exchange },
   { path: "topology", names: [3], title: "Topology", component: Topology },
@@ -44,6 +49,7 @@ export const PAGES: Page[] = [
   { path: "elastic", names: [0], title: "Elastic", menu: true, for: "monitoring", component: Elastic },
   { path: "elastic", names: [1], title: "Elastic queue", component: ElasticQueue },
   { path: "datagram", names: [0], title: "Datagram", menu: true, for: "monitoring", component: Datagram },
+  { path: "cluster", names: [0], title: "Cluster", menu: true, for: "monitoring", frontEnd: true, ofClass: "replicated", component: Cluster },
   { path: "accounts", names: [0], title: "Accounts", menu: true, for: "administrator", frontEnd: true, component: Accounts },
   { path: "users", names: [0], title: "Users", menu: true, for: "administrator", frontEnd: true, component: Users },
   { path: "users", names: [1], title: "User", component: User },

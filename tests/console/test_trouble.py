@@ -168,25 +168,6 @@ def test_a_broker_that_restarts_is_missed_and_found_again(own_broker, open_conso
     expect(page.get_by_role("region", name="What needs attention")).to_contain_text("no AMQP client consumes")
 
 
-def test_a_front_end_over_cassandra_has_the_pages_that_it_can_fill(broker, open_console):
-    console = open_console(broker, user=None)
-    console.expect_failures()
-    page = console.page
-    front_end = {"product_version": "0.1.0", "node": "front-1", "store": "cassandra", "rates_mode": "none"}
-    page.route("**/api/overview", lambda route: route.fulfill(json=front_end))
-    page.route(re.compile("/api/(queues|channels|connections|nodes|exchanges|vhosts|topic)"), lambda route: route.fulfill(status=404, json={"error": "Object Not Found", "reason": "Not Found"}))
-    console.sign_in()
-    expect(page.get_by_role("heading", name="A front-end over Cassandra")).to_be_visible()
-    names = page.get_by_role("navigation", name="Pages").get_by_role("link")
-    expect(names).to_have_text(["Overview", "Accounts", "Users"])
-    console.check_accessible()
-    console.go("users", "guest")
-    expect(console.row("permissions", "/")).to_be_visible()
-    page.get_by_text("Set permissions in a virtual host").click()
-    expect(page.get_by_role("textbox", name="Virtual host")).to_be_visible()
-    console.check_accessible()
-
-
 ATTACK = """<!doctype html><form id=form method=post action="{api}/vhosts/stolen"></form><iframe src="{console}"></iframe><script>
 const tries = [
   fetch("{api}/vhosts/stolen", {{method: "PUT", mode: "no-cors", credentials: "include"}}),

@@ -5,6 +5,7 @@ import shutil
 
 from harness.broker import foreign_broker
 from harness.cache import cache_root
+from harness.cassandra.node import install_cassandra
 from harness.install import TESTS, apt, node_modules, python_environment
 from harness.outcome import Outcome
 from harness.process import run_group
@@ -21,6 +22,7 @@ def install() -> None:
     python_environment("console", PINS)
     node_modules("console-axe", TESTS / FOLDER)
     install_chromium()
+    install_cassandra()
 
 
 def install_chromium() -> None:

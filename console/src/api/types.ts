@@ -18,8 +18,9 @@ export interface MessageStats {
 export interface Overview {
   product_version: string;
   node: string;
-  /** `cassandra` at a front-end that has no broker: then there is nothing below. */
-  store?: string;
+  /** Which classes of queue there are. */
+  queue_classes: ("ordered" | "replicated" | "elastic" | "datagram")[];
+  /** At a front-end that has no broker there is nothing below. */
   object_totals?: { channels: number; connections: number; consumers: number; exchanges: number; queues: number };
   queue_totals?: { messages: number; messages_ready: number; messages_unacknowledged: number; messages_unreadable: number };
   unreadable_last?: string | null;
@@ -292,4 +293,77 @@ export interface Plan {
   queue: string;
   actions: (Record<string, unknown> & { action: string; reason: string })[];
   remarks: string[];
+}
+
+/** Of `/quelea/v1/replicated/ACCOUNT`. */
+export interface ReplicatedQueue {
+  account: string;
+  name: string;
+  fifo: boolean;
+  created_at_ms: number;
+  modified_at_ms: number;
+  attributes: Record<string, string>;
+  tags: Record<string, string>;
+  messages_visible: number;
+  messages_in_flight: number;
+  messages_delayed: number;
+  oldest_message_age_s: number;
+  order_hint: { configured: string; k: number | null; duplicates_per_message: number | null };
+}
+
+/** Of `/quelea/v1/cluster`. */
+export interface Cluster {
+  keyspace: string;
+  front_ends: ClusterFrontEnd[];
+  nodes: ClusterNode[];
+  clock_correction_us: number;
+  requests: Record<"messages" | "upkeep" | "peers" | "sweep", number>;
+  peers: {
+    datagrams_sent: number;
+    datagrams_received: number;
+    datagrams_unreadable: number;
+    nudges_sent: number;
+    nudges_received: number;
+    entries_claimed: number;
+    entries_yielded: number;
+    duplicates_seen: number;
+  };
+  messages_restored: number;
+}
+
+export interface ClusterFrontEnd {
+  id: string;
+  address: string | null;
+  is_self: boolean;
+  is_alive: boolean;
+  silent_for_ms: number;
+}
+
+export interface ClusterNode {
+  host_id: string;
+  address: string;
+  datacenter: string | null;
+  rack: string | null;
+  is_connected: boolean;
+}
+
+/** What SQS's ReceiveMessage answers of a message. */
+export interface SqsMessage {
+  MessageId: string;
+  ReceiptHandle: string;
+  Body: string;
+  Attributes?: Record<string, string>;
+  MessageAttributes?: Record<string, { DataType: string; StringValue?: string; BinaryValue?: string }>;
+}
+
+/** What SQS's ListMessageMoveTasks answers of a task. */
+export interface SqsMoveTask {
+  TaskHandle?: string;
+  Status: string;
+  SourceArn: string;
+  DestinationArn?: string;
+  ApproximateNumberOfMessagesMoved?: number;
+  ApproximateNumberOfMessagesToMove?: number;
+  FailureReason?: string;
+  StartedTimestamp: number;
 }

@@ -24,6 +24,8 @@ const PAST = {
   unroutable: ["drop_unroutable", "return_unroutable"],
 };
 
+type QueueClass = Overview["queue_classes"][number];
+
 class BrokerState {
   overview = new Live<Overview>((signal) => this.#sample(signal), PERIOD_MS);
   metrics = new Live<Map<string, number>>(async (signal) => parseMetrics(await requestText("/metrics", { signal })), METRICS_PERIOD_MS);
@@ -41,7 +43,17 @@ class BrokerState {
 
   /** A front-end over Cassandra, without queues of its own. */
   get isFrontEnd(): boolean {
-    return this.overview.data?.store === "cassandra";
+    return this.knowsClass("ordered") === false;
+  }
+
+  /** Whether it has queues of that class; `undefined`: nobody knows yet. */
+  knowsClass(name: QueueClass): boolean | undefined {
+    return this.overview.data?.queue_classes.includes(name);
+  }
+
+  /** The same, asked for if it is not known. */
+  async hasClass(name: QueueClass, signal: AbortSignal): Promise<boolean> {
+    return this.knowsClass(name) ?? (await request<Overview>("/api/overview", { signal })).queue_classes.includes(name);
   }
 
   async #sample(signal: AbortSignal): Promise<Overview> {

@@ -1,0 +1,102 @@
+// Queues of all classes, as rows of one table.
+
+import { ownPath, path, request } from "../api/client";
+import type { Account, ElasticQueue, Queue, ReplicatedQueue } from "../api/types";
+import { to } from "../router.svelte";
+import { session } from "../session.svelte";
+import { broker } from "./broker.svelte";
+import { RatesOfMany } from "./rates";
+
+/** A row. What a class does not have is undefined. */
+export interface AnyQueue {
+  name: string;
+  /** The virtual host; of a replicated queue, that of its account, if there is one, or else the account. */
+  vhost: string;
+  class: "ordered" | "replicated" | "elastic";
+  features: string;
+  href: string;
+  ready?: number;
+  unacknowledged?: number;
+  in?: number;
+  out?: number;
+  consumers?: number;
+}
+
+/** Of all accounts together: each costs requests to Cassandra. */
+const REPLICATED_MAX = 1_000;
+/** In one answer. */
+const PAGE = 100;
+
+const rates = new RatesOfMany<Queue>((queue) => JSON.stringify([queue.vhost, queue.name]));
+
+/** The broker's own; none at a front-end, which has none. */
+export async function orderedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
+  if (!(await broker.hasClass("ordered", signal))) return [];
+  const found = await request<Queue[]>("/api/queues", { signal });
+  rates.take(found, Date.now());
+  return found.map((queue) => {
+    const words = [queue.durable ? "durable" : "transient", queue.exclusive ? "exclusive" : "", queue.auto_delete ? "auto-delete" : "", ...Object.keys(queue.arguments)];
+    return {
+      name: queue.name,
+      vhost: queue.vhost,
+      class: "ordered",
+      features: words.filter(Boolean).join(", "),
+      href: to("queues", queue.vhost, queue.name),
+      ready: queue.messages_ready,
+      unacknowledged: queue.messages_unacknowledged,
+      in: rates.of(queue).in,
+      out: rates.of(queue).out,
+      consumers: queue.consumers,
+    };
+  });
+}
+
+/** Those in Cassandra of all accounts that the user sees. */
+export async function replicatedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
+  if (!(await broker.hasClass("replicated", signal))) return [];
+  const rows: AnyQueue[] = [];
+  for (const { account, vhost } of await request<Account[]>("/api/accounts", { signal })) {
+    for await (const queue of pagesOf(account, signal)) {
+      rows.push({
+        name: queue.name,
+        vhost: vhost ?? account,
+        class: "replicated",
+        features: [queue.fifo ? "FIFO" : `order hint ${queue.order_hint.configured}`, queue.attributes["RedrivePolicy"] ? "dead-letters" : ""].filter(Boolean).join(", "),
+        href: to("replicated", account, queue.name),
+        ready: queue.messages_visible,
+        unacknowledged: queue.messages_in_flight,
+      });
+      if (rows.length >= REPLICATED_MAX) return rows;
+    }
+  }
+  return rows;
+}
+
+async function* pagesOf(account: string, signal: AbortSignal): AsyncGenerator<ReplicatedQueue> {
+  let after = "";
+  for (;;) {
+    const query = `?limit=${PAGE}${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`;
+    const page = await request<ReplicatedQueue[]>(`${ownPath("replicated", account)}${query}`, { signal });
+    yield* page;
+    const last = page.at(-1);
+    // One that went away in between makes a page shorter, so that only an empty one is the end.
+    if (last === undefined) return;
+    after = last.name;
+  }
+}
+
+/** Those that relays keep in memory, for whoever sees all virtual hosts. */
+export async function elasticQueues(signal: AbortSignal): Promise<AnyQueue[]> {
+  if (!session.isMonitoring || !(await broker.hasClass("elastic", signal))) return [];
+  const found = await request<ElasticQueue[]>(path("elastic", "queues"), { signal });
+  return found.map((queue) => ({
+    name: queue.name,
+    vhost: "",
+    class: "elastic",
+    features: `${Number(queue.relays ?? 0)} relays`,
+    href: to("elastic", queue.name),
+    in: queue.messages_in_per_s ?? 0,
+    out: queue.messages_out_per_s ?? 0,
+    consumers: queue.listeners ?? 0,
+  }));
+}
