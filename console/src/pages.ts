@@ -50,7 +50,7 @@ export const PAGES: Page[] = [
   { path: "elastic", names: [1], title: "Elastic queue", component: ElasticQueue },
   { path: "datagram", names: [0], title: "Datagram", menu: true, for: "monitoring", component: Datagram },
   { path: "cluster", names: [0], title: "Cluster", menu: true, for: "monitoring", frontEnd: true, ofClass: "replicated", component: Cluster },
-  { path: "accounts", names: [0], title: "Accounts", menu: true, for: "administrator", frontEnd: true, component: Accounts },
+  { path: "accounts", names: [0], title: "Accounts", menu: true, frontEnd: true, component: Accounts },
   { path: "users", names: [0], title: "Users", menu: true, for: "administrator", frontEnd: true, component: Users },
   { path: "users", names: [1], title: "User", component: User },
   { path: "vhosts", names: [0], title: "Virtual hosts", menu: true, component: Vhosts },

@@ -94,21 +94,25 @@ def test_sqs_operations_of_the_api_reach_queues_of_both_classes(apis):
     assert refusal.value.status == 404
 
 
-def test_a_user_of_an_account_sees_its_queues_and_not_the_cluster(apis, front_ends):
+def test_the_owner_of_an_account_sees_its_queues_and_not_the_cluster(apis, front_ends):
     admin = apis[0]
-    admin.put("/api/accounts/birds")
-    admin.put_user("owl", "a-password", tags="management")
-    admin.permit("birds", "owl")
-    owl = Management(front_ends[0].http, "owl", "a-password")
+    admin.put("/api/accounts/birds", {"password": "a-password"})
+    owl = Management(front_ends[0].http, "birds", "a-password")
     owl.post("/quelea/v1/sqs/birds/CreateQueue", {"QueueName": "nest"})
     assert [one["name"] for one in owl.get("/quelea/v1/replicated/birds")] == ["nest"]
     for path in ("cluster", f"replicated/{ACCOUNT}", f"replicated/{ACCOUNT}/shown-a"):
         with pytest.raises(Refused) as refusal:
             owl.get(f"/quelea/v1/{path}")
         assert refusal.value.status in (401, 403), path
+    key = owl.post("/api/access-keys", {"user": "birds", "account": "birds"})["access_key_id"]
+    assert [one["access_key_id"] for one in owl.get("/api/access-keys")] == [key]
+    with pytest.raises(Refused, match="403"):
+        owl.post("/api/access-keys", {"user": "guest", "account": "birds"})
+    with pytest.raises(Refused, match="409"):
+        admin.put("/api/accounts/guest", {"password": "x"})
     owl.post("/quelea/v1/sqs/birds/DeleteQueue", {"QueueUrl": "/birds/nest"})
-    admin.delete("/api/users/owl")
     admin.delete("/api/accounts/birds")
+    assert "birds" not in [one["name"] for one in admin.get("/api/users")]
 
 
 def test_a_front_end_describes_its_interface(front_ends, apis):

@@ -71,7 +71,7 @@ def test_a_management_user_sees_its_virtual_hosts_and_no_pages_of_others(broker,
     page = console.go("queues")
     expect(console.row("queues", "visible")).to_be_visible()
     expect(console.row("queues", "hidden")).to_have_count(0)
-    for name in ("Users", "Accounts", "Elastic"):
+    for name in ("Users", "Elastic"):
         expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name=name)).to_have_count(0)
     console.expect_failures()
     console.page.evaluate("location.hash = '#/users'")

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 from harness.broker import foreign_broker
-from harness.management import Management, segment
+from harness.management import Management, Refused, segment
 from harness.served import served
 from harness.sqs.client import Sqs, refuses
 from test_wire import call, presigned, speak_json, unsigned_get
@@ -50,6 +50,79 @@ def tenant(broker, management, name):
 
 
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
+
+
+# -- owners ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def owner(management, name):
+    """An account with an owner, as the owner sees the API."""
+    account = name("owned")[-40:].strip("-")
+    management.put(f"/api/accounts/{account}", {"password": "its-own"})
+    yield management.signed_in(account, "its-own")
+    if account in [one["account"] for one in management.get("/api/accounts")]:
+        management.delete(f"/api/accounts/{account}")
+
+
+def refused(call, *words):
+    with pytest.raises(Refused) as refusal:
+        call(*words)
+    return refusal.value
+
+
+def test_an_owner_signs_in_by_the_accounts_name_and_sees_it_alone(owner, management, broker):
+    me = owner.get("/api/whoami")
+    account = me["name"]
+    assert me["tags"] == ["management"]
+    assert [one["account"] for one in owner.get("/api/accounts")] == [account]
+    owner.post(f"/quelea/v1/sqs/{account}/CreateQueue", {"QueueName": "orders"})
+    assert owner.post(f"/quelea/v1/sqs/{account}/ListQueues", {}) == {"QueueUrls": [f"/{account}/orders"]}
+    key = owner.post("/api/access-keys", {"user": account, "account": account})
+    client = Sqs(broker.sqs, key=key["access_key_id"], secret=key["secret_access_key"])
+    client.send("orders", "m")
+    assert [one["access_key_id"] for one in owner.get("/api/access-keys")] == [key["access_key_id"]]
+    owner.put(f"/api/access-keys/{key['access_key_id']}", {"enabled": False})
+    with refuses("InvalidClientTokenId", status=403):
+        client.send("orders", "m")
+    owner.delete(f"/api/access-keys/{key['access_key_id']}")
+    assert owner.get("/api/access-keys") == []
+    for path in ("/api/users", "/api/audit"):
+        assert refused(owner.get, path).status == 403
+    assert refused(owner.post, "/quelea/v1/sqs/000000000000/ListQueues", {}).status == 403
+    owner.post(f"/quelea/v1/sqs/{account}/DeleteQueue", {"QueueUrl": f"/{account}/orders"})
+    management.delete(f"/api/accounts/{account}")
+    assert refused(owner.get, "/api/whoami").status == 401
+
+
+def test_an_owner_makes_keys_for_nobody_else_and_sees_none_of_others(owner, management):
+    account = owner.get("/api/whoami")["name"]
+    other = management.post("/api/access-keys", {"user": "guest"})["access_key_id"]
+    assert refused(owner.post, "/api/access-keys", {"user": "guest", "account": account}).status == 403
+    assert refused(owner.post, "/api/access-keys", {"user": account}).status == 403, "of the account of /"
+    assert refused(owner.get, f"/api/access-keys/{other}").status == 404
+    assert refused(owner.put, f"/api/access-keys/{other}", {"enabled": False}).status == 404
+    assert refused(owner.delete, f"/api/access-keys/{other}").status == 404
+    assert refused(owner.put, f"/api/accounts/{account}").status == 403
+    assert refused(owner.delete, f"/api/accounts/{account}").status == 403
+    management.delete(f"/api/access-keys/{other}")
+    made = [owner.post("/api/access-keys", {"user": account, "account": account}) for _ in range(16)]
+    full = refused(owner.post, "/api/access-keys", {"user": account, "account": account})
+    assert full.status == 400 and "the limit of 16 is reached" in full.reason and len(made) == 16
+
+
+def test_an_owners_password_is_set_again_and_a_user_who_is_more_than_an_owner_stays(owner, management, name):
+    account = owner.get("/api/whoami")["name"]
+    management.put(f"/api/accounts/{account}", {"password": "another"})
+    assert refused(owner.get, "/api/whoami").status == 401
+    again = management.signed_in(account, "another")
+    assert again.get("/api/whoami")["tags"] == ["management"]
+    management.put(f"/api/accounts/{account}")
+    assert again.get("/api/whoami")["name"] == account, "who says nothing of an owner leaves theirs"
+    taken = refused(management.put, "/api/accounts/guest", {"password": "x"})
+    assert taken.status == 409 and "guest" in taken.reason
+    assert "guest" not in [one["account"] for one in management.get("/api/accounts")]
+    assert refused(management.put, f"/api/accounts/{account}", {"password": 7}).status == 400
 
 
 # -- keys -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ pub(crate) mod listing;
 mod messages;
 pub(crate) mod nodes;
 pub(crate) mod overview;
+pub(crate) mod owner;
 pub(crate) mod permissions;
 mod queues;
 mod rates;

@@ -33,6 +33,11 @@ impl ApiUser {
         self.has("administrator")
     }
 
+    /// Whether access keys of that user may be seen and changed.
+    pub(crate) fn has_keys_of(&self, user: &str) -> bool {
+        self.is_administrator() || *user == *self.name
+    }
+
     fn is_monitoring(&self) -> bool {
         self.is_administrator() || self.has("monitoring")
     }

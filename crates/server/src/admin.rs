@@ -121,8 +121,6 @@ enum Resource {
 enum AdminError {
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("cannot read the password from standard input: {0}")]
-    Password(std::io::Error),
     #[error("user {name:?} exists already; `user password` and `user tags` change it")]
     UserExists { name: String },
     #[error("argument {text:?} is not NAME=VALUE")]

@@ -9,36 +9,44 @@ use quelea_broker::{AccessKey, NewAccessKey};
 use serde_json::{Value, json};
 
 use super::listing::array;
-use super::{JsonAnswer, StatusAnswer, required_field, text_field};
+use super::{JsonAnswer, StatusAnswer, owner, required_field, text_field};
+use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::done;
 use crate::state::{ApiState, SharedState as _};
 
-/// `GET /api/access-keys`: without secrets.
+/// `GET /api/access-keys`: without secrets, those that the user may see: an administrator all, others their own.
 pub(crate) async fn list(call: Call) -> JsonAnswer {
     let (api, user, []) = call.parts();
-    user.require_administrator()?;
-    let keys =
-        api.ask(|core| core.broker.access().keys().iter().cloned().collect::<Vec<_>>()).await?;
-    Ok(array(keys.iter().map(|key| to_json(&api, key))))
+    let keys = api.ask(move |core| {
+        let keys = core.broker.access().keys().iter();
+        keys.filter(|key| user.has_keys_of(&key.user)).cloned().collect::<Vec<_>>()
+    });
+    Ok(array(keys.await?.iter().map(|key| to_json(&api, key))))
 }
 
 /// `GET /api/access-keys/{id}`: without its secret.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
     let (api, user, [id]) = call.parts();
-    user.require_administrator()?;
+    let key = of_user(&api, &user, &id).await?;
+    Ok(Json(to_json(&api, &key)))
+}
+
+/// A key that the user may see and change; to others it is not there.
+async fn of_user(api: &ApiState, user: &ApiUser, id: &str) -> Result<AccessKey, ApiError> {
+    let id = id.to_owned();
     let key = api.ask(move |core| core.broker.access().keys().get(&id).cloned()).await?;
-    Ok(Json(to_json(&api, &key.ok_or(ApiError::NotFound)?)))
+    key.filter(|key| user.has_keys_of(&key.user)).ok_or(ApiError::NotFound)
 }
 
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
 /// 201 with the key and its secret, which is shown this once.
 pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
-    user.require_administrator()?;
     let owner = required_field(&body, "user")?.to_owned();
     let account = text_field(&body, "account")?.unwrap_or(&api.account_id).to_owned();
+    owner::may_make_key(&api, &user, &owner, &account)?;
     let vhost = api.vhost_of(&account).to_owned();
     let (id, secret) = (new_id()?, new_secret()?);
     let answer = json!({
@@ -56,7 +64,7 @@ pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiE
 /// `PUT /api/access-keys/{id}` with `enabled`.
 pub(crate) async fn enable(call: Call) -> StatusAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
-    user.require_administrator()?;
+    of_user(&api, &user, &id).await?;
     let Value::Bool(enabled) = body["enabled"] else {
         return Err(ApiError::bad("enabled must be true or false"));
     };
@@ -67,7 +75,7 @@ pub(crate) async fn enable(call: Call) -> StatusAnswer {
 /// `DELETE /api/access-keys/{id}`.
 pub(crate) async fn delete(call: Call) -> StatusAnswer {
     let (api, user, [id]) = call.parts();
-    user.require_administrator()?;
+    of_user(&api, &user, &id).await?;
     done(&api, move |core| core.broker.delete_access_key(core.now(), &id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

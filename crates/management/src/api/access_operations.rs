@@ -3,8 +3,8 @@
 use quelea_openapi::Operation;
 
 use super::shapes::{
-    AccessKeyState, List, NewAccessKey, NewPermissions, NewUser, Object, TakeOver, UserNames,
-    deletes, puts, shows, shows_all,
+    AccessKeyState, List, NewAccessKey, NewAccount, NewPermissions, NewUser, Object, TakeOver,
+    UserNames, deletes, puts, shows, shows_all,
 };
 
 pub(crate) fn users() -> Operation {
@@ -56,7 +56,8 @@ pub(crate) fn accounts() -> Operation {
 }
 
 pub(crate) fn put_account() -> Operation {
-    puts("Makes an account: a virtual host by its other name")
+    puts("Makes an account: a virtual host by its other name; with a password, its owner too")
+        .optional_body::<NewAccount>()
 }
 
 pub(crate) fn delete_account() -> Operation {
@@ -64,7 +65,7 @@ pub(crate) fn delete_account() -> Operation {
 }
 
 pub(crate) fn access_keys() -> Operation {
-    shows_all("Returns access keys without their secrets")
+    shows_all("Returns the user's access keys, or an administrator all, without their secrets")
 }
 
 pub(crate) fn access_key() -> Operation {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use quelea_broker::report::VhostReport;
 use serde_json::{Value, json};
 
-use super::{JsonAnswer, StatusAnswer, listing};
+use super::{JsonAnswer, StatusAnswer, listing, owner};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed, make_vhost, vhost_exists};
@@ -41,26 +41,39 @@ pub(crate) async fn list(call: Call) -> JsonAnswer {
 }
 
 /// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all
-/// permissions.
+/// permissions, and its owner, if a password for one is given.
 pub(crate) async fn put(call: Call) -> StatusAnswer {
-    let (api, user, [account]) = call.parts();
+    let (api, user, [account], body) = call.parts_and_optional_body().await?;
     user.require_administrator()?;
     check(&account)?;
+    let owner = owner::asked(&api, &account, &body).await?;
     let vhost = api.vhost_of(&account).to_owned();
-    if vhost_exists(&api, &vhost).await? {
-        return Ok(StatusCode::NO_CONTENT);
+    let is_new = !vhost_exists(&api, &vhost).await?;
+    if is_new {
+        make_vhost(&api, &user, vhost.clone()).await?;
     }
-    make_vhost(&api, &user, vhost).await?;
-    Ok(StatusCode::CREATED)
+    if let Some(hash) = owner {
+        done(&api, move |core| {
+            let now = core.now();
+            core.broker.put_user(now, &account, &hash, &owner::TAGS)?;
+            core.broker.set_permissions(now, &account, &vhost, ".*", ".*", ".*")
+        })
+        .await?;
+    }
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// `DELETE /api/accounts/{account}`, with its queues and access keys.
+/// `DELETE /api/accounts/{account}`, with its queues, access keys and owner.
 pub(crate) async fn delete(call: Call) -> StatusAnswer {
     let (api, user, [account]) = call.parts();
     user.require_administrator()?;
     let vhost = api.vhost_of(&account).to_owned();
     existed(vhost_exists(&api, &vhost).await?)?;
+    let has_owner = owner::is_there(&api, &account).await?;
     done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
+    if has_owner {
+        done(&api, move |core| core.broker.delete_user(core.now(), &account)).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

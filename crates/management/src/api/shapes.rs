@@ -227,6 +227,12 @@ pub(crate) struct NewAccessKey {
 }
 
 #[derive(JsonSchema)]
+pub(crate) struct NewAccount {
+    /// Of the account's owner, a user of its name; absent: it gets none, and one that is there stays.
+    password: Option<String>,
+}
+
+#[derive(JsonSchema)]
 pub(crate) struct AccessKeyState {
     enabled: bool,
 }

@@ -4,31 +4,41 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::http::StatusCode;
+use quelea_model::limits::ACCESS_KEYS_PER_USER_MAX;
 use quelea_sqs_protocol::{AccessKeyRecord, IdentityDirectory};
 use serde_json::{Value, json};
 
 use super::FrontEnd;
 use crate::api::access_keys::{new_id, new_secret};
-use crate::api::{JsonAnswer, StatusAnswer, required_field, text_field};
+use crate::api::{JsonAnswer, StatusAnswer, owner, required_field, text_field};
+use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
 
-/// `GET /api/access-keys`: without secrets.
+/// `GET /api/access-keys`: without secrets, those that the user may see: an administrator all, others their own.
 pub(super) async fn list<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
     let (api, user, []) = call.parts();
-    user.require_administrator()?;
     let keys = api.directory.access_keys().await?;
-    Ok(Json(Value::Array(keys.iter().map(to_json).collect())))
+    let seen = keys.iter().filter(|key| user.has_keys_of(&key.user));
+    Ok(Json(Value::Array(seen.map(to_json).collect())))
 }
 
 /// `GET /api/access-keys/{id}`: without its secret.
 pub(super) async fn one<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
     let (api, user, [id]) = call.parts();
-    user.require_administrator()?;
+    Ok(Json(to_json(&of_user(&api, &user, &id).await?)))
+}
+
+/// A key that the user may see and change; to others it is not there.
+async fn of_user<D: IdentityDirectory>(
+    api: &FrontEnd<D>,
+    user: &ApiUser,
+    id: &str,
+) -> Result<AccessKeyRecord, ApiError> {
     let keys = api.directory.access_keys().await?;
-    let key = keys.iter().find(|key| key.id == id).ok_or(ApiError::NotFound)?;
-    Ok(Json(to_json(key)))
+    let mut keys = keys.into_iter().filter(|key| user.has_keys_of(&key.user));
+    keys.find(|key| key.id == *id).ok_or(ApiError::NotFound)
 }
 
 /// `POST /api/access-keys` with `user` and `account`. 201 with the key and its secret, which is shown this once.
@@ -36,9 +46,16 @@ pub(super) async fn create<D: IdentityDirectory>(
     call: Call<FrontEnd<D>>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
-    user.require_administrator()?;
     let owner = required_field(&body, "user")?;
     let account = text_field(&body, "account")?.unwrap_or(&api.account_id);
+    owner::may_make_key(&api, &user, owner, account)?;
+    let keys = api.directory.access_keys().await?;
+    if keys.iter().filter(|key| *key.user == *owner).count() >= ACCESS_KEYS_PER_USER_MAX {
+        // In the broker's words.
+        let reason =
+            format!("access keys of a user: the limit of {ACCESS_KEYS_PER_USER_MAX} is reached");
+        return Err(ApiError::BadRequest(reason));
+    }
     let (id, secret) = (new_id()?, new_secret()?);
     let key = AccessKeyRecord {
         id: id.clone(),
@@ -58,7 +75,7 @@ pub(super) async fn create<D: IdentityDirectory>(
 /// `PUT /api/access-keys/{id}` with `enabled`.
 pub(super) async fn enable<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
-    user.require_administrator()?;
+    of_user(&api, &user, &id).await?;
     let Value::Bool(enabled) = body["enabled"] else {
         return Err(ApiError::bad("enabled must be true or false"));
     };
@@ -69,7 +86,7 @@ pub(super) async fn enable<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> Sta
 /// `DELETE /api/access-keys/{id}`.
 pub(super) async fn delete<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {
     let (api, user, [id]) = call.parts();
-    user.require_administrator()?;
+    of_user(&api, &user, &id).await?;
     existed(api.directory.delete_access_key(&id).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_sqs_protocol::{IdentityDirectory, PermissionRecord};
+use quelea_sqs_protocol::{IdentityDirectory, PermissionRecord, UserRecord};
 use serde_json::{Value, json};
 
 use super::FrontEnd;
 use crate::api::accounts::check;
-use crate::api::{JsonAnswer, StatusAnswer};
+use crate::api::{JsonAnswer, StatusAnswer, owner};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::operation::existed;
@@ -35,12 +35,22 @@ pub(super) async fn list<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonA
     Ok(Json(Value::Array(seen.collect())))
 }
 
-/// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all permissions.
+/// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all permissions, and its owner, if a
+/// password for one is given.
 pub(super) async fn put<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {
-    let (api, user, [account]) = call.parts();
+    let (api, user, [account], body) = call.parts_and_optional_body().await?;
     user.require_administrator()?;
     check(&account)?;
-    make(&api, &user, &account).await
+    let owner = owner::asked(&api, &account, &body).await?;
+    let made = make(&api, &user, &account).await?;
+    if let Some(hash) = owner {
+        let tags = owner::TAGS.map(str::to_owned).into();
+        let name: Arc<str> = account.as_str().into();
+        let record = UserRecord { name: name.clone(), password_hash: hash.into(), tags };
+        api.directory.put_user(record).await?;
+        api.directory.put_permission(all_of(name, &account)).await?;
+    }
+    Ok(made)
 }
 
 /// Makes an account that is not there, whose maker gets all permissions.
@@ -52,22 +62,24 @@ pub(super) async fn make<D: IdentityDirectory>(
     if !api.directory.put_account(account).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let all = || ".*".to_owned();
-    let permission = PermissionRecord {
-        user: user.name.as_str().into(),
-        account: account.into(),
-        configure: all(),
-        write: all(),
-        read: all(),
-    };
-    api.directory.put_permission(permission).await?;
+    api.directory.put_permission(all_of(user.name.as_str().into(), account)).await?;
     Ok(StatusCode::CREATED)
 }
 
-/// `DELETE /api/accounts/{account}`, with its access keys. One that has queues is refused.
+/// All permissions of a user in an account.
+fn all_of(user: Arc<str>, account: &str) -> PermissionRecord {
+    let all = || ".*".to_owned();
+    PermissionRecord { user, account: account.into(), configure: all(), write: all(), read: all() }
+}
+
+/// `DELETE /api/accounts/{account}`, with its access keys and owner. One that has queues is refused.
 pub(super) async fn delete<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {
     let (api, user, [account]) = call.parts();
     user.require_administrator()?;
+    let has_owner = owner::is_there(&api, &account).await?;
     existed(api.directory.delete_account(&account).await?)?;
+    if has_owner {
+        api.directory.delete_user(&account).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,13 +1,11 @@
 //! `quelea admin user`.
 
-use std::io::BufRead;
-
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::AdminError;
 use super::client::{Client, segment};
 use super::table::{self, Output};
+use super::{AdminError, input};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -43,12 +41,12 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
             if client.find(&path(&name))?.is_some() {
                 return Err(AdminError::UserExists { name });
             }
-            let password = password(new_password)?;
+            let password = input::password(new_password)?;
             client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Password { name, new_password } => {
             let tags = tags_of(&client.get(&path(&name))?);
-            let password = password(new_password)?;
+            let password = input::password(new_password)?;
             client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Tags { name, tags } => {
@@ -67,14 +65,4 @@ fn path(name: &str) -> String {
 fn tags_of(user: &Value) -> String {
     let tags = user["tags"].as_array().into_iter().flatten();
     tags.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
-}
-
-fn password(given: Option<String>) -> Result<String, AdminError> {
-    if let Some(password) = given {
-        return Ok(password);
-    }
-    eprint!("password: ");
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(AdminError::Password)?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
