@@ -30,7 +30,7 @@ bench-build: ## Builds the load generator beside the release binary, where `quel
 	cargo build --profile $(PROFILE) -p quelea-bench $(IN_EXPERIMENTS)
 
 check: ## The inner loop, nothing from the network: format, lints, the workspace's unit and story tests
-	QUELEA_QUICK=1 $(PYTHON) tests/run.py format clippy rust
+	QUELEA_QUICK=1 $(PYTHON) tests/run.py format rust
 
 test: ## Runs all tests: those of `check`, and real clients (AMQP, SQS, CMQ and elastic queues, from five languages) against a started broker
 	$(PYTHON) tests/run.py $(SUITES)

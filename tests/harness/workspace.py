@@ -1,5 +1,6 @@
 """The workspace's own checks and tests, and the programs that the clients' suites run."""
 
+import functools
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import threading
 import tomllib
 from pathlib import Path
 
-from harness import outcome
+from harness import outcome, test_build
 from harness.broker import foreign_broker
 from harness.cache import cache_root
 from harness.install import InstallError, apt, install_command
@@ -17,9 +18,10 @@ from harness.process import run_group
 from harness.suite import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKSPACES = PRODUCT, EXPERIMENTS = ROOT, ROOT / "experiments"
+PRODUCT, EXPERIMENTS = ROOT, ROOT / "experiments"
 CONSOLE = ROOT / "console"
 PROFILE = "release-lite"
+FORMAT_TIMEOUT_S = 120
 BUILD_TIMEOUT_S = 2_400
 TEST_TIMEOUT_S = 2_400
 ETCD_FEATURES = ["quelea-server/etcd", "quelea-elastic-directory/etcd"]
@@ -27,17 +29,12 @@ FEATURES = ["quelea-server/cassandra-tls", "quelea-cassandra-store/tls"]
 """With these: all that a suite of `make test` needs; another build with fewer would compile most of it again."""
 WELL_KNOWN_TYPES = Path("/usr/include/google/protobuf/descriptor.proto")
 """What etcd's definitions import, and protoc has in another package."""
-PROGRAMS = {
-    "quelea": ("quelea-server", "--bin", "quelea"),
-    "quelea-monitoring": ("quelea-monitoring", "--bin", "quelea-monitoring"),
-    "worker": ("quelea-sqs-client", "--example", "worker"),
-    "etcd": ("quelea-elastic-directory", "--test", "etcd"),
-    "cassandra": ("quelea-cassandra-store", "--test", "cassandra"),
-}
-"""Where each stands: the broker, the examples that are tested, and the tests of what needs another's server."""
-TEST_COMMAND = ["cargo", "test", "--locked", "--no-fail-fast"]
+PROGRAMS = ["--workspace", "--bins", "--example", "worker", "--test", "cassandra"]
+"""The broker, the examples that are tested, and the tests of what needs another's server. All members are named, as for the
+tests, so that dependencies have the same features and are compiled once."""
+EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
-"""Examples are compiled by clippy already."""
+ALL_TARGETS = [*ALL_TESTS, "--examples", "--benches"]
 DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```", re.MULTILINE)
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
@@ -52,34 +49,40 @@ def target_directory() -> Path:
 
 
 def run_format() -> Outcome:
-    return _cargo(["fmt", "--all", "--check"], timeout_s=120)
-
-
-def run_clippy() -> Outcome:
-    return _cargo(["clippy", "--locked", "--workspace", "--all-targets", "--no-deps", "--", "-D", "warnings"])
-
-
-def _cargo(words: list[str], workspaces=WORKSPACES, timeout_s=BUILD_TIMEOUT_S) -> Outcome:
-    """A command that passes or fails, in each workspace."""
-    target_directory()
-    codes = [run_group(["cargo", *words], cwd=workspace, timeout_s=timeout_s)[0] for workspace in workspaces]
+    command = ["cargo", "fmt", "--all", "--check"]
+    codes = [run_group(command, cwd=workspace, timeout_s=FORMAT_TIMEOUT_S)[0] for workspace in (PRODUCT, EXPERIMENTS)]
     return Outcome(passed=codes.count(0), failed=len(codes) - codes.count(0))
 
 
 def compile_tests() -> None:
+    """With all that is never run, too, for the lints."""
+    with _building:
+        for workspace in tested_workspaces():
+            install_command(
+                [*test_command(workspace), *ALL_TARGETS, "--no-run"],
+                workspace,
+                environment=test_build.environment(),
+                timeout_s=BUILD_TIMEOUT_S,
+            )
+
+
+def tested_workspaces() -> list[Path]:
+    return [PRODUCT] if is_quick() else [PRODUCT, EXPERIMENTS]
+
+
+def test_command(workspace: Path) -> list[str]:
     target_directory()
-    # A test starts it; since targets are named, cargo would not build it.
-    install_command(["cargo", "build", "--locked", "--workspace", "--example", "worker"], ROOT, timeout_s=BUILD_TIMEOUT_S)
-    for workspace in [PRODUCT] if is_quick() else WORKSPACES:
-        install_command([*TEST_COMMAND, *ALL_TESTS, "--no-run"], workspace, timeout_s=BUILD_TIMEOUT_S)
+    wanted = features() if workspace == PRODUCT and not is_quick() else []
+    words = test_build.words("test", workspace, PROFILE)
+    return [*words, "--no-fail-fast", *(f"--features={feature}" for feature in wanted)]
 
 
 def run_cargo_tests() -> Outcome:
-    outcome = _run_tests(PRODUCT, *ALL_TESTS)
-    if is_quick():
-        return outcome
-    documented = [word for package in _packages_with_doc_examples() for word in ("-p", package)]
-    return outcome + _run_tests(EXPERIMENTS, *ALL_TESTS) + _run_tests(PRODUCT, "--doc", *documented)
+    outcomes = [_run_tests(workspace, *ALL_TESTS) for workspace in tested_workspaces()]
+    if not is_quick():
+        documented = [word for package in _packages_with_doc_examples() for word in ("-p", package)]
+        outcomes.append(_run_tests(PRODUCT, "--doc", *documented))
+    return sum(outcomes, start=Outcome())
 
 
 def _packages_with_doc_examples() -> list[str]:
@@ -93,11 +96,10 @@ def _packages_with_doc_examples() -> list[str]:
 
 
 def _run_tests(workspace: Path, *words: str) -> Outcome:
-    target_directory()
     code, output = run_group(
-        [*TEST_COMMAND, *words],
+        [*test_command(workspace), *words],
         cwd=workspace,
-        environment=QUICK_CASES if is_quick() else {},
+        environment=test_build.environment() | (QUICK_CASES if is_quick() else {}),
         timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
     )
     return outcome.checked(code, outcome.of_cargo(output))
@@ -115,7 +117,7 @@ def ensure_binary() -> None:
 
 
 def program(name: str) -> Path:
-    """One of `PROGRAMS`, all of which are compiled when the first is wanted."""
+    """The broker, or another program of `PROGRAMS`, all of which are compiled when the first is wanted."""
     with _building:
         if not _built:
             _built.update(build_programs())
@@ -123,33 +125,38 @@ def program(name: str) -> Path:
 
 
 def build_programs() -> dict[str, Path]:
-    """All in one command: with other crates beside it a crate has other features, and is compiled again."""
+    """All in one command: with other crates beside it a crate has other features, and is compiled again. They are put where
+    cargo does not replace them: it calls those of the tests the same."""
     target_directory()
     enabled = features()
-    wanted = dict(PROGRAMS)
-    if not needs_binary():
-        del wanted["quelea"]
-    if not set(ETCD_FEATURES) <= set(enabled):
-        del wanted["etcd"]
-    command = ["cargo", "build", "--locked", "--profile", PROFILE]
-    for package, *target in wanted.values():
-        command += ["-p", package, *target]
-    packages = {package for package, *_ in wanted.values()}
-    command += [f"--features={feature}" for feature in enabled if feature.split("/")[0] in packages]
+    command = ["cargo", "build", "--locked", "--profile", PROFILE, *PROGRAMS]
+    command += ["--test", "etcd"] if set(ETCD_FEATURES) <= set(enabled) else []
+    command += [f"--features={feature}" for feature in enabled]
+    built = build(command, PRODUCT)
+    if needs_binary():
+        command = ["cargo", "build", "--locked", "--profile", PROFILE, *EXPERIMENTS_PROGRAMS]
+        built |= build(command, EXPERIMENTS)
+    place = target_directory() / "programs"
+    place.mkdir(exist_ok=True)
+    for name, path in built.items():
+        fresh = place / f"{name}.{os.getpid()}"
+        shutil.copy2(path, fresh)
+        fresh.rename(place / name)
+    return {name: place / name for name in built}
+
+
+def build(command: list[str], workspace: Path) -> dict[str, Path]:
     print(f"building in the background: {' '.join(command)}", flush=True)
-    install_command(command, ROOT, timeout_s=BUILD_TIMEOUT_S)
-    if "quelea" in wanted:
-        # Beside it, where `quelea bench` finds it.
-        bench = ["cargo", "build", "--locked", "--profile", PROFILE, "-p", "quelea-bench", "-p", "quelea-stock-exchange"]
-        install_command(bench, EXPERIMENTS, timeout_s=BUILD_TIMEOUT_S)
+    install_command(command, workspace, timeout_s=BUILD_TIMEOUT_S)
     # Once more, for nothing but the paths.
-    return executables(install_command([*command, "--quiet", "--message-format=json"], ROOT))
+    return executables(install_command([*command, "--quiet", "--message-format=json"], workspace))
 
 
 def needs_binary() -> bool:
     return not (os.environ.get("QUELEA_BINARY") or foreign_broker())
 
 
+@functools.cache
 def features() -> list[str]:
     """Without etcd's and the console's where what they are made of is not here: then only their suites fail."""
     return FEATURES + etcd_features() + console_features()
@@ -187,6 +194,5 @@ def executables(messages: str) -> dict[str, Path]:
 
 SUITES = [
     Suite("format", run_format, alone=True),
-    Suite("clippy", run_clippy, alone=True),
     Suite("rust", run_cargo_tests, build=compile_tests),
 ]

@@ -7,7 +7,7 @@ import pytest
 from harness.broker import binary_path
 from harness.elastic.broker import ElasticBroker
 from harness.ports import free_port
-from harness.workspace import ROOT
+from harness.workspace import PROFILE, ROOT
 
 README = ROOT / "README.md"
 TIMEOUT_S = 300
@@ -22,7 +22,7 @@ def blocks():
 
 def make_bench_build(binary):
     """The same target for the profile and the folder of the binary that is tested."""
-    profile = binary.parent.name.replace("debug", "dev")
+    profile = {"debug": "dev", "programs": PROFILE}.get(binary.parent.name, binary.parent.name)
     return f"CARGO_TARGET_DIR={binary.parents[1]} make -C {ROOT} bench-build PROFILE={profile}"
 
 
