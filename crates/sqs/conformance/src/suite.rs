@@ -23,6 +23,8 @@ pub(crate) const HIDDEN_MS: u64 = 600_000;
 
 /// The longest wait of a receive, as SQS has it.
 pub(crate) const WAIT_MS: u64 = 20_000;
+/// How long is waited where somebody else may have to try again meanwhile.
+const SHORT_WAIT_MS: u64 = 1_000;
 
 /// A store under test.
 #[derive(Debug)]
@@ -147,6 +149,22 @@ impl<Q: Queues> Suite<Q> {
     pub(crate) async fn expect_nothing(&self, queue: &Arc<QueueFacts>) {
         let received = self.receive(queue, at_once(10, HIDDEN_MS)).await;
         assert_eq!(received, [], "nothing is visible");
+    }
+
+    /// Receives one message that was received too often before: receives of its queue come to nothing, and bring it to the
+    /// dead-letter queue. Such a receive may fail at that when the store is busy, and the next one does it.
+    pub(crate) async fn receive_dead_letter(
+        &self,
+        queue: &Arc<QueueFacts>,
+        dead: &Arc<QueueFacts>,
+        hidden_ms: u64,
+    ) -> Received {
+        let receive = async || {
+            self.expect_nothing(queue).await;
+            self.receive(dead, Receive { wait_ms: SHORT_WAIT_MS, ..waiting(1, hidden_ms) }).await
+        };
+        let mut received = self.until("a dead letter", receive, |found| !found.is_empty()).await;
+        received.remove(0)
     }
 
     /// Deletes a message.
