@@ -124,6 +124,31 @@ export async function requestText(url: string, options: Options = {}): Promise<s
   throw new ApiError(response.status, reason);
 }
 
+interface StreamEvent {
+  event: string;
+  data: string;
+}
+
+/** Server-sent events, until the server or `signal` ends them. The browser's own `EventSource` sends no password. */
+export async function* openStream(url: string, signal: AbortSignal): AsyncGenerator<StreamEvent> {
+  const response = await fetch(url, { headers: { authorization: credentials ?? "" }, credentials: "omit", cache: "no-store", redirect: "error", signal });
+  if (!response.ok || !response.body) throw new ApiError(response.status, response.statusText);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  let event = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      // The server writes the data of an event in one line.
+      if (line.startsWith("event: ")) event = line.slice("event: ".length);
+      else if (line.startsWith("data: ")) yield { event, data: line.slice("data: ".length) };
+    }
+  }
+}
+
 function reasonOf(text: string, response: Response): string {
   try {
     const parsed = JSON.parse(text) as { reason?: unknown };

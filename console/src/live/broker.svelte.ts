@@ -3,9 +3,8 @@
 import { request, requestText } from "../api/client";
 import type { Overview } from "../api/types";
 import { History, pastOf, type Sample, WITH_PAST } from "./history";
-import { Live } from "./live.svelte";
+import { Live, livePushed } from "./live.svelte";
 
-const PERIOD_MS = 2_000;
 const METRICS_PERIOD_MS = 10_000;
 
 export const GAUGES = ["ready", "unacknowledged", "connections"];
@@ -27,7 +26,7 @@ const PAST = {
 type QueueClass = Overview["queue_classes"][number];
 
 class BrokerState {
-  overview = new Live<Overview>((signal) => this.#sample(signal), PERIOD_MS);
+  overview = livePushed<Overview>(() => "/api/overview", (found) => this.#sample(found), { first: () => (this.history.isEmpty ? `?${WITH_PAST}` : "") });
   metrics = new Live<Map<string, number>>(async (signal) => parseMetrics(await requestText("/metrics", { signal })), METRICS_PERIOD_MS);
   history = new History(GAUGES, COUNTERS);
   /** Grows with each sample, so that what shows the history knows. */
@@ -56,9 +55,7 @@ class BrokerState {
     return this.knowsClass(name) ?? (await request<Overview>("/api/overview", { signal })).queue_classes.includes(name);
   }
 
-  async #sample(signal: AbortSignal): Promise<Overview> {
-    const query = this.history.isEmpty ? `?${WITH_PAST}` : "";
-    const overview = await request<Overview>(`/api/overview${query}`, { signal });
+  #sample(overview: Overview): Overview {
     this.history.begin(pastOf({ ...overview.queue_totals, ...overview.message_stats }, PAST));
     this.history.add(Date.now(), sampled(overview));
     this.samples += 1;

@@ -1,7 +1,8 @@
 // What is asked for again and again while it is shown.
 
-import { ApiError, Unreachable } from "../api/client";
+import { ApiError, request, Unreachable } from "../api/client";
 import { reachability } from "./reachability.svelte";
+import { watcher } from "./watcher";
 
 /** While the broker is gone. */
 const RETRY_MS = 1_000;
@@ -20,12 +21,15 @@ export class Live<T> {
 
   #load: (signal: AbortSignal) => Promise<T>;
   #periodMs: number;
+  #pushed: Pushed<T> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #abort: AbortController | undefined;
+  #unwatch: (() => void) | undefined;
 
-  constructor(load: (signal: AbortSignal) => Promise<T>, periodMs: number) {
+  constructor(load: (signal: AbortSignal) => Promise<T>, periodMs: number, pushed?: Pushed<T>) {
     this.#load = load;
     this.#periodMs = periodMs;
+    this.#pushed = pushed;
   }
 
   /** Runs until the returned function is called. */
@@ -36,6 +40,8 @@ export class Live<T> {
 
   stop(): void {
     clearTimeout(this.#timer);
+    this.#unwatch?.();
+    this.#unwatch = undefined;
     this.#abort?.abort();
     this.#abort = undefined;
   }
@@ -50,9 +56,8 @@ export class Live<T> {
     try {
       const data = await this.#load(abort.signal);
       if (abort.signal.aborted) return;
-      this.data = data;
-      this.error = undefined;
-      this.at = Date.now();
+      this.#show(data);
+      if (this.#pushed) return this.#watch(this.#pushed);
     } catch (error) {
       if (abort.signal.aborted) return;
       this.error = error;
@@ -63,6 +68,32 @@ export class Live<T> {
     if (reachability.lostAt === null) waitMs = Math.max(waitMs, Math.min(tookMs * SHARE, waitMs * SLOWER_MAX));
     this.#timer = setTimeout(() => void this.refresh(), waitMs);
   }
+
+  #show(data: T): void {
+    this.data = data;
+    this.error = undefined;
+    this.at = Date.now();
+  }
+
+  /** From here on answers are pushed, until one is none or the stream is lost. */
+  #watch({ path, take }: Pushed<T>): void {
+    const ask = (): void => void this.refresh();
+    this.#unwatch = watcher.watch(path(), {
+      answered: (status, body) => {
+        if (status !== 200) return ask();
+        reachability.answered();
+        this.#show(take(body));
+      },
+      lost: ask,
+    });
+  }
+}
+
+/** What is asked for once, and then pushed whenever it is another. */
+interface Pushed<T> {
+  /** Throws for a name of which a browser makes another path. */
+  path: () => string;
+  take: (found: unknown) => T;
 }
 
 /** A question that is asked while the component which calls this is shown. */
@@ -70,4 +101,24 @@ export function live<T>(load: (signal: AbortSignal) => Promise<T>, periodMs = 5_
   const answers = new Live(load, periodMs);
   $effect(() => answers.start());
   return answers;
+}
+
+interface Options {
+  /** What stands behind the path of the first question, such as samples of the past. */
+  first?: () => string;
+  /** While there is no stream. */
+  periodMs?: number;
+}
+
+/** What a path answers, pushed while the component which calls this is shown. `take` makes of each answer what is shown. */
+export function pushed<T, D = T>(path: () => string, take: (found: T) => D, options: Options = {}): Live<D> {
+  const answers = livePushed(path, take, options);
+  $effect(() => answers.start());
+  return answers;
+}
+
+/** The same, for who starts and stops it. */
+export function livePushed<T, D = T>(path: () => string, take: (found: T) => D, { first, periodMs = 2_000 }: Options = {}): Live<D> {
+  const load = async (signal: AbortSignal): Promise<D> => take(await request<T>(`${path()}${first?.() ?? ""}`, { signal }));
+  return new Live(load, periodMs, { path, take: (found) => take(found as T) });
 }
