@@ -4,8 +4,8 @@
 use axum::Json;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{Extensions, HeaderMap};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -56,6 +56,11 @@ impl<S> Call<S> {
     /// What all handlers share.
     pub(crate) const fn state(&self) -> &S {
         &self.api
+    }
+
+    /// What is known of the connection.
+    pub(crate) fn extensions(&self) -> &Extensions {
+        self.request.extensions()
     }
 
     /// The values of the route's parameters.

@@ -34,6 +34,7 @@ use crate::authentication::Shown;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+use crate::v1::Answerer;
 use crate::web_pages::{self, WebPages};
 
 /// What clients may use.
@@ -124,12 +125,13 @@ async fn serve_connection(
     peer: SocketAddr,
     mut stopped: watch::Receiver<()>,
 ) {
-    let limits = shared.limits;
+    let (limits, stop) = (shared.limits, stopped.clone());
     let service = service_fn(|request| {
         let (shared, place) = (Arc::clone(&shared), Arc::clone(&place));
+        let stopped = stop.clone();
         async move {
             place.set_at_work(true);
-            let response = respond(&shared, &place, peer, request).await;
+            let response = respond(&shared, &place, peer, stopped, request).await;
             place.set_at_work(false);
             Ok::<_, Infallible>(response)
         }
@@ -161,6 +163,7 @@ async fn respond(
     shared: &Shared,
     place: &Arc<Place>,
     peer: SocketAddr,
+    stopped: watch::Receiver<()>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     if !shared.rates.take(peer.ip(), Instant::now()) {
@@ -176,6 +179,9 @@ async fn respond(
     web_pages::mark(&shared.web_pages, &mut parts);
     parts.extensions.insert(ConnectInfo(peer));
     parts.extensions.insert(Arc::clone(place));
+    let extensions = parts.extensions.clone();
+    let answerer = Answerer { router: shared.router.clone(), extensions, stopped };
+    parts.extensions.insert(answerer);
     without_last_slash(&mut parts);
     let asked = Asked::new(&parts.method, parts.uri.path());
     let user = Shown::of(&parts).map(|shown| shown.user().to_owned());

@@ -5,6 +5,7 @@ mod audit;
 mod moves;
 mod sqs;
 mod tokens;
+mod watch;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use quelea_openapi::{Document, Info, Route, router as router_of, with_state};
 use schemars::JsonSchema;
 
 pub(crate) use self::audit::{changes as audit, operation as audit_operation};
+pub(crate) use self::watch::Answerer;
 use crate::state::{ApiState, SharedState};
 
 /// Where it all stands.
@@ -70,6 +72,7 @@ impl Sections {
     ) -> Self {
         let mut node = with_state(audit::routes(), api);
         node.extend(with_state(tokens::routes(), api));
+        node.extend(with_state(watch::routes(), api));
         let mut queues = with_state(moves::routes(), api);
         queues.extend(with_state(sqs::routes(), api));
         Self(vec![
@@ -83,9 +86,11 @@ impl Sections {
 
     /// Of a front-end without a broker.
     pub(crate) fn of_front_end<S: SharedState>(front_end: &S, replicated: Vec<Route>) -> Self {
-        let (node, queues) = (audit::routes(), sqs::routes());
+        let mut node = audit::routes();
+        node.extend(watch::routes());
+        let queues = with_state(sqs::routes(), front_end);
         Self(vec![
-            Section { tag: "queues", prefix: "", routes: with_state(queues, front_end) },
+            Section { tag: "queues", prefix: "", routes: queues },
             Section { tag: "node", prefix: "", routes: with_state(node, front_end) },
             Section { tag: "replicated", prefix: "", routes: replicated },
         ])

@@ -64,10 +64,10 @@ pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiE
 /// `PUT /api/access-keys/{id}` with `enabled`.
 pub(crate) async fn enable(call: Call) -> StatusAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
-    of_user(&api, &user, &id).await?;
     let Value::Bool(enabled) = body["enabled"] else {
         return Err(ApiError::bad("enabled must be true or false"));
     };
+    of_user(&api, &user, &id).await?;
     done(&api, move |core| core.broker.enable_access_key(core.now(), &id, enabled)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

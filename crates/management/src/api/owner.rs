@@ -20,6 +20,9 @@ pub(crate) async fn asked(
     account: &str,
     body: &Value,
 ) -> Result<Option<String>, ApiError> {
+    if !body.is_object() {
+        return Err(ApiError::bad("the body must be an object, which may have a password"));
+    }
     if text_field(body, "password")?.is_none() {
         return Ok(None);
     }

@@ -75,10 +75,10 @@ pub(super) async fn create<D: IdentityDirectory>(
 /// `PUT /api/access-keys/{id}` with `enabled`.
 pub(super) async fn enable<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> StatusAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
-    of_user(&api, &user, &id).await?;
     let Value::Bool(enabled) = body["enabled"] else {
         return Err(ApiError::bad("enabled must be true or false"));
     };
+    of_user(&api, &user, &id).await?;
     existed(api.directory.enable_access_key(&id, enabled).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
