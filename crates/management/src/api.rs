@@ -2,6 +2,7 @@
 
 pub(crate) mod access_keys;
 pub(crate) mod access_operations;
+pub(crate) mod account_shapes;
 pub(crate) mod accounts;
 mod bindings;
 mod connections;

@@ -108,10 +108,13 @@ impl<S> Call<S> {
     }
 }
 
+/// A body, which is an object: of a list, say, every field would seem to be absent.
 async fn json(request: Request) -> Result<Value, ApiError> {
-    let body = Json::from_request(request, &()).await;
-    body.map(|Json(body)| body)
-        .map_err(|refused| ApiError::Malformed(refused.status(), refused.body_text()))
+    match Json::from_request(request, &()).await {
+        Ok(Json(body @ Value::Object(_))) => Ok(body),
+        Ok(Json(_)) => Err(ApiError::bad("the body must be a JSON object")),
+        Err(refused) => Err(ApiError::Malformed(refused.status(), refused.body_text())),
+    }
 }
 
 fn parameters<const N: usize>(path: Vec<String>) -> [String; N] {

@@ -2,6 +2,7 @@
 //! their own, from which the document is made. Errors are those of the rest of the API.
 
 mod audit;
+mod log;
 mod moves;
 mod sqs;
 mod tokens;
@@ -23,6 +24,9 @@ use crate::state::{ApiState, SharedState};
 
 /// Where it all stands.
 const PREFIX: &str = "/quelea/v1";
+
+/// What RabbitMQ does not have and stands below `/api` too.
+const OF_ACCOUNTS: [&str; 2] = ["/accounts", "/access-keys"];
 
 /// What any request may be refused with.
 const REFUSALS: &[(u16, &str)] = &[
@@ -73,6 +77,7 @@ impl Sections {
         let mut node = with_state(audit::routes(), api);
         node.extend(with_state(tokens::routes(), api));
         node.extend(with_state(watch::routes(), api));
+        node.extend(with_state(log::routes(), api));
         let mut queues = with_state(moves::routes(), api);
         queues.extend(with_state(sqs::routes(), api));
         Self(vec![
@@ -97,7 +102,11 @@ impl Sections {
     }
 
     /// All of it with its document, in which `rabbitmq`, which stands below `/api`, is described beside it.
-    pub(crate) fn router(self, rabbitmq: &[Route]) -> Router {
+    pub(crate) fn router(mut self, rabbitmq: &[Route]) -> Router {
+        let of_accounts =
+            |route: &&Route| OF_ACCOUNTS.iter().any(|of| route.path().starts_with(of));
+        let routes = rabbitmq.iter().filter(of_accounts).cloned().collect();
+        self.0.push(Section { tag: "accounts", prefix: "", routes });
         let mut document = Document::new(Info {
             title: "Quelea",
             version: env!("CARGO_PKG_VERSION"),

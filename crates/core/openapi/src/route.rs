@@ -22,6 +22,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         Self { path, methods: MethodRouter::new(), operations: Vec::new() }
     }
 
+    /// Its path.
+    #[must_use]
+    pub const fn path(&self) -> &'static str {
+        self.path
+    }
+
     /// What answers GET.
     #[must_use]
     pub fn get<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {

@@ -71,6 +71,7 @@ pub use queued_message::{
     CheckpointCursor, Drained, Front, NextRead, QueuedMessage, QueuedMessageRef, UnstoredMessage,
 };
 pub use recovered::{DroppedTail, OpenError, Recovered, RecoveryReport};
+pub use segment::SegmentReport;
 pub use stats::StoreStats;
 pub use store::{Store, StoreState};
 pub use ticket::{Durability, Progress, Ticket};

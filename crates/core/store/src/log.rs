@@ -12,7 +12,7 @@ use crate::load_queue::LoadQueue;
 use crate::noted_ids::NotedIds;
 use crate::read_job::{OpenSegment, ReadJob, ReadResult};
 use crate::record;
-use crate::segment::Segments;
+use crate::segment::{SegmentReport, Segments};
 use crate::segment_pool::SegmentPool;
 use crate::{
     Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
@@ -571,6 +571,10 @@ impl Store for LogStore {
             && self.commit.is_idle()
             && self.checkpoint_writer.is_none()
             && self.loads.is_idle()
+    }
+
+    fn segments(&self, after: u32, max: usize) -> Vec<SegmentReport> {
+        self.segments.reports(after, max)
     }
 
     fn stats(&self) -> StoreStats {

@@ -183,6 +183,39 @@ impl Segment {
     }
 }
 
+/// A segment of the log, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentReport {
+    /// Its number: a later one has later records.
+    pub number: u32,
+    /// The file's name; `None` before the first write.
+    pub file: Option<String>,
+    /// Bytes that it may hold.
+    pub capacity_bytes: u32,
+    /// Bytes that are written, or are about to be.
+    pub used_bytes: u32,
+    /// Bytes of messages that are still in queues, estimated from their number.
+    pub live_bytes: u64,
+    /// Messages that are still in queues, counted once for each queue.
+    pub live_messages: u32,
+    /// Whether only a checkpoint can free it, though no message in it is live.
+    pub is_replayed: bool,
+}
+
+impl From<&Segment> for SegmentReport {
+    fn from(segment: &Segment) -> Self {
+        Self {
+            number: segment.number,
+            file: segment.file.as_ref().map(|file| file.name.clone()),
+            capacity_bytes: segment.capacity,
+            used_bytes: segment.end,
+            live_bytes: segment.live_bytes(),
+            live_messages: segment.live,
+            is_replayed: segment.replayed,
+        }
+    }
+}
+
 /// All segments of the log by number.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
@@ -217,6 +250,12 @@ impl Segments {
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
         self.slots.iter().flatten()
+    }
+
+    /// Those behind a number, at most so many.
+    pub(crate) fn reports(&self, after: u32, max: usize) -> Vec<SegmentReport> {
+        let behind = self.iter().filter(|segment| segment.number > after);
+        behind.take(max).map(SegmentReport::from).collect()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {

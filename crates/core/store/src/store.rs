@@ -6,7 +6,7 @@ use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::{
     Deduplication, Durability, Entry, Job, JobDone, LoadRequest, Loaded, Location, NewMessage,
-    PagedRange, Progress, StoreStats, Ticket, Visibility,
+    PagedRange, Progress, SegmentReport, StoreStats, Ticket, Visibility,
 };
 
 /// Whether the store can be written to.
@@ -179,6 +179,11 @@ pub trait Store: Any + Send {
 
     /// Whether nothing is left to write, sync or finish.
     fn is_idle(&self) -> bool;
+
+    /// Segments of the log behind that number, at most so many; a store without a log has none.
+    fn segments(&self, _after: u32, _max: usize) -> Vec<SegmentReport> {
+        Vec::new()
+    }
 
     /// Counters.
     fn stats(&self) -> StoreStats;

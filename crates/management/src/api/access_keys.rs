@@ -5,11 +5,10 @@ use axum::Json;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quelea_broker::{AccessKey, NewAccessKey};
-use serde_json::{Value, json};
+use quelea_broker::AccessKey;
 
-use super::listing::array;
-use super::{JsonAnswer, StatusAnswer, owner, required_field, text_field};
+use super::account_shapes::{AccessKeyState, MadeAccessKey, NewAccessKey, ShownAccessKey};
+use super::{StatusAnswer, owner};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -17,20 +16,20 @@ use crate::operation::done;
 use crate::state::{ApiState, SharedState as _};
 
 /// `GET /api/access-keys`: without secrets, those that the user may see: an administrator all, others their own.
-pub(crate) async fn list(call: Call) -> JsonAnswer {
+pub(crate) async fn list(call: Call) -> Result<Json<Vec<ShownAccessKey>>, ApiError> {
     let (api, user, []) = call.parts();
     let keys = api.ask(move |core| {
         let keys = core.broker.access().keys().iter();
         keys.filter(|key| user.has_keys_of(&key.user)).cloned().collect::<Vec<_>>()
     });
-    Ok(array(keys.await?.iter().map(|key| to_json(&api, key))))
+    Ok(Json(keys.await?.iter().map(|key| shown(&api, key)).collect()))
 }
 
 /// `GET /api/access-keys/{id}`: without its secret.
-pub(crate) async fn one(call: Call) -> JsonAnswer {
+pub(crate) async fn one(call: Call) -> Result<Json<ShownAccessKey>, ApiError> {
     let (api, user, [id]) = call.parts();
     let key = of_user(&api, &user, &id).await?;
-    Ok(Json(to_json(&api, &key)))
+    Ok(Json(shown(&api, &key)))
 }
 
 /// A key that the user may see and change; to others it is not there.
@@ -42,19 +41,24 @@ async fn of_user(api: &ApiState, user: &ApiUser, id: &str) -> Result<AccessKey, 
 
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
 /// 201 with the key and its secret, which is shown this once.
-pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiError> {
+pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<MadeAccessKey>), ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
-    let owner = required_field(&body, "user")?.to_owned();
-    let account = text_field(&body, "account")?.unwrap_or(&api.account_id).to_owned();
+    let wanted: NewAccessKey = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
+    let owner = wanted.user;
+    let account = wanted.account.unwrap_or_else(|| api.account_id.to_string());
     owner::may_make_key(&api, &user, &owner, &account)?;
     let vhost = api.vhost_of(&account).to_owned();
     let (id, secret) = (new_id()?, new_secret()?);
-    let answer = json!({
-        "access_key_id": id, "secret_access_key": secret,
-        "user": owner, "account": account, "enabled": true,
-    });
+    let answer = MadeAccessKey {
+        access_key_id: id.clone(),
+        secret_access_key: secret.clone(),
+        user: owner.clone(),
+        account,
+        enabled: true,
+    };
     done(&api, move |core| {
-        let new = NewAccessKey { id: &id, secret: &secret, user: &owner, vhost: &vhost };
+        let new =
+            quelea_broker::NewAccessKey { id: &id, secret: &secret, user: &owner, vhost: &vhost };
         core.broker.create_access_key(core.now(), new)
     })
     .await?;
@@ -64,9 +68,7 @@ pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<Value>), ApiE
 /// `PUT /api/access-keys/{id}` with `enabled`.
 pub(crate) async fn enable(call: Call) -> StatusAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
-    let Value::Bool(enabled) = body["enabled"] else {
-        return Err(ApiError::bad("enabled must be true or false"));
-    };
+    let AccessKeyState { enabled } = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     of_user(&api, &user, &id).await?;
     done(&api, move |core| core.broker.enable_access_key(core.now(), &id, enabled)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -80,14 +82,14 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn to_json(api: &ApiState, key: &AccessKey) -> Value {
-    json!({
-        "access_key_id": &*key.id,
-        "user": &*key.user,
-        "account": api.account_of(key.vhost.as_str()),
-        "enabled": key.enabled,
-        "created_at": key.created_at.as_millis(),
-    })
+fn shown(api: &ApiState, key: &AccessKey) -> ShownAccessKey {
+    ShownAccessKey {
+        access_key_id: key.id.to_string(),
+        user: key.user.to_string(),
+        account: api.account_of(key.vhost.as_str()).to_owned(),
+        enabled: key.enabled,
+        created_at: key.created_at.as_millis(),
+    }
 }
 
 /// `AKIA` and 16 letters of base32, as AWS has them: 80 random bits.

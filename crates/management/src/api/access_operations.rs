@@ -2,9 +2,11 @@
 
 use quelea_openapi::Operation;
 
+use super::account_shapes::{
+    AccessKeyState, Account, MadeAccessKey, NewAccessKey, NewAccount, ShownAccessKey,
+};
 use super::shapes::{
-    AccessKeyState, List, NewAccessKey, NewAccount, NewPermissions, NewUser, Object, TakeOver,
-    UserNames, deletes, puts, shows, shows_all,
+    List, NewPermissions, NewUser, TakeOver, UserNames, deletes, puts, shows, shows_all,
 };
 
 pub(crate) fn users() -> Operation {
@@ -52,7 +54,7 @@ pub(crate) fn delete_vhost() -> Operation {
 }
 
 pub(crate) fn accounts() -> Operation {
-    shows_all("Returns the SQS accounts that the user may see")
+    Operation::new("Returns the SQS accounts that the user may see").answers::<Vec<Account>>(200)
 }
 
 pub(crate) fn put_account() -> Operation {
@@ -65,18 +67,19 @@ pub(crate) fn delete_account() -> Operation {
 }
 
 pub(crate) fn access_keys() -> Operation {
-    shows_all("Returns the user's access keys, or an administrator all, without their secrets")
+    Operation::new("Returns the user's access keys, or to an administrator all, without secrets")
+        .answers::<Vec<ShownAccessKey>>(200)
 }
 
 pub(crate) fn access_key() -> Operation {
-    shows("Returns an access key without its secret")
+    Operation::new("Returns an access key without its secret").answers::<ShownAccessKey>(200)
 }
 
 pub(crate) fn create_access_key() -> Operation {
     Operation::new("Makes an access key; its secret is shown this once")
         .body::<NewAccessKey>()
         .refuses(&[404])
-        .answers::<Object>(201)
+        .answers::<MadeAccessKey>(201)
 }
 
 pub(crate) fn enable_access_key() -> Operation {

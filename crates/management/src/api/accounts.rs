@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::VhostReport;
-use serde_json::{Value, json};
 
-use super::{JsonAnswer, StatusAnswer, listing, owner};
+use super::account_shapes::Account;
+use super::{StatusAnswer, listing, owner};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{done, existed, make_vhost, vhost_exists};
@@ -17,10 +17,10 @@ use crate::state::SharedState as _;
 const ACCOUNT_LENGTH_MAX: usize = 64;
 
 /// `GET /api/accounts`: those that the user may see.
-pub(crate) async fn list(call: Call) -> JsonAnswer {
+pub(crate) async fn list(call: Call) -> Result<Json<Vec<Account>>, ApiError> {
     let (api, user, []) = call.parts();
     let fetch = |core: &mut quelea_node::Core| {
-        let mut keys: BTreeMap<String, usize> = BTreeMap::new();
+        let mut keys: BTreeMap<String, u64> = BTreeMap::new();
         for key in core.broker.access().keys().iter() {
             *keys.entry(key.vhost.as_str().to_owned()).or_default() += 1;
         }
@@ -30,14 +30,14 @@ pub(crate) async fn list(call: Call) -> JsonAnswer {
     let vhosts = listing::fetch::<VhostReport>(&api, None).await?;
     let seen = vhosts.iter().filter(|vhost| user.sees(vhost.name.as_str())).map(|vhost| {
         let name = vhost.name.as_str();
-        json!({
-            "account": api.account_of(name),
-            "vhost": name,
-            "queues": vhost.queues,
-            "access_keys": keys.get(name).copied().unwrap_or(0),
-        })
+        Account {
+            account: api.account_of(name).to_owned(),
+            vhost: name.to_owned(),
+            queues: Some(vhost.queues as u64),
+            access_keys: keys.get(name).copied().unwrap_or(0),
+        }
     });
-    Ok(Json(Value::Array(seen.collect())))
+    Ok(Json(seen.collect()))
 }
 
 /// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all
@@ -46,7 +46,8 @@ pub(crate) async fn put(call: Call) -> StatusAnswer {
     let (api, user, [account], body) = call.parts_and_optional_body().await?;
     user.require_administrator()?;
     check(&account)?;
-    let owner = owner::asked(&api, &account, &body).await?;
+    let wanted = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
+    let owner = owner::asked(&api, &account, wanted).await?;
     let vhost = api.vhost_of(&account).to_owned();
     let is_new = !vhost_exists(&api, &vhost).await?;
     if is_new {

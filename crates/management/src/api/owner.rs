@@ -1,9 +1,8 @@
 //! The owner of an account: a user of the account's name, who signs in to the management API by the account's own password
 //! and sees only what is theirs (BDQS §IV-A). And what users may do with access keys of their own.
 
-use serde_json::Value;
-
-use super::{text_field, users};
+use super::account_shapes::NewAccount;
+use super::users;
 use crate::authentication::{ApiUser, KnownUser};
 use crate::error::ApiError;
 use crate::state::SharedState;
@@ -18,14 +17,9 @@ pub(crate) const TAGS: [&str; 1] = ["management"];
 pub(crate) async fn asked(
     api: &impl SharedState,
     account: &str,
-    body: &Value,
+    wanted: NewAccount,
 ) -> Result<Option<String>, ApiError> {
-    if !body.is_object() {
-        return Err(ApiError::bad("the body must be an object, which may have a password"));
-    }
-    if text_field(body, "password")?.is_none() {
-        return Ok(None);
-    }
+    let Some(password) = wanted.password else { return Ok(None) };
     if let Some(user) = api.look_up(account.to_owned()).await?
         && !is_owner(api, account, &user)
     {
@@ -34,7 +28,7 @@ pub(crate) async fn asked(
              permissions in it, or another name to the account"
         )));
     }
-    users::password_hash(api, body).await.map(Some)
+    users::hash(api, &password).await.map(Some)
 }
 
 /// Whether a user of the account's name is there only to own it.

@@ -220,24 +220,6 @@ pub(crate) struct TopicPermissionsOf {
 }
 
 #[derive(JsonSchema)]
-pub(crate) struct NewAccessKey {
-    user: String,
-    /// Absent: that of virtual host `/`.
-    account: Option<String>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct NewAccount {
-    /// Of the account's owner, a user of its name; absent: it gets none, and one that is there stays.
-    password: Option<String>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct AccessKeyState {
-    enabled: bool,
-}
-
-#[derive(JsonSchema)]
 pub(crate) struct TakeOver {
     /// Whether what is there already is replaced.
     replace: Option<bool>,

@@ -122,7 +122,8 @@ fn stored_hash(algorithm: Option<&str>, hash: &str) -> Result<String, ApiError> 
     quelea_node::from_rabbitmq(algorithm, hash).map_err(ApiError::bad)
 }
 
-async fn hash(api: &impl Users, password: &str) -> Result<String, ApiError> {
+/// The hash of a password.
+pub(crate) async fn hash(api: &impl Users, password: &str) -> Result<String, ApiError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let password = password.as_bytes().to_vec().into();
     api.authenticator().hash(password, move |hash| {

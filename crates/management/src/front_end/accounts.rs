@@ -6,33 +6,35 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_sqs_protocol::{IdentityDirectory, PermissionRecord, UserRecord};
-use serde_json::{Value, json};
 
 use super::FrontEnd;
+use crate::api::account_shapes::Account;
 use crate::api::accounts::check;
-use crate::api::{JsonAnswer, StatusAnswer, owner};
+use crate::api::{StatusAnswer, owner};
 use crate::authentication::ApiUser;
 use crate::call::Call;
+use crate::error::ApiError;
 use crate::operation::existed;
 use crate::state::SharedState as _;
 
 /// `GET /api/accounts`: those that the user may see.
-pub(super) async fn list<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
+pub(super) async fn list<D: IdentityDirectory>(
+    call: Call<FrontEnd<D>>,
+) -> Result<Json<Vec<Account>>, ApiError> {
     let (api, user, []) = call.parts();
-    let mut keys: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    let mut keys: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for key in api.directory.access_keys().await? {
         *keys.entry(key.account).or_default() += 1;
     }
     let accounts = api.directory.accounts().await?;
     let seen = accounts.iter().filter(|account| user.sees(api.vhost_of(account)));
-    let seen = seen.map(|account| {
-        json!({
-            "account": &**account,
-            "vhost": api.vhost_of(account),
-            "access_keys": keys.get(account).copied().unwrap_or(0),
-        })
+    let seen = seen.map(|account| Account {
+        account: account.to_string(),
+        vhost: api.vhost_of(account).to_owned(),
+        queues: None,
+        access_keys: keys.get(account).copied().unwrap_or(0),
     });
-    Ok(Json(Value::Array(seen.collect())))
+    Ok(Json(seen.collect()))
 }
 
 /// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all permissions, and its owner, if a
@@ -41,7 +43,8 @@ pub(super) async fn put<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> Status
     let (api, user, [account], body) = call.parts_and_optional_body().await?;
     user.require_administrator()?;
     check(&account)?;
-    let owner = owner::asked(&api, &account, &body).await?;
+    let wanted = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
+    let owner = owner::asked(&api, &account, wanted).await?;
     let made = make(&api, &user, &account).await?;
     if let Some(hash) = owner {
         let tags = owner::TAGS.map(str::to_owned).into();

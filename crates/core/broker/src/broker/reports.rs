@@ -1,6 +1,6 @@
 //! Filling the reports in.
 
-use quelea_store::StoreState;
+use quelea_store::{SegmentReport, StoreState};
 
 use super::Broker;
 use super::listing::ListKey;
@@ -61,6 +61,12 @@ impl Broker {
             },
             store: self.messaging.log.store.stats(),
         }
+    }
+
+    /// Segments of the log behind that number, at most so many.
+    #[must_use]
+    pub fn log_segments(&self, after: u32, max: usize) -> Vec<SegmentReport> {
+        self.messaging.log.store.segments(after, max)
     }
 
     /// Whether there is a virtual host of that name.
