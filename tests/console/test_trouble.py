@@ -217,3 +217,17 @@ def test_a_page_of_another_origin_changes_and_reads_nothing_beside_an_open_conso
     names = {vhost["name"] for vhost in management.get("/api/vhosts")}
     assert names == {vhost["name"] for vhost in before[0]} and management.get("/api/access-keys") == before[1]
     expect(console.page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def test_where_no_stream_comes_through_figures_are_asked_for(broker, open_console):
+    console = open_console(broker)
+    console.expect_failures()
+    page = console.page
+    streams = []
+    page.route("**/quelea/v1/watch*", lambda route: (streams.append(route), route.fulfill(status=404, json={"error": "x", "reason": "y"})))
+    page.reload()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    for _ in range(3):
+        with page.expect_request("**/api/overview"):
+            pass
+    assert len(streams) == 1, "once, and not again and again"

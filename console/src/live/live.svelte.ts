@@ -57,7 +57,7 @@ export class Live<T> {
       const data = await this.#load(abort.signal);
       if (abort.signal.aborted) return;
       this.#show(data);
-      if (this.#pushed) return this.#watch(this.#pushed);
+      if (this.#pushed && watcher.isAvailable) return this.#watch(this.#pushed);
     } catch (error) {
       if (abort.signal.aborted) return;
       this.error = error;

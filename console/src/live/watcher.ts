@@ -13,6 +13,8 @@ export interface Watching {
 const INTERVAL_MS = 2_000;
 /** The server's limit. */
 const PATHS_MAX = 16;
+/** After a stream that brought nothing, for so long nobody tries another. */
+const UNAVAILABLE_MS = 30_000;
 /** Pages are left and entered: their paths go and come together. */
 const SETTLE_MS = 30;
 
@@ -26,6 +28,12 @@ class Watcher {
   #all = new Set<Watched>();
   #abort: AbortController | undefined;
   #settle: ReturnType<typeof setTimeout> | undefined;
+  #unavailableUntilMs = 0;
+
+  /** Whether it is worth while to watch. What is between us and the server may let no stream through. */
+  get isAvailable(): boolean {
+    return Date.now() >= this.#unavailableUntilMs;
+  }
 
   /** Watches a path until the returned function is called or the stream is lost. */
   watch(path: string, watching: Watching): () => void {
@@ -48,10 +56,12 @@ class Watcher {
     this.#abort = abort;
     const paths = [...new Set([...this.#all].map((watched) => watched.path))].slice(0, PATHS_MAX);
     if (paths.length === 0) return;
+    let isAnswered = false;
     try {
       const query = paths.map((path) => `path=${encodeURIComponent(path)}`).join("&");
       for await (const { event, data } of openStream(`${ownPath("watch")}?interval_ms=${INTERVAL_MS}&${query}`, abort.signal)) {
         const said = JSON.parse(data) as { path: string; status: number; body: unknown };
+        isAnswered = true;
         for (const watched of [...this.#all].filter((one) => one.path === said.path)) {
           if (event === "answer") watched.last = said;
           if (watched.last) watched.watching.answered(watched.last.status, watched.last.body);
@@ -61,6 +71,7 @@ class Watcher {
       // Whoever asks again learns why.
     }
     if (abort.signal.aborted) return;
+    if (!isAnswered) this.#unavailableUntilMs = Date.now() + UNAVAILABLE_MS;
     const all = [...this.#all];
     this.#all.clear();
     for (const watched of all) watched.watching.lost();
