@@ -59,7 +59,7 @@ def compile_tests() -> None:
     with _building:
         for workspace in tested_workspaces():
             install_command(
-                [*test_command(workspace), *ALL_TARGETS, "--no-run"],
+                [*test_command(workspace), *test_features(workspace), *ALL_TARGETS, "--no-run"],
                 workspace,
                 environment=test_build.environment(),
                 timeout_s=BUILD_TIMEOUT_S,
@@ -72,13 +72,17 @@ def tested_workspaces() -> list[Path]:
 
 def test_command(workspace: Path) -> list[str]:
     target_directory()
+    return [*test_build.words("test", workspace, PROFILE), "--no-fail-fast"]
+
+
+def test_features(workspace: Path) -> list[str]:
+    """Those of the broker, so that dependencies are the same."""
     wanted = features() if workspace == PRODUCT and not is_quick() else []
-    words = test_build.words("test", workspace, PROFILE)
-    return [*words, "--no-fail-fast", *(f"--features={feature}" for feature in wanted)]
+    return [f"--features={feature}" for feature in wanted]
 
 
 def run_cargo_tests() -> Outcome:
-    outcomes = [_run_tests(workspace, *ALL_TESTS) for workspace in tested_workspaces()]
+    outcomes = [_run_tests(workspace, *test_features(workspace), *ALL_TESTS) for workspace in tested_workspaces()]
     if not is_quick():
         documented = [word for package in _packages_with_doc_examples() for word in ("-p", package)]
         outcomes.append(_run_tests(PRODUCT, "--doc", *documented))
