@@ -9,7 +9,7 @@ import threading
 import tomllib
 from pathlib import Path
 
-from harness import outcome, test_build
+from harness import outcome, checked_build
 from harness.broker import foreign_broker
 from harness.cache import cache_root
 from harness.install import InstallError, apt, install_command
@@ -61,7 +61,7 @@ def compile_tests() -> None:
             install_command(
                 [*test_command(workspace), *test_features(workspace), *ALL_TARGETS, "--no-run"],
                 workspace,
-                environment=test_build.environment(),
+                environment=checked_build.environment(),
                 timeout_s=BUILD_TIMEOUT_S,
             )
 
@@ -72,7 +72,7 @@ def tested_workspaces() -> list[Path]:
 
 def test_command(workspace: Path) -> list[str]:
     target_directory()
-    return [*test_build.words("test", workspace, PROFILE), "--no-fail-fast"]
+    return [*checked_build.words("test", workspace, PROFILE), "--no-fail-fast"]
 
 
 def test_features(workspace: Path) -> list[str]:
@@ -103,7 +103,7 @@ def _run_tests(workspace: Path, *words: str) -> Outcome:
     code, output = run_group(
         [*test_command(workspace), *words],
         cwd=workspace,
-        environment=test_build.environment() | (QUICK_CASES if is_quick() else {}),
+        environment=checked_build.environment() | (QUICK_CASES if is_quick() else {}),
         timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
     )
     return outcome.checked(code, outcome.of_cargo(output))

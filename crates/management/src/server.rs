@@ -160,7 +160,7 @@ async fn serve_connection(
 }
 
 async fn respond(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     place: &Arc<Place>,
     peer: SocketAddr,
     stopped: watch::Receiver<()>,
@@ -180,7 +180,9 @@ async fn respond(
     parts.extensions.insert(ConnectInfo(peer));
     parts.extensions.insert(Arc::clone(place));
     let extensions = parts.extensions.clone();
-    let answerer = Answerer { router: shared.router.clone(), extensions, stopped };
+    let (sharing, address) = (Arc::clone(shared), peer.ip());
+    let take = Arc::new(move || sharing.rates.take(address, Instant::now()));
+    let answerer = Answerer { router: shared.router.clone(), extensions, stopped, take };
     parts.extensions.insert(answerer);
     without_last_slash(&mut parts);
     let asked = Asked::new(&parts.method, parts.uri.path());

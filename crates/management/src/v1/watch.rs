@@ -4,6 +4,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::convert::Infallible;
 use std::hash::Hasher as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -53,6 +54,8 @@ pub(crate) struct Answerer {
     pub(crate) extensions: Extensions,
     /// Changes when the server stops.
     pub(crate) stopped: watch::Receiver<()>,
+    /// Counts a request of the address that asks; `false`: it has sent too many.
+    pub(crate) take: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// `?path=PATH&path=PATH&interval_ms=NUMBER`.
@@ -197,12 +200,7 @@ impl Watching {
         if self.is_over {
             return None;
         }
-        let place = (0..self.watched.len()).min_by_key(|place| self.watched[*place].look_at)?;
-        let mut stopped = self.answerer.stopped.clone();
-        tokio::select! {
-            () = sleep_until(self.watched[place].look_at) => {}
-            _ = stopped.changed() => return None,
-        }
+        let place = self.wait().await?;
         let began = Instant::now();
         let answer = self.ask(self.watched[place].path.clone()).await;
         let (hash, now) = (answer.hash(), Instant::now());
@@ -212,6 +210,24 @@ impl Watching {
         self.is_over = answer.status == StatusCode::UNAUTHORIZED;
         let is_same = watched.last.replace(hash) == Some(hash);
         Some(if is_same { same(&watched.path) } else { answer.event(&watched.path) })
+    }
+
+    /// Waits until it is time for a look; returns of what.
+    async fn wait(&mut self) -> Option<usize> {
+        loop {
+            let places = 0..self.watched.len();
+            let place = places.min_by_key(|place| self.watched[*place].look_at)?;
+            let mut stopped = self.answerer.stopped.clone();
+            tokio::select! {
+                () = sleep_until(self.watched[place].look_at) => {}
+                _ = stopped.changed() => return None,
+            }
+            // A look is as good as a request; one that is too much comes later.
+            if (self.answerer.take)() {
+                return Some(place);
+            }
+            self.watched[place].look_at = Instant::now() + self.interval;
+        }
     }
 
     /// Asks as the client would, with its password and from its address.

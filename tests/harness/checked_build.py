@@ -41,7 +41,7 @@ def config(workspace: Path, profile: str) -> Path:
         settings = CHECKED | {"opt-level": optimised.get(name, {}).get("opt-level", CHECKED["opt-level"])}
         lines.append(f"[profile.{profile}.package.{name}]")
         lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
-    path = cache_root() / f"test-build-{workspace.name}.toml"
+    path = cache_root() / f"checked-build-{workspace.name}.toml"
     text = "\n".join(lines) + "\n"
     if not path.exists() or path.read_text() != text:
         fresh = path.with_suffix(f".{os.getpid()}")
