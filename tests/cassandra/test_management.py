@@ -88,7 +88,7 @@ def test_sqs_operations_of_the_api_reach_queues_of_both_classes(apis):
     call(front_end, "DeleteMessage", QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
     call(front_end, "DeleteQueue", QueueUrl=url)
     last = front_end.get("/api/audit")[0]
-    assert (last["user"], last["path"]) == ("guest", f"/quelea/v1/sqs/{ACCOUNT}/DeleteQueue")
+    assert (last["user"], last["protocol"], last["method"], last["path"]) == ("guest", "management", "DeleteQueue", url)
     with pytest.raises(Refused) as refusal:
         broker.get(f"/quelea/v1/replicated/{ACCOUNT}/called-ordered")
     assert refusal.value.status == 404

@@ -1,8 +1,9 @@
 """SQS's operations in the management API: for its users, with the JSON of the AWS service."""
 
 import pytest
+from botocore.exceptions import ClientError
 from harness.management import Management, Refused
-from harness.sqs.client import until
+from harness.sqs.client import Sqs, until
 
 pytestmark = pytest.mark.quelea("the API is Quelea's own")
 ACCOUNT = "000000000000"
@@ -91,14 +92,34 @@ def test_a_user_may_what_an_access_key_of_theirs_may(api, made, name):
 
 def test_what_changes_a_queue_is_kept_with_who_did_it_and_what_takes_messages_is_not(api, call, made):
     _, url = made
-    before = len([one for one in api.get("/api/audit") if ACCOUNT in one["path"]])
     call("SendMessage", QueueUrl=url, MessageBody="x")
     call("ReceiveMessage", QueueUrl=url)
     call("TagQueue", QueueUrl=url, Tags={"team": "birds"})
     call("PurgeQueue", QueueUrl=url)
-    changes = [one for one in api.get("/quelea/v1/audit") if ACCOUNT in one["path"]]
-    made = changes[: len(changes) - before]
-    assert [(one["user"], one["path"].rsplit("/", 1)[1]) for one in made] == [("guest", "PurgeQueue"), ("guest", "TagQueue")]
+    changes = [one for one in api.get("/quelea/v1/audit") if one["path"] == url]
+    assert {(one["user"], one["protocol"], one["peer_host"]) for one in changes} == {("guest", "management", "127.0.0.1")}
+    assert [one["method"] for one in changes] == ["PurgeQueue", "TagQueue", "CreateQueue"]
+
+
+def test_what_sqs_clients_change_is_kept_too(broker, api, sqs, name):
+    queue, user = name("audited"), name("user")
+    api.put_user(user, "a-password")
+    api.permit("/", user)
+    key = api.post("/api/access-keys", {"user": user})
+    signed = Sqs(broker.sqs, key=key["access_key_id"], secret=key["secret_access_key"])
+    url = signed.create(queue)
+    signed.set(url, VisibilityTimeout=7)
+    signed.send(url, "x")
+    signed.client.delete_queue(QueueUrl=url)
+    with pytest.raises(ClientError):
+        signed.set(url, VisibilityTimeout=8)
+    changes = [one for one in api.get("/api/audit") if one["path"] == f"/{ACCOUNT}/{queue}"]
+    assert [one["method"] for one in changes] == ["DeleteQueue", "SetQueueAttributes", "CreateQueue"], "and no failure"
+    assert {(one["user"], one["protocol"], one["peer_host"]) for one in changes} == {(user, "SQS", "127.0.0.1")}
+    unsigned = sqs.create(name("unsigned"))
+    assert [one["user"] for one in api.get("/api/audit") if one["path"] == f"/{ACCOUNT}/{name('unsigned')}"] == ["(unsigned)"]
+    sqs.client.delete_queue(QueueUrl=unsigned)
+    api.delete(f"/api/users/{user}")
 
 
 def test_a_broker_without_cassandra_says_that_it_has_no_replicated_queues(api, call, name):

@@ -44,6 +44,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use crate::audit::AuditTrail;
 use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
@@ -86,6 +87,8 @@ pub struct HttpSettings {
     pub datagram: Vec<Route>,
     /// What is answered of replicated queues below `/quelea/v1`.
     pub replicated: Vec<Route>,
+    /// Who changed what; the SQS service tells it, too.
+    pub audit: Arc<AuditTrail>,
     /// The classes of queue that there are, such as `ordered`.
     pub queue_classes: Vec<&'static str>,
     /// The service of the SQS interface, if there is one.
@@ -159,7 +162,7 @@ impl ApiState {
             counters: Arc::clone(&counters),
             listeners: settings.listeners.into(),
             started: Instant::now(),
-            audit: Arc::default(),
+            audit: settings.audit,
             gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),

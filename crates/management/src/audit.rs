@@ -1,19 +1,23 @@
-//! The audit trail: who changed what by this API, or the topology by AMQP, as lines of the log and, the last of them, at
+//! The audit trail: who changed what by this API, the topology by AMQP, or queues by SQS, as lines of the log and, the last of them, at
 //! `/api/audit`. All changes of users, permissions, virtual hosts, accounts and keys are among them, since they are made
 //! here. Paths name what was changed; bodies, which may hold secrets, are never looked at.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use quelea_broker::{ChangedBinding, TopologyAction, TopologyChange};
 use quelea_node::{AUDIT_LOG_TARGET, Clock};
+use quelea_sqs_protocol::{Caller, ChangeSink, QueueChange, path_of_queue};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::limits::AUDIT_RECORDS_MAX;
+
+/// Who needs no key, from this machine.
+const UNSIGNED: &str = "(unsigned)";
 
 /// Bytes of a path that are kept.
 const PATH_BYTES_MAX: usize = 1_024;
@@ -26,13 +30,13 @@ pub(crate) struct Change {
     user: String,
     /// Where it came from; none where that is in the process.
     peer_host: Option<IpAddr>,
-    /// `management` or `AMQP 0-9-1`.
+    /// `management`, `AMQP 0-9-1` or `SQS`.
     protocol: &'static str,
-    /// Of HTTP, or of AMQP.
+    /// Of HTTP or of AMQP, or SQS's operation.
     method: String,
-    /// What was changed, by its path of this API.
+    /// What was changed: its path of this API, or that of a queue's URL.
     path: String,
-    /// What was answered; none by AMQP, where only what was done is kept.
+    /// What was answered; none by AMQP and SQS, where only what was done is kept.
     status: Option<u16>,
 }
 
@@ -40,9 +44,9 @@ pub(crate) struct Change {
 #[derive(Clone, Copy)]
 pub(crate) struct Unaudited;
 
-/// The last changes: so many by this API and so many by AMQP, of which there may be very many more.
+/// The last changes: so many by this API and so many by AMQP and SQS, of which there may be very many more.
 #[derive(Debug)]
-pub(crate) struct AuditTrail {
+pub struct AuditTrail {
     clock: Clock,
     by_api: Records,
     by_clients: Records,
@@ -110,6 +114,31 @@ impl AuditTrail {
             protocol: change.protocol,
             method: change.action.method().to_owned(),
             path: path_of(change.vhost.as_str(), &change.action),
+            status: None,
+        });
+    }
+
+    /// Where the SQS service tells of changes that were made by that protocol.
+    #[must_use]
+    pub fn changes_by(self: &Arc<Self>, protocol: &'static str) -> ChangeSink {
+        let trail = Arc::clone(self);
+        ChangeSink::new(move |caller, change| trail.note_queue(protocol, caller, &change))
+    }
+
+    fn note_queue(&self, protocol: &'static str, caller: &Caller, change: &QueueChange) {
+        let user = caller.user.name.as_deref().unwrap_or(UNSIGNED);
+        let path = change.queue.as_ref().map(path_of_queue);
+        let path = path.unwrap_or_else(|| format!("/{}", caller.user.account));
+        let (peer, method) = (caller.source_ip, change.action.name());
+        let shown = peer.map(|peer| peer.to_string()).unwrap_or_default();
+        tracing::info!(target: AUDIT_LOG_TARGET, user, peer = shown, protocol, method, path, "queue");
+        self.by_clients.add(Change {
+            timestamp: self.clock.now().as_millis(),
+            user: user.to_owned(),
+            peer_host: peer,
+            protocol,
+            method: method.to_owned(),
+            path,
             status: None,
         });
     }

@@ -44,7 +44,7 @@ pub async fn serve_front_end<D: IdentityDirectory>(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
-    let (counters, audit) = (Arc::<ApiCounters>::default(), Arc::<AuditTrail>::default());
+    let (counters, audit) = (Arc::<ApiCounters>::default(), settings.audit);
     let front_end = FrontEnd {
         directory,
         authenticator,

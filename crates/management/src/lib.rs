@@ -29,6 +29,7 @@ mod v1;
 mod web_pages;
 
 pub use api::{HttpSettings, import_definitions, serve};
+pub use audit::AuditTrail;
 pub use beside::serve_beside;
 pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX, SAMPLE_INTERVAL_MS};

@@ -1,11 +1,9 @@
 //! `quelea serve` with `store = "cassandra"`: SQS and the management API over replicated queues, without a broker.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use quelea_node::{Authenticator, Stopped, hash_password};
 use quelea_sqs_protocol::Fault;
-use quelea_sqs_server::SqsCounters;
 use sd_notify::NotifyState;
 
 use super::cassandra::{self, CassandraError, Cluster};
@@ -37,17 +35,23 @@ pub(super) async fn serve(
     let authenticator = Authenticator::start().map_err(system("get random bytes"))?;
     bootstrap(&cluster, config).await?;
     let store = cassandra::FrontStore::new(&cluster);
-    let service = sqs::service_alone(&store, config);
-    let counters = Arc::<SqsCounters>::default();
+    let hearers = sqs::Hearers::default();
+    let service = sqs::service_alone(&store, config, &hearers);
     let (management, sqs) = prepared;
     let management = management
         .map(|prepared| {
-            let (counters, max) = (Arc::clone(&counters), limits.http);
-            prepared.start_front_end(&cluster, service, authenticator, config, counters, max)
+            prepared.start_front_end(
+                &cluster,
+                service,
+                authenticator,
+                config,
+                &hearers,
+                limits.http,
+            )
         })
         .transpose()?;
     let sqs =
-        sqs.map(|prepared| prepared.start_alone(&store, &cluster, config, counters, limits.sqs));
+        sqs.map(|prepared| prepared.start_alone(&store, &cluster, config, &hearers, limits.sqs));
     let sqs = sqs.transpose()?;
     announce_ready(management.as_ref(), sqs.as_ref(), config, limits, started);
     let signal = tokio::select! {

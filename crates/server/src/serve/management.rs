@@ -9,7 +9,7 @@ use std::time::Duration;
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
 use quelea_elastic_directory::DirectoryHandle;
-use quelea_management::{HttpLimits, HttpSettings, Listener, TokenKey};
+use quelea_management::{AuditTrail, HttpLimits, HttpSettings, Listener, TokenKey};
 use quelea_net::HostNames;
 use quelea_net::ListenError;
 #[cfg(feature = "cassandra")]
@@ -24,6 +24,8 @@ use tokio::task::JoinHandle;
 #[cfg(feature = "cassandra")]
 use super::cassandra::Cluster;
 use super::cassandra::MirroredIdentity;
+#[cfg(feature = "cassandra")]
+use super::sqs::Hearers;
 use crate::config::{Config, Http, Store};
 
 /// How long it may take to answer what it was asked before the stop.
@@ -42,6 +44,7 @@ pub(crate) struct Management {
 /// What the API shows beside the broker's own.
 pub(crate) struct Shown {
     pub(crate) sqs: Option<Arc<SqsCounters>>,
+    pub(crate) audit: Arc<AuditTrail>,
     pub(crate) others: Vec<Arc<dyn Collector>>,
     /// Where the others listen.
     pub(crate) listeners: Vec<Listener>,
@@ -110,6 +113,7 @@ impl Prepared {
         let queue_classes = shown.queue_classes();
         let mut settings = settings(config, shown.sqs, connections_max);
         settings.queue_classes = queue_classes;
+        settings.audit = shown.audit;
         settings.collectors = shown.others;
         settings.listeners = shown.listeners;
         let own = self.0.local_addr().map_err(ManagementError::Register)?;
@@ -145,10 +149,12 @@ impl Prepared {
         service: AnyService,
         authenticator: Authenticator,
         config: &Config,
-        sqs: Arc<SqsCounters>,
+        hearers: &Hearers,
         connections_max: usize,
     ) -> Result<Management, ManagementError> {
-        let mut settings = settings(config, Some(sqs), connections_max);
+        let counted = Some(Arc::clone(&hearers.counters));
+        let mut settings = settings(config, counted, connections_max);
+        settings.audit = Arc::clone(&hearers.audit);
         settings.collectors.push(cluster.collector());
         settings.sqs_service = Some(service);
         settings.replicated = super::cassandra::routes(Some(cluster), config);
@@ -240,6 +246,7 @@ fn settings(
         elastic: Vec::new(),
         datagram: Vec::new(),
         sqs_service: None,
+        audit: Arc::default(),
         queue_classes: Vec::new(),
         replicated: Vec::new(),
     }

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quelea_management::AuditTrail;
 use quelea_net::{HostNames, ListenError};
 use quelea_node::Node;
 use quelea_sqs_embedded::{EmbeddedSettings, EmbeddedStore, FrontError};
@@ -22,6 +23,13 @@ use crate::config::{Config, Sqs};
 /// The running interface.
 pub(crate) struct SqsFront {
     server: SqsServer,
+}
+
+/// Who hears what the interface does.
+#[derive(Default)]
+pub(crate) struct Hearers {
+    pub(crate) counters: Arc<SqsCounters>,
+    pub(crate) audit: Arc<AuditTrail>,
 }
 
 /// Why it does not start.
@@ -63,8 +71,8 @@ impl Store {
     }
 
     /// The service on it, for other fronts than this.
-    pub(crate) fn service(&self, config: &Config) -> AnyService {
-        let settings = service_settings(config);
+    pub(crate) fn service(&self, config: &Config, hearers: &Hearers) -> AnyService {
+        let settings = service_settings(config, hearers);
         match self {
             Self::Node(store) => store.service(settings),
             #[cfg(feature = "cassandra")]
@@ -73,17 +81,18 @@ impl Store {
     }
 }
 
-/// What the service goes by beside a node.
-fn service_settings(config: &Config) -> ServiceSettings {
+/// What the service goes by beside a node, for the management API.
+fn service_settings(config: &Config, hearers: &Hearers) -> ServiceSettings {
+    let changes = hearers.audit.changes_by("management");
     let (region, default_class) = (config.sqs.region.as_str().into(), config.sqs.default_class);
-    ServiceSettings { region, default_class }
+    ServiceSettings { region, default_class, changes }
 }
 
 /// What it goes by in a front-end alone, whose queues are all of one class.
 #[cfg(feature = "cassandra")]
-pub(crate) fn service_alone(store: &FrontStore, config: &Config) -> AnyService {
+pub(crate) fn service_alone(store: &FrontStore, config: &Config, hearers: &Hearers) -> AnyService {
     let default_class = QueueClass::Replicated;
-    store.service(ServiceSettings { default_class, ..service_settings(config) })
+    store.service(ServiceSettings { default_class, ..service_settings(config, hearers) })
 }
 
 /// What has to be there before the log is opened: addresses that are taken show early.
@@ -109,11 +118,11 @@ impl Prepared {
         self,
         store: &Store,
         config: &Config,
-        counters: Arc<SqsCounters>,
+        hearers: &Hearers,
         connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
-        let settings = settings(config, counters, connections_max);
+        let settings = settings(config, hearers, connections_max);
         let server = match store {
             Store::Node(store) => quelea_sqs_embedded::serve(store, listeners, &settings).await?,
             #[cfg(feature = "cassandra")]
@@ -133,18 +142,18 @@ impl Prepared {
         store: &FrontStore,
         cluster: &Cluster,
         config: &Config,
-        counters: Arc<SqsCounters>,
+        hearers: &Hearers,
         connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
-        let mut settings = settings(config, counters, connections_max);
+        let mut settings = settings(config, hearers, connections_max);
         settings.default_class = QueueClass::Replicated;
         let server = quelea_cassandra_front::serve_alone(store, cluster, listeners, &settings);
         Ok(SqsFront { server: server.map_err(CassandraError::from)? })
     }
 }
 
-fn settings(config: &Config, counters: Arc<SqsCounters>, connections_max: usize) -> SqsSettings {
+fn settings(config: &Config, hearers: &Hearers, connections_max: usize) -> SqsSettings {
     let sqs = &config.sqs;
     SqsSettings {
         threads: sqs.threads,
@@ -158,7 +167,8 @@ fn settings(config: &Config, counters: Arc<SqsCounters>, connections_max: usize)
         bodies_bytes_max: BODIES_BYTES_MAX,
         idle_max: Duration::from_millis(sqs.idle_timeout_ms),
         request_max: Duration::from_millis(sqs.request_timeout_ms),
-        counters,
+        counters: Arc::clone(&hearers.counters),
+        changes: hearers.audit.changes_by("SQS"),
     }
 }
 

@@ -3,12 +3,14 @@
 mod access;
 mod attributes;
 mod batch;
+mod caller;
 mod change;
 mod delete;
 mod json_call;
 mod moves;
 mod paging;
 mod permissions;
+mod queue_change;
 mod queues;
 mod receipt;
 mod receive;
@@ -16,41 +18,27 @@ mod send;
 mod tags;
 mod visibility;
 
-use core::net::IpAddr;
 use core::pin::Pin;
 use std::sync::Arc;
 
+pub use self::caller::Caller;
+pub use self::queue_change::{ChangeSink, QueueChange};
 use crate::names::{arn_of_queue, path_of_queue, queue_of_url};
 use crate::refusal;
 use crate::{
     Action, AnyIdentity, AnyQueues, Error, ErrorKind, Identity, QueueClass, QueueFacts, QueueRef,
-    Queues, Reply, Request, User,
+    Queues, Reply, Request,
 };
 
 /// What the service goes by in ARNs and for new queues.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ServiceSettings {
     /// The region in ARNs, such as `us-east-1`.
     pub region: Arc<str>,
     /// The class of queues that are made without the attribute `Class`.
     pub default_class: QueueClass,
-}
-
-/// Who calls, and by what way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// Who it is.
-    pub user: User,
-    /// What the URLs of queues begin with: scheme and host as the client wrote it, no path.
-    pub base_url: String,
-    /// Where the request came from, for policies.
-    pub source_ip: Option<IpAddr>,
-    /// The header `User-Agent`, for policies.
-    pub user_agent: Option<String>,
-    /// The header `X-Amzn-Trace-Id`, which goes with messages that have no trace header of their own.
-    pub trace_header: Option<String>,
-    /// When the request came, in ms since 1970.
-    pub now_ms: u64,
+    /// Who hears what is changed.
+    pub changes: ChangeSink,
 }
 
 /// The service on a store of queues. It holds no state, so there may be any number over one store.
@@ -82,6 +70,15 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
     /// # Errors
     /// As SQS refuses, with its texts.
     pub async fn handle(&self, caller: &Caller, request: Request) -> Result<Reply, Error> {
+        let change = self.settings.changes.change(caller, &request);
+        let reply = self.operate(caller, request).await?;
+        if let Some(change) = change {
+            self.settings.changes.done(caller, change);
+        }
+        Ok(reply)
+    }
+
+    async fn operate(&self, caller: &Caller, request: Request) -> Result<Reply, Error> {
         // Each operation has a box of its own: 100,000 waiting receives must not each hold the room
         // that the largest operation needs.
         let operation: Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>> = match request {

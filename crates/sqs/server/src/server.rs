@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quelea_net::{Acceptor, HostNames};
-use quelea_sqs_protocol::{Identity, QueueClass, Queues, Service, ServiceSettings};
+use quelea_sqs_protocol::{ChangeSink, Identity, QueueClass, Queues, Service, ServiceSettings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -56,6 +56,8 @@ pub struct SqsSettings {
     pub request_max: Duration,
     /// Where it counts.
     pub counters: Arc<SqsCounters>,
+    /// Who hears what is changed of queues.
+    pub changes: ChangeSink,
 }
 
 /// Why the server did not start.
@@ -179,7 +181,7 @@ async fn serve<Q: Queues, I: Identity>(
 ) -> io::Result<()> {
     let (queues, identity) = store;
     let (region, default_class) = (settings.region.clone(), settings.default_class);
-    let service = ServiceSettings { region, default_class };
+    let service = ServiceSettings { region, default_class, changes: settings.changes.clone() };
     let worker = Rc::new(Worker {
         service: Service::new(queues, identity, service),
         authentication: Authentication::new(

@@ -9,7 +9,8 @@ use quelea_sqs_protocol::action::{
     CreateQueueRequest, Message, ReceiveMessageRequest, SendMessageRequest,
 };
 use quelea_sqs_protocol::{
-    Caller, Error, ErrorKind, QueueClass, Reply, Request, Service, ServiceSettings, User,
+    Caller, ChangeSink, Error, ErrorKind, QueueClass, Reply, Request, Service, ServiceSettings,
+    User,
 };
 
 use crate::memory::Memory;
@@ -27,8 +28,11 @@ pub(crate) struct ServiceTest {
 impl ServiceTest {
     pub(crate) fn new() -> Self {
         let queues = Memory::default();
-        let settings =
-            ServiceSettings { region: "us-east-1".into(), default_class: QueueClass::Ordered };
+        let settings = ServiceSettings {
+            region: "us-east-1".into(),
+            default_class: QueueClass::Ordered,
+            changes: ChangeSink::default(),
+        };
         let service = Service::new(queues.clone(), queues.clone(), settings);
         let user = User { name: None, account: Arc::from(ACCOUNT) };
         let caller = Caller {
@@ -44,7 +48,11 @@ impl ServiceTest {
 
     /// Makes queues in that class from now on, unless they say another.
     pub(crate) fn default_class(&mut self, default_class: QueueClass) {
-        let settings = ServiceSettings { region: "us-east-1".into(), default_class };
+        let settings = ServiceSettings {
+            region: "us-east-1".into(),
+            default_class,
+            changes: ChangeSink::default(),
+        };
         self.service = Service::new(self.queues.clone(), self.queues.clone(), settings);
     }
 

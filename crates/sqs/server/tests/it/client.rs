@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_net::HostNames;
-use quelea_sqs_protocol::QueueClass;
+use quelea_sqs_protocol::{ChangeSink, QueueClass};
 use quelea_sqs_server::{AllowedOrigins, SqsCounters, SqsServer, SqsSettings, Verify};
 
 use crate::memory::Memory;
@@ -37,6 +37,7 @@ pub(crate) fn settings() -> SqsSettings {
         idle_max: PATIENCE,
         request_max: PATIENCE,
         counters: Arc::default(),
+        changes: ChangeSink::default(),
     }
 }
 
