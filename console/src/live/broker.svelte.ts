@@ -31,6 +31,7 @@ class BrokerState {
   history = new History(GAUGES, COUNTERS);
   /** Grows with each sample, so that what shows the history knows. */
   samples = $state(0);
+  #asked: Promise<Overview> | undefined;
 
   /** Begins anew, for whoever has signed in. */
   start(): () => void {
@@ -51,8 +52,14 @@ class BrokerState {
   }
 
   /** The same, asked for if it is not known. */
-  async hasClass(name: QueueClass, signal: AbortSignal): Promise<boolean> {
-    return this.knowsClass(name) ?? (await request<Overview>("/api/overview", { signal })).queue_classes.includes(name);
+  async hasClass(name: QueueClass): Promise<boolean> {
+    return this.knowsClass(name) ?? (await this.#askOnce()).queue_classes.includes(name);
+  }
+
+  /** A page's lists all want to know at once, before the overview has come. */
+  #askOnce(): Promise<Overview> {
+    this.#asked ??= request<Overview>("/api/overview").finally(() => (this.#asked = undefined));
+    return this.#asked;
   }
 
   #sample(overview: Overview): Overview {

@@ -31,7 +31,7 @@ const rates = new RatesOfMany<Queue>((queue) => JSON.stringify([queue.vhost, que
 
 /** The broker's own; none at a front-end, which has none. */
 export async function orderedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
-  if (!(await broker.hasClass("ordered", signal))) return [];
+  if (!(await broker.hasClass("ordered"))) return [];
   const found = await request<Queue[]>("/api/queues", { signal });
   rates.take(found, Date.now());
   return found.map((queue) => {
@@ -53,7 +53,7 @@ export async function orderedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
 
 /** Those in Cassandra of all accounts that the user sees. */
 export async function replicatedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
-  if (!(await broker.hasClass("replicated", signal))) return [];
+  if (!(await broker.hasClass("replicated"))) return [];
   const rows: AnyQueue[] = [];
   for (const { account, vhost } of await request<Account[]>("/api/accounts", { signal })) {
     for await (const queue of pagesOf(account, signal)) {
@@ -87,7 +87,7 @@ async function* pagesOf(account: string, signal: AbortSignal): AsyncGenerator<Re
 
 /** Those that relays keep in memory, for whoever sees all virtual hosts. */
 export async function elasticQueues(signal: AbortSignal): Promise<AnyQueue[]> {
-  if (!session.isMonitoring || !(await broker.hasClass("elastic", signal))) return [];
+  if (!session.isMonitoring || !(await broker.hasClass("elastic"))) return [];
   const found = await request<ElasticQueue[]>(path("elastic", "queues"), { signal });
   return found.map((queue) => ({
     name: queue.name,

@@ -13,7 +13,7 @@ interface Named {
 
 export function liveVhosts(): Live<Named[]> {
   return live<Named[]>(async (signal) => {
-    if (await broker.hasClass("ordered", signal)) return request<Vhost[]>("/api/vhosts", { signal });
+    if (await broker.hasClass("ordered")) return request<Vhost[]>("/api/vhosts", { signal });
     const accounts = await request<Account[]>("/api/accounts", { signal });
     return accounts.map(({ account, vhost }) => ({ name: vhost ?? account }));
   }, PERIOD_MS);
