@@ -24,6 +24,7 @@ mod properties;
 mod sampler;
 mod server;
 mod state;
+mod time;
 mod tokens;
 mod v1;
 mod web_pages;

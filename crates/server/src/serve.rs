@@ -142,8 +142,8 @@ async fn serve_broker(
     let (identity, held_names) = beside.unzip();
     let beside = cluster.as_ref().zip(held_names);
     let store = sqs.is_some().then(|| sqs::Store::of(&node, beside, config));
-    let hearers = sqs::Hearers::default();
-    let counted = sqs.is_some().then(|| Arc::clone(&hearers.counters));
+    let observers = sqs::Observers::default();
+    let counted = sqs.is_some().then(|| Arc::clone(&observers.counters));
     let cmq_counters = Arc::<DatagramCounters>::default();
     let mut collectors: Vec<Arc<dyn Collector>> =
         cmq.iter().map(|_| Arc::clone(&cmq_counters) as Arc<dyn Collector>).collect();
@@ -158,12 +158,12 @@ async fn serve_broker(
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let shown = Shown {
         sqs: counted,
-        audit: Arc::clone(&hearers.audit),
+        audit: Arc::clone(&observers.audit),
         others: collectors,
         listeners: listeners(&node, sqs.as_ref()),
         directory: elastic.as_ref().map(ElasticDirectory::handle),
         datagram: cmq.is_some().then(|| Arc::clone(&cmq_counters)),
-        sqs_service: store.as_ref().map(|store| store.service(config, &hearers)),
+        sqs_service: store.as_ref().map(|store| store.service(config, &observers)),
         replicated: cassandra::routes(cluster.as_ref(), config),
         has_replicated: cluster.is_some(),
     };
@@ -172,7 +172,7 @@ async fn serve_broker(
         .transpose()?;
     let sqs = match sqs.zip(store) {
         Some((prepared, store)) => {
-            Some(prepared.start(&store, config, &hearers, limits.sqs).await?)
+            Some(prepared.start(&store, config, &observers, limits.sqs).await?)
         }
         None => None,
     };

@@ -13,7 +13,7 @@ use crate::beside::HeldNames;
 use crate::cluster::{Cluster, Store};
 use crate::error::FrontError;
 
-/// Replicated queues alone, and who may use them.
+/// Queues of whatever stores, and who may use them.
 #[derive(Clone)]
 pub struct FrontStore {
     queues: AnyQueues,
@@ -24,12 +24,11 @@ pub struct FrontStore {
 #[derive(Clone)]
 pub struct StoreOfBoth {
     core: CoreHandle,
-    queues: AnyQueues,
-    identity: AnyIdentity,
+    all: FrontStore,
 }
 
 impl FrontStore {
-    /// Those of a cluster.
+    /// Replicated queues alone.
     #[must_use]
     pub fn new(cluster: &Cluster) -> Self {
         let Store { queues, identity } = cluster.store().clone();
@@ -50,13 +49,13 @@ impl StoreOfBoth {
         let replicated = cluster.store().queues.clone();
         let queues = ClassRouter::holding(node.queues, replicated, held.0);
         let (queues, identity) = (AnyQueues::new(queues), AnyIdentity::new(node.identity));
-        Self { core: node.core, queues, identity }
+        Self { core: node.core, all: FrontStore { queues, identity } }
     }
 
     /// The service on them, for other fronts than [`serve_beside`].
     #[must_use]
     pub fn service(&self, settings: ServiceSettings) -> AnyService {
-        Service::new(self.queues.clone(), self.identity.clone(), settings)
+        self.all.service(settings)
     }
 }
 
@@ -88,7 +87,7 @@ pub async fn serve_beside(
     listeners: Vec<TcpListener>,
     server: &SqsSettings,
 ) -> Result<SqsServer, FrontError> {
-    let StoreOfBoth { core, queues, identity } = store;
+    let StoreOfBoth { core, all: FrontStore { queues, identity } } = store;
     if server.threads > 0 {
         return Ok(SqsServer::start(listeners, queues, identity, server)?);
     }

@@ -1,7 +1,5 @@
 //! `/api/access-keys` of a front-end.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_model::limits::ACCESS_KEYS_PER_USER_MAX;
@@ -15,6 +13,7 @@ use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
+use crate::time::now_ms;
 
 /// `GET /api/access-keys`: without secrets, those that the user may see: an administrator all, others their own.
 pub(super) async fn list<D: IdentityDirectory>(
@@ -105,9 +104,4 @@ fn shown(key: &AccessKeyRecord) -> ShownAccessKey {
         enabled: key.enabled,
         created_at: key.created_at_ms,
     }
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_millis() as u64
 }

@@ -3,7 +3,6 @@
 //! key of theirs may.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, USER_AGENT};
@@ -18,6 +17,7 @@ use crate::audit::Unaudited;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::SharedState;
+use crate::time::now_ms;
 
 /// Of the header `User-Agent`, which policies look at.
 const USER_AGENT_BYTES_MAX: usize = 1_024;
@@ -85,11 +85,6 @@ fn answered(answer: Bytes) -> Response {
 fn user_agent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(USER_AGENT)?.to_str().ok()?;
     Some(text[..text.len().min(USER_AGENT_BYTES_MAX)].to_owned())
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl From<Error> for ApiError {

@@ -15,7 +15,7 @@ pub(crate) enum Command {
     Create {
         account: String,
         /// With an owner: a user of the account's name, who signs in to the management API and sees only that. Asks for their
-        /// password. Of an owner who is there it sets the password.
+        /// password. If the owner exists, sets their password.
         #[arg(long)]
         owner: bool,
         /// The owner's password; asked for if not given.

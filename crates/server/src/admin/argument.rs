@@ -9,8 +9,13 @@ pub(crate) fn object(texts: &[String]) -> Result<Map<String, Value>, AdminError>
     texts.iter().map(|text| pair(text)).collect()
 }
 
+/// The name and the value of `NAME=VALUE`.
+pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(name, _)| !name.is_empty())
+}
+
 fn pair(text: &str) -> Result<(String, Value), AdminError> {
-    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+    let Some((name, value)) = split(text) else {
         return Err(AdminError::Argument { text: text.to_owned() });
     };
     let value = match serde_json::from_str(value) {

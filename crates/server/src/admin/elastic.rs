@@ -3,10 +3,10 @@
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
-use super::AdminError;
 use super::client::{Client, segment};
 use super::pages::pages;
 use super::table::{self, Output};
+use super::{AdminError, argument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -175,7 +175,7 @@ fn path(queue: &str) -> String {
 }
 
 fn field(text: &str) -> Result<(String, Value), AdminError> {
-    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+    let Some((name, value)) = argument::split(text) else {
         return Err(AdminError::Field { text: text.to_owned() });
     };
     let number = value.parse::<u64>().ok().map(Value::from);

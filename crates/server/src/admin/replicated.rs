@@ -7,7 +7,7 @@ use super::client::{Client, segment};
 use super::pages::pages;
 use super::sqs::{Account, call};
 use super::table::{self, Output};
-use super::{AdminError, input};
+use super::{AdminError, argument, input};
 
 /// What SQS delivers at once.
 const RECEIVED_MAX: u64 = 10;
@@ -153,7 +153,7 @@ fn url(account: &str, name: &str) -> Value {
 
 /// Attributes are texts, also numbers.
 fn read(attributes: &[String]) -> Result<Map<String, Value>, AdminError> {
-    let read = |text: &String| match text.split_once('=').filter(|(name, _)| !name.is_empty()) {
+    let read = |text: &String| match argument::split(text) {
         Some((name, value)) => Ok((name.to_owned(), value.into())),
         None => Err(AdminError::Field { text: text.clone() }),
     };

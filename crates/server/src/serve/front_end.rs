@@ -35,8 +35,8 @@ pub(super) async fn serve(
     let authenticator = Authenticator::start().map_err(system("get random bytes"))?;
     bootstrap(&cluster, config).await?;
     let store = cassandra::FrontStore::new(&cluster);
-    let hearers = sqs::Hearers::default();
-    let service = sqs::service_alone(&store, config, &hearers);
+    let observers = sqs::Observers::default();
+    let service = sqs::service_alone(&store, config, &observers);
     let (management, sqs) = prepared;
     let management = management
         .map(|prepared| {
@@ -45,13 +45,13 @@ pub(super) async fn serve(
                 service,
                 authenticator,
                 config,
-                &hearers,
+                &observers,
                 limits.http,
             )
         })
         .transpose()?;
     let sqs =
-        sqs.map(|prepared| prepared.start_alone(&store, &cluster, config, &hearers, limits.sqs));
+        sqs.map(|prepared| prepared.start_alone(&store, &cluster, config, &observers, limits.sqs));
     let sqs = sqs.transpose()?;
     announce_ready(management.as_ref(), sqs.as_ref(), config, limits, started);
     let signal = tokio::select! {

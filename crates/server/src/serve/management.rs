@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use super::cassandra::Cluster;
 use super::cassandra::MirroredIdentity;
 #[cfg(feature = "cassandra")]
-use super::sqs::Hearers;
+use super::sqs::Observers;
 use crate::config::{Config, Http, Store};
 
 /// How long it may take to answer what it was asked before the stop.
@@ -149,12 +149,12 @@ impl Prepared {
         service: AnyService,
         authenticator: Authenticator,
         config: &Config,
-        hearers: &Hearers,
+        observers: &Observers,
         connections_max: usize,
     ) -> Result<Management, ManagementError> {
-        let counted = Some(Arc::clone(&hearers.counters));
+        let counted = Some(Arc::clone(&observers.counters));
         let mut settings = settings(config, counted, connections_max);
-        settings.audit = Arc::clone(&hearers.audit);
+        settings.audit = Arc::clone(&observers.audit);
         settings.collectors.push(cluster.collector());
         settings.sqs_service = Some(service);
         settings.replicated = super::cassandra::routes(Some(cluster), config);

@@ -25,9 +25,9 @@ pub(crate) struct SqsFront {
     server: SqsServer,
 }
 
-/// Who hears what the interface does.
+/// What is notified of what the interface does.
 #[derive(Default)]
-pub(crate) struct Hearers {
+pub(crate) struct Observers {
     pub(crate) counters: Arc<SqsCounters>,
     pub(crate) audit: Arc<AuditTrail>,
 }
@@ -71,8 +71,8 @@ impl Store {
     }
 
     /// The service on it, for other fronts than this.
-    pub(crate) fn service(&self, config: &Config, hearers: &Hearers) -> AnyService {
-        let settings = service_settings(config, hearers);
+    pub(crate) fn service(&self, config: &Config, observers: &Observers) -> AnyService {
+        let settings = service_settings(config, observers);
         match self {
             Self::Node(store) => store.service(settings),
             #[cfg(feature = "cassandra")]
@@ -82,17 +82,21 @@ impl Store {
 }
 
 /// What the service goes by beside a node, for the management API.
-fn service_settings(config: &Config, hearers: &Hearers) -> ServiceSettings {
-    let changes = hearers.audit.changes_by("management");
+fn service_settings(config: &Config, observers: &Observers) -> ServiceSettings {
+    let changes = observers.audit.changes_by("management");
     let (region, default_class) = (config.sqs.region.as_str().into(), config.sqs.default_class);
     ServiceSettings { region, default_class, changes }
 }
 
 /// What it goes by in a front-end alone, whose queues are all of one class.
 #[cfg(feature = "cassandra")]
-pub(crate) fn service_alone(store: &FrontStore, config: &Config, hearers: &Hearers) -> AnyService {
+pub(crate) fn service_alone(
+    store: &FrontStore,
+    config: &Config,
+    observers: &Observers,
+) -> AnyService {
     let default_class = QueueClass::Replicated;
-    store.service(ServiceSettings { default_class, ..service_settings(config, hearers) })
+    store.service(ServiceSettings { default_class, ..service_settings(config, observers) })
 }
 
 /// What has to be there before the log is opened: addresses that are taken show early.
@@ -118,11 +122,11 @@ impl Prepared {
         self,
         store: &Store,
         config: &Config,
-        hearers: &Hearers,
+        observers: &Observers,
         connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
-        let settings = settings(config, hearers, connections_max);
+        let settings = settings(config, observers, connections_max);
         let server = match store {
             Store::Node(store) => quelea_sqs_embedded::serve(store, listeners, &settings).await?,
             #[cfg(feature = "cassandra")]
@@ -142,18 +146,18 @@ impl Prepared {
         store: &FrontStore,
         cluster: &Cluster,
         config: &Config,
-        hearers: &Hearers,
+        observers: &Observers,
         connections_max: usize,
     ) -> Result<SqsFront, SqsError> {
         let Self(listeners) = self;
-        let mut settings = settings(config, hearers, connections_max);
+        let mut settings = settings(config, observers, connections_max);
         settings.default_class = QueueClass::Replicated;
         let server = quelea_cassandra_front::serve_alone(store, cluster, listeners, &settings);
         Ok(SqsFront { server: server.map_err(CassandraError::from)? })
     }
 }
 
-fn settings(config: &Config, hearers: &Hearers, connections_max: usize) -> SqsSettings {
+fn settings(config: &Config, observers: &Observers, connections_max: usize) -> SqsSettings {
     let sqs = &config.sqs;
     SqsSettings {
         threads: sqs.threads,
@@ -167,8 +171,8 @@ fn settings(config: &Config, hearers: &Hearers, connections_max: usize) -> SqsSe
         bodies_bytes_max: BODIES_BYTES_MAX,
         idle_max: Duration::from_millis(sqs.idle_timeout_ms),
         request_max: Duration::from_millis(sqs.request_timeout_ms),
-        counters: Arc::clone(&hearers.counters),
-        changes: hearers.audit.changes_by("SQS"),
+        counters: Arc::clone(&observers.counters),
+        changes: observers.audit.changes_by("SQS"),
     }
 }
 

@@ -37,7 +37,7 @@ pub struct ServiceSettings {
     pub region: Arc<str>,
     /// The class of queues that are made without the attribute `Class`.
     pub default_class: QueueClass,
-    /// Who hears what is changed.
+    /// Is notified of what is changed.
     pub changes: ChangeSink,
 }
 

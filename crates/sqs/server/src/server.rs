@@ -56,7 +56,7 @@ pub struct SqsSettings {
     pub request_max: Duration,
     /// Where it counts.
     pub counters: Arc<SqsCounters>,
-    /// Who hears what is changed of queues.
+    /// Is notified of what is changed of queues.
     pub changes: ChangeSink,
 }
 
