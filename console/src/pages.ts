@@ -18,6 +18,7 @@ import Topology from "./pages/Topology.svelte";
 import User from "./pages/User.svelte";
 import Users from "./pages/Users.svelte";
 import Vhosts from "./pages/Vhosts.svelte";
+import You from "./pages/You.svelte";
 
 interface Page {
   path: string;
@@ -54,6 +55,7 @@ export const PAGES: Page[] = [
   { path: "users", names: [0], title: "Users", menu: true, for: "administrator", frontEnd: true, component: Users },
   { path: "users", names: [1], title: "User", component: User },
   { path: "vhosts", names: [0], title: "Virtual hosts", menu: true, component: Vhosts },
+  { path: "you", names: [0], title: "You", component: You },
 ];
 
 export function titleOf(path: string, names: string[]): string {

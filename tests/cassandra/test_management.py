@@ -7,6 +7,7 @@ import pytest
 from harness.broker import binary_path
 from harness.management import Management, Refused
 from harness.sqs.client import Sqs, until
+from harness.terminal import Terminal
 
 ACCOUNT = "000000000000"
 
@@ -55,6 +56,9 @@ def test_a_queue_is_shown_with_what_waits_in_it(apis, front_ends):
             return (one["messages_visible"], one["messages_in_flight"], one["messages_delayed"]) == (1, 1, 1)
 
         assert until(counts, "the counts")
+    # Each counts what passed at itself.
+    passed = [api.get(f"/quelea/v1/replicated/{ACCOUNT}/shown-a")["passed_here"] for api in apis]
+    assert passed[0] == {"sent": 3, "received": 1, "deleted": 0} and passed[1] == {"sent": 0, "received": 0, "deleted": 0}
     first = apis[0].get(f"/quelea/v1/replicated/{ACCOUNT}/shown-a")
     assert first["order_hint"]["configured"] == "auto" and first["order_hint"]["k"] >= 1
     assert [one["name"] for one in apis[0].get(f"/quelea/v1/replicated/{ACCOUNT}?prefix=shown-&limit=1")] == ["shown-a"]
@@ -154,3 +158,16 @@ def test_quelea_admin_does_what_the_console_does(front_ends):
     assert "there is no replicated queue" in admin("replicated", "show", "by-admin", succeeds=False)
     cluster = admin("cluster", json_wanted=False)
     assert "is_alive" in cluster and "datacenter1" in cluster
+
+
+@pytest.mark.parametrize("at", [0, -1], ids=["front-end", "broker"])
+def test_top_shows_replicated_queues_and_front_ends(apis, front_ends, broker, at):
+    Sqs(front_ends[0].sqs).create("seen-by-top")
+    terminal = Terminal([binary_path(), "admin", "--url", (*front_ends, broker)[at].http, "top", "--interval-ms", "100"])
+    terminal.wait_for("Datagram peers")
+    terminal.press("\t\t\t")
+    terminal.wait_for("seen-by-top")
+    terminal.press("\t")
+    terminal.wait_for(apis[at].get("/quelea/v1/cluster")["front_ends"][0]["id"])
+    terminal.press("q")
+    assert terminal.end() == 0

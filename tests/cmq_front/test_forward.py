@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 from harness.amqp.peer import Peer, depth, drain, publish, queue, until
 from harness.cmq.pipes import Pipe, lines, wait_bound
+from harness.management import Management
 from harness.ports import free_udp_port
 
 pytestmark = pytest.mark.process
@@ -29,6 +30,11 @@ def popping(to, *options):
 def metric(broker, name) -> int:
     text = urllib.request.urlopen(f"{broker.http}/metrics", timeout=10).read().decode()
     return int(re.search(rf"^quelea_{name} (\d+)$", text, re.MULTILINE).group(1))
+
+
+def state_of_forward(broker):
+    [forward] = Management(broker.http).get("/quelea/v1/datagram")["forwards"]
+    return forward
 
 
 @pytest.fixture
@@ -61,6 +67,10 @@ def test_a_queue_is_pushed_to_a_peer(front, durable, mode):
     if mode != "unordered":
         assert output == lines(*range(200))
     until(lambda: metric(broker, "cmq_messages_forwarded_total") == 200, "the acknowledgements")
+    forward = state_of_forward(broker)
+    assert forward["mode"].startswith(mode) or mode in ("reliable", "unordered") and forward["mode"].startswith("reliable")
+    expected = {"vhost": "/", "queue": "q", "to": f"{to}/3", "is_active": True, "messages_forwarded": 200, "messages_lost": 0}
+    assert {name: forward[name] for name in expected} == expected
     # Nothing is left unacknowledged: closing the forward would bring it back.
     assert metric(broker, "messages_unacknowledged") == 0
 
@@ -71,11 +81,14 @@ def test_messages_wait_in_the_queue_for_a_peer_that_is_not_there(front, durable)
     for number in range(100):
         publish(channel, "q", number)
     until(lambda: metric(broker, "cmq_messages_requeued_total") >= 100, "the messages to go back")
-    assert "the peer has acknowledged nothing within 1000 ms" in broker.log.read_text()
+    trouble = "the peer has acknowledged nothing within 1000 ms"
+    assert trouble in broker.log.read_text() and state_of_forward(broker)["trouble"] == trouble
+    assert state_of_forward(broker)["messages_requeued"] >= 100
     with popping(to, "--reliable", "--timeout", 20) as pop:
         assert pop.read(len(lines(*range(100)))) == lines(*range(100))
         until(lambda: metric(broker, "messages_unacknowledged") == 0 and depth(channel, "q") == 0, "all acknowledged")
         assert "the queue is forwarded again" in broker.log.read_text()
+        assert state_of_forward(broker)["trouble"] is None
 
 
 def test_a_peer_that_dies_loses_nothing(front, durable):

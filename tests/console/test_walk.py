@@ -25,6 +25,7 @@ PAGES = [
     ("users", ["users"], "Users", "reader"),
     ("user", ["users", "reader"], "reader", "Permissions"),
     ("virtual hosts", ["vhosts"], "Virtual hosts", ACCOUNT),
+    ("you", ["you"], "guest", "Change your password"),
     ("unknown", ["none"], "There is no such page", "overview"),
 ]
 SCHEMES = [("light", {"width": 1280, "height": 900}), ("dark", {"width": 360, "height": 740})]

@@ -1,20 +1,12 @@
 """`quelea admin`: what the console does, from the command line."""
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import select
-import struct
 import subprocess
-import termios
-import time
 
 import pika
-import pyte
 import pytest
 from harness.broker import binary_path
+from harness.terminal import Terminal
 
 
 @pytest.fixture
@@ -122,41 +114,6 @@ def test_there_are_manual_pages(tmp_path):
     assert ".TH quelea 1" in done.stdout
 
 
-class Terminal:
-    """A program in a terminal of its own."""
-
-    LINES, COLUMNS = 40, 200
-
-    def __init__(self, command):
-        self.child, self.side = pty.fork()
-        if self.child == 0:
-            os.environ["TERM"] = "xterm-256color"
-            os.execv(command[0], command)
-        fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", self.LINES, self.COLUMNS, 0, 0))
-        self.screen = pyte.Screen(self.COLUMNS, self.LINES)
-        self.stream = pyte.ByteStream(self.screen)
-
-    def wait_for(self, text):
-        """Until it stands on the screen."""
-        deadline = time.monotonic() + 120
-        while not any(text in line for line in self.screen.display):
-            assert time.monotonic() < deadline, "\n".join([f"{text!r} is not in", *self.screen.display])
-            if select.select([self.side], [], [], 1)[0]:
-                self.stream.feed(os.read(self.side, 65_536))
-
-    def press(self, keys):
-        os.write(self.side, keys.encode())
-
-    def end(self):
-        """What it exits with; what it still writes is read, or it would wait for that."""
-        with contextlib.suppress(OSError):
-            while os.read(self.side, 65_536):
-                pass
-        _, status = os.waitpid(self.child, 0)
-        os.close(self.side)
-        return os.waitstatus_to_exitcode(status)
-
-
 def test_top_shows_the_broker_live(admin, broker, name):
     orders = name("orders")
     admin("queue", "declare", orders, "--durable")
@@ -169,6 +126,9 @@ def test_top_shows_the_broker_live(admin, broker, name):
     terminal.wait_for(later)
     terminal.press("\t")
     terminal.wait_for("waiting▼")
+    # Elastic queues, then what is not here: the reason is shown, and the screen stays.
+    terminal.press("\t\t")
+    terminal.wait_for("there are no replicated queues here")
     terminal.press("q")
     assert terminal.end() == 0
     assert "needs a terminal" in admin("top", json_wanted=False, succeeds=False)

@@ -73,6 +73,30 @@ def test_what_clients_declare_is_kept_with_who_did_it(broker, api, name):
     api.delete(f"/api/queues/%2F/{name('by-the-api')}")
 
 
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
+def test_what_goes_by_itself_is_kept_with_the_reason(broker, api, name):
+    used, expired, exchange = name("used"), name("expired"), name("ex")
+    channel = pika.BlockingConnection(pika.URLParameters(broker.uri())).channel()
+    channel.exchange_declare(exchange, "fanout", auto_delete=True)
+    channel.queue_declare(used, auto_delete=True)
+    channel.queue_bind(used, exchange)
+    channel.basic_cancel(channel.basic_consume(used, lambda *_: None))
+    channel.queue_declare(expired, arguments={"x-expires": 1})
+
+    def by_itself():
+        changes = [change for change in api.get("/api/audit") if change["user"] == "" and name() in change["path"]]
+        return {(change["protocol"], change["method"], change["path"]) for change in changes}
+
+    expected = {
+        ("auto-delete", "queue.delete", f"/api/queues/%2F/{used}"),
+        ("auto-delete", "exchange.delete", f"/api/exchanges/%2F/{exchange}"),
+        ("x-expires", "queue.delete", f"/api/queues/%2F/{expired}"),
+    }
+    until(lambda: by_itself() == expected, "the three to go")
+    assert f'queue "{used}" user="" peer= protocol="auto-delete"' in broker.log.read_text()
+    channel.connection.close()
+
+
 @pytest.mark.process
 def test_the_log_says_who_connects_and_how_it_ends(own_broker):
     Management(own_broker.http).put_user("ada", "secret")

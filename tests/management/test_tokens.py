@@ -56,6 +56,28 @@ def test_another_password_ends_it_and_so_does_the_users_end(api, user):
     assert other.get("/api/whoami")["name"] == "guest"
 
 
+def test_users_change_their_own_passwords_and_tokens_do_not(api, user):
+    mine = api.signed_in(user, "a-password")
+    script = api.with_token(mine.post(TOKENS, {})["token"])
+    with pytest.raises(Refused, match="403.*a token changes no password"):
+        script.put("/quelea/v1/password", {"password": "stolen"})
+    for wrong, reason in [({"password": ""}, "must not be empty"), ({"password": 1}, "password"), ({"password": "x", "tags": ""}, "tags"), ({}, "password")]:
+        with pytest.raises(Refused, match=f"400.*{reason}"):
+            mine.put("/quelea/v1/password", wrong)
+    mine.put("/quelea/v1/password", {"password": "another"})
+    assert is_refused(mine) and is_refused(script)
+    assert api.signed_in(user, "another").get("/api/whoami") == {"name": user, "tags": ["monitoring"]}
+    [change] = [one for one in api.get("/api/audit") if one["user"] == user and "password" in str(one)]
+    assert "another" not in str(change)
+
+
+def test_the_command_line_changes_ones_own_password(api, user, broker):
+    words = ["admin", "--url", broker.http, "--user", user, "--password", "a-password", "user", "password"]
+    done = subprocess.run([binary_path(), *words], input="another\n", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert api.signed_in(user, "another").get("/api/whoami")["name"] == user
+
+
 def test_it_ends_when_its_time_is_over(api, user):
     made = api.signed_in(user, "a-password").post(TOKENS, {"valid_s": 1})
     script = api.with_token(made["token"])

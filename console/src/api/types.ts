@@ -33,6 +33,7 @@ export interface NodeReport {
   os_pid: string;
   resident_bytes: number;
   index_bytes: number;
+  disk_free?: number | null;
 }
 
 export type Arguments = Record<string, unknown>;
@@ -52,6 +53,8 @@ export interface Queue {
   messages_delayed: number;
   messages_unreadable: number;
   message_bytes_ready: number;
+  /** Null: there is none, or it came before the broker's start. */
+  oldest_message_age_s: number | null;
   consumers: number;
   consumers_with_credit: number;
   single_active_consumer_tag: string | null;
@@ -142,6 +145,8 @@ export interface Consumer {
   exclusive: boolean;
   active: boolean;
   prefetch_count: number;
+  messages_unacknowledged: number;
+  messages_delivered: number;
   priority: number;
   arguments: Arguments;
 }
@@ -273,7 +278,23 @@ export interface Datagram {
   messages_requeued: number;
   messages_not_forwarded: number;
   forwards_active: number;
+  forwards: DatagramForward[];
   listener: Record<string, number>;
+}
+
+/** A queue that is pushed to a peer. */
+export interface DatagramForward {
+  vhost: string;
+  queue: string;
+  to: string;
+  mode: string;
+  is_active: boolean;
+  trouble: string | null;
+  messages_forwarded: number;
+  messages_requeued: number;
+  messages_not_forwarded: number;
+  messages_lost: number;
+  datagrams_repeated: number;
 }
 
 export interface DatagramPeer {
@@ -307,6 +328,8 @@ export interface ReplicatedQueue {
   messages_visible: number;
   messages_in_flight: number;
   messages_delayed: number;
+  /** At the front-end that was asked, since its start. */
+  passed_here: { sent: number; received: number; deleted: number };
   oldest_message_age_s: number;
   order_hint: { configured: string; k: number | null; duplicates_per_message: number | null };
 }

@@ -27,7 +27,15 @@ const REPLICATED_MAX = 1_000;
 /** In one answer. */
 const PAGE = 100;
 
-const rates = new RatesOfMany<Queue>((queue) => JSON.stringify([queue.vhost, queue.name]));
+const rates = new RatesOfMany<Queue>(
+  (queue) => JSON.stringify([queue.vhost, queue.name]),
+  (queue) => queue.message_stats,
+);
+/** What passes at the front-end that is asked. */
+const replicatedRates = new RatesOfMany<ReplicatedQueue>(
+  (queue) => JSON.stringify([queue.account, queue.name, queue.created_at_ms]),
+  ({ passed_here: { sent, received, deleted } }) => ({ publish: sent, deliver_get: received, ack: deleted }),
+);
 
 /** The broker's own; none at a front-end, which has none. */
 export async function orderedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
@@ -54,22 +62,25 @@ export async function orderedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
 /** Those in Cassandra of all accounts that the user sees. */
 export async function replicatedQueues(signal: AbortSignal): Promise<AnyQueue[]> {
   if (!(await broker.hasClass("replicated"))) return [];
-  const rows: AnyQueue[] = [];
+  const found: [queue: ReplicatedQueue, vhost: string][] = [];
   for (const { account, vhost } of await request<Account[]>("/api/accounts", { signal })) {
     for await (const queue of pagesOf(account, signal)) {
-      rows.push({
-        name: queue.name,
-        vhost: vhost ?? account,
-        class: "replicated",
-        features: [queue.fifo ? "FIFO" : `order hint ${queue.order_hint.configured}`, queue.attributes["RedrivePolicy"] ? "dead-letters" : ""].filter(Boolean).join(", "),
-        href: to("replicated", account, queue.name),
-        ready: queue.messages_visible,
-        unacknowledged: queue.messages_in_flight,
-      });
-      if (rows.length >= REPLICATED_MAX) return rows;
+      if (found.length < REPLICATED_MAX) found.push([queue, vhost ?? account]);
+      else break;
     }
   }
-  return rows;
+  replicatedRates.take(found.map(([queue]) => queue), Date.now());
+  return found.map(([queue, vhost]) => ({
+    name: queue.name,
+    vhost,
+    class: "replicated",
+    features: [queue.fifo ? "FIFO" : `order hint ${queue.order_hint.configured}`, queue.attributes["RedrivePolicy"] ? "dead-letters" : ""].filter(Boolean).join(", "),
+    href: to("replicated", queue.account, queue.name),
+    ready: queue.messages_visible,
+    unacknowledged: queue.messages_in_flight,
+    in: replicatedRates.of(queue).in,
+    out: replicatedRates.of(queue).out,
+  }));
 }
 
 async function* pagesOf(account: string, signal: AbortSignal): AsyncGenerator<ReplicatedQueue> {

@@ -2,9 +2,7 @@
 
 import type { MessageStats } from "../api/types";
 
-interface Counted {
-  message_stats: MessageStats;
-}
+type Counters = Pick<MessageStats, "publish" | "deliver_get" | "ack">;
 
 interface Rates {
   in: number;
@@ -15,23 +13,26 @@ interface Rates {
 const NONE: Rates = { in: 0, out: 0, acknowledged: 0 };
 
 /** Of what the last two answers had; what is gone is forgotten. */
-export class RatesOfMany<T extends Counted> {
-  #last = new Map<string, MessageStats>();
+export class RatesOfMany<T> {
+  #last = new Map<string, Counters>();
   #lastAtMs = 0;
   #rates = new Map<string, Rates>();
 
-  constructor(readonly key: (object: T) => string) {}
+  constructor(
+    readonly key: (object: T) => string,
+    readonly counters: (object: T) => Counters,
+  ) {}
 
   take(objects: T[], atMs: number): void {
     const seconds = (atMs - this.#lastAtMs) / 1_000;
     const [before, rates] = [this.#last, new Map<string, Rates>()];
-    const now = new Map<string, MessageStats>();
+    const now = new Map<string, Counters>();
     for (const object of objects) {
-      const [key, stats] = [this.key(object), object.message_stats];
+      const [key, stats] = [this.key(object), this.counters(object)];
       const last = before.get(key);
       now.set(key, stats);
       if (!last) continue;
-      const since = (name: keyof MessageStats): number => grown(last[name], stats[name], seconds);
+      const since = (name: keyof Counters): number => grown(last[name], stats[name], seconds);
       rates.set(key, { in: since("publish"), out: since("deliver_get"), acknowledged: since("ack") });
     }
     this.#last = now;

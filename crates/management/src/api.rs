@@ -26,6 +26,7 @@ mod shapes;
 pub(crate) mod users;
 mod vhosts;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,8 @@ pub struct HttpSettings {
     pub node: String,
     /// The account that virtual host `/` is.
     pub account_id: String,
+    /// Where the log is: free space is that of its file system.
+    pub data_dir: PathBuf,
     /// What the SQS front counts, if there is one.
     pub sqs: Option<Arc<SqsCounters>>,
     /// What other fronts count, for the metrics page.
@@ -155,6 +158,7 @@ impl ApiState {
             loopback_users: settings.loopback_users.into(),
             node: settings.node.into(),
             account_id: settings.account_id.into(),
+            data_dir: settings.data_dir.into(),
             sqs: settings.sqs,
             queue_classes: settings.queue_classes.into(),
             sqs_service: settings.sqs_service,

@@ -17,7 +17,7 @@ use axum::routing::get;
 use prometheus_client::collector::Collector;
 use quelea_node::Authenticator;
 use quelea_openapi::{Route, with_state};
-use quelea_sqs_protocol::{AnyService, Fault, IdentityDirectory};
+use quelea_sqs_protocol::{AnyService, Fault, IdentityDirectory, UserRecord};
 use quelea_sqs_server::SqsCounters;
 use tokio::net::TcpListener;
 
@@ -33,7 +33,7 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::server::{self, Shared};
 use crate::state::SharedState;
 use crate::tokens::Tokens;
-use crate::v1;
+use crate::v1::{self, password_route};
 use crate::web_pages::WebPages;
 
 /// Serves the API of a front-end until `stop` resolves; answers what is under way before it returns.
@@ -136,6 +136,7 @@ pub(crate) fn identity_routes<D: IdentityDirectory>() -> Vec<Route<FrontEnd<D>>>
             .get(permissions::one::<D>, operations::permission())
             .put(permissions::put::<D>, operations::put_permissions())
             .delete(permissions::delete::<D>, operations::delete_permissions()),
+        password_route(),
         Route::at("/take-over").post(takeover::take_over::<D>, operations::take_over()),
     ]
 }
@@ -151,6 +152,14 @@ impl<D: IdentityDirectory> SharedState for FrontEnd<D> {
 
     fn account_id(&self) -> &str {
         &self.account_id
+    }
+
+    async fn replace_hash(&self, user: &str, hash: String) -> Result<(), ApiError> {
+        // Who was deleted meanwhile is not made again, unless it happens between these two.
+        let known = self.directory.user(user).await?.ok_or(ApiError::Unauthorized)?;
+        let changed = UserRecord { password_hash: hash.into(), ..known };
+        self.directory.put_user(changed).await?;
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
 //! What was counted in the last hour, in memory, for rates and for charts: a sample of each counter every few seconds, as
-//! RabbitMQ takes them. A sample that is like the last is not kept.
+//! RabbitMQ takes them. A sample that is like the last is not kept, and of what is older than the latest ones, one a minute.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,10 +8,16 @@ use quelea_broker::report::MessageCounters;
 /// How far back the totals go: an hour, with a sample every five seconds.
 const TOTALS_SAMPLES_MAX: usize = 721;
 
-/// How far back a queue or a virtual host goes at most: ten minutes.
-const OBJECT_SAMPLES_MAX: usize = 121;
+/// The latest samples of a queue or a virtual host: ten minutes of them at most.
+const LATEST_SAMPLES_MAX: usize = 121;
 
-/// Samples of all queues and virtual hosts together, some 30 MB: with more than 1,600 of them they go back less far.
+/// How far apart older samples of a queue or a virtual host are.
+const OLDER_EVERY_MS: u64 = 60_000;
+
+/// What is older, for an hour in all.
+const OLDER_SAMPLES_MAX: usize = 51;
+
+/// Samples of all queues and virtual hosts together, some 30 MB: with more than 1,160 of them they go back less far.
 const OBJECTS_SAMPLES_MAX: usize = 200_000;
 
 /// A counter's name and where it stands.
@@ -60,29 +66,93 @@ impl Counts {
             stats: MESSAGE_STATS.map(|(_, of)| of(counters)),
         }
     }
+
+    /// `part` of `whole` of the way to others.
+    fn towards(&self, others: &Self, part: u64, whole: u64) -> Self {
+        let between = |from: u64, to: u64| {
+            let step = u128::from(from.abs_diff(to)) * u128::from(part) / u128::from(whole);
+            let step = u64::try_from(step).unwrap_or(u64::MAX);
+            if to < from { from - step } else { from + step }
+        };
+        let all = |from: &[u64], to: &[u64], into: &mut [u64]| {
+            for ((from, to), into) in from.iter().zip(to).zip(into) {
+                *into = between(*from, *to);
+            }
+        };
+        let mut result = Self::default();
+        all(&self.lengths, &others.lengths, &mut result.lengths);
+        all(&self.stats, &others.stats, &mut result.stats);
+        result
+    }
+}
+
+/// How many samples of a subject are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kept {
+    latest: usize,
+    older: usize,
+}
+
+impl Kept {
+    /// Of the totals: all of an hour as they were taken.
+    const TOTALS: Self = Self { latest: TOTALS_SAMPLES_MAX, older: 0 };
+
+    /// Of each of so many objects. Rates need two at least.
+    fn of_each(objects: usize) -> Self {
+        let share = OBJECTS_SAMPLES_MAX / objects.max(1);
+        let latest = (share * 7 / 10).clamp(2, LATEST_SAMPLES_MAX);
+        Self { latest, older: share.saturating_sub(latest).min(OLDER_SAMPLES_MAX) }
+    }
 }
 
 /// The samples of one subject, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
-    samples: VecDeque<(u64, Counts)>,
+    /// At least [`OLDER_EVERY_MS`] apart.
+    older: VecDeque<(u64, Counts)>,
+    latest: VecDeque<(u64, Counts)>,
 }
 
 impl Series {
-    fn push(&mut self, at_ms: u64, counts: Counts, samples_max: usize) {
-        if self.samples.back().is_some_and(|(_, last)| *last == counts) {
+    fn push(&mut self, at_ms: u64, counts: Counts, kept: Kept) {
+        if self.latest.back().is_some_and(|(_, last)| *last == counts) {
             return;
         }
-        self.samples.push_back((at_ms, counts));
-        while self.samples.len() > samples_max {
-            self.samples.pop_front();
+        self.latest.push_back((at_ms, counts));
+        while self.latest.len() > kept.latest
+            && let Some(sample) = self.latest.pop_front()
+        {
+            let due = |(last_ms, _): &(u64, Counts)| sample.0 >= last_ms + OLDER_EVERY_MS;
+            if self.older.back().is_none_or(due) {
+                self.older.push_back(sample);
+            }
+        }
+        while self.older.len() > kept.older {
+            self.older.pop_front();
         }
     }
 
-    /// What it was at a time; `None` before its first sample.
-    pub(crate) fn at(&self, at_ms: u64) -> Option<&Counts> {
-        let later = self.samples.partition_point(|(sampled_ms, _)| *sampled_ms <= at_ms);
-        self.samples.get(later.checked_sub(1)?).map(|(_, counts)| counts)
+    /// What it was at a time; `None` before its first sample. Between samples of which some were left out it is what lies
+    /// between them, so that a steady rate is one.
+    pub(crate) fn at(&self, at_ms: u64) -> Option<Counts> {
+        let next = |samples: &VecDeque<(u64, Counts)>| {
+            samples.partition_point(|(sampled_ms, _)| *sampled_ms <= at_ms)
+        };
+        if let Some(last) = next(&self.latest).checked_sub(1) {
+            return Some(self.latest[last].1);
+        }
+        let later = next(&self.older);
+        let (before_ms, before) = self.older.get(later.checked_sub(1)?)?;
+        let (after_ms, after) = self.older.get(later).or_else(|| self.latest.front())?;
+        // What was left out is no longer than this: before that it stood still.
+        let moved_ms = (after_ms - before_ms).min(OLDER_EVERY_MS);
+        let left_ms = (after_ms - at_ms).min(moved_ms);
+        Some(before.towards(after, moved_ms - left_ms, moved_ms))
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.older.len() + self.latest.len()
     }
 }
 
@@ -104,13 +174,13 @@ impl History {
         objects: impl ExactSizeIterator<Item = (Subject, Counts)>,
     ) {
         self.times_ms = (self.times_ms.1, at_ms);
-        self.totals.push(at_ms, totals, TOTALS_SAMPLES_MAX);
-        let samples_max = (OBJECTS_SAMPLES_MAX / objects.len().max(1)).clamp(2, OBJECT_SAMPLES_MAX);
+        self.totals.push(at_ms, totals, Kept::TOTALS);
+        let kept = Kept::of_each(objects.len());
         let mut before = std::mem::take(&mut self.objects);
         self.objects = objects
             .map(|(subject, counts)| {
                 let mut series = before.remove(&subject).unwrap_or_default();
-                series.push(at_ms, counts, samples_max);
+                series.push(at_ms, counts, kept);
                 (subject, series)
             })
             .collect();
@@ -152,10 +222,10 @@ mod tests {
             history.record(at_ms, counts(publish), [(queue("q"), counts(publish))].into_iter());
         }
         let series = history.of(&queue("q")).unwrap();
-        assert_eq!(series.samples.len(), 2);
+        assert_eq!(series.len(), 2);
         assert_eq!(series.at(4_999), None);
         for (at_ms, publish) in [(5_000, 1), (14_999, 1), (15_000, 4), (99_000, 4)] {
-            assert_eq!(series.at(at_ms), Some(&counts(publish)), "{at_ms}");
+            assert_eq!(series.at(at_ms), Some(counts(publish)), "{at_ms}");
         }
         assert_eq!(history.last_two_ms(), Some((10_000, 15_000)));
     }
@@ -171,20 +241,47 @@ mod tests {
     }
 
     #[test]
+    fn an_object_goes_back_an_hour_at_a_steady_rate() {
+        let mut history = History::default();
+        for tick in 1..1_000 {
+            let objects = [(queue("q"), counts(tick * 10))].into_iter();
+            history.record(tick * 5_000, counts(tick), objects);
+        }
+        let series = history.of(&queue("q")).unwrap();
+        let end_ms = 999 * 5_000;
+        for ago_s in [0, 60, 605, 1_000, 1_800, 3_600] {
+            let at_ms = end_ms - ago_s * 1_000;
+            assert_eq!(series.at(at_ms), Some(counts(at_ms / 500)), "{ago_s} s ago");
+        }
+    }
+
+    #[test]
+    fn what_stood_still_before_it_moved_is_not_drawn_as_a_slope() {
+        let mut history = History::default();
+        let mut tick = |tick: u64, publish| {
+            history.record(tick * 5_000, counts(0), [(queue("q"), counts(publish))].into_iter());
+        };
+        (1..200).for_each(|at| tick(at, 7));
+        (200..400).for_each(|at| tick(at, at));
+        let series = history.of(&queue("q")).unwrap();
+        assert_eq!(series.at(500_000), Some(counts(7)));
+    }
+
+    #[test]
     fn memory_is_bounded_however_many_there_are_and_however_long_they_run() {
         let mut history = History::default();
         for tick in 1..2_000 {
             let objects: Vec<_> = (0..3).map(|q| (queue(&q.to_string()), counts(tick))).collect();
             history.record(tick * 5_000, counts(tick), objects.into_iter());
         }
-        assert_eq!(history.totals.samples.len(), TOTALS_SAMPLES_MAX);
-        assert_eq!(history.of(&queue("0")).unwrap().samples.len(), OBJECT_SAMPLES_MAX);
+        assert_eq!(history.totals.len(), TOTALS_SAMPLES_MAX);
+        assert_eq!(history.of(&queue("0")).unwrap().len(), LATEST_SAMPLES_MAX + OLDER_SAMPLES_MAX);
         for tick in 2_000..2_010 {
             let objects: Vec<_> =
                 (0..20_000).map(|q| (queue(&q.to_string()), counts(tick))).collect();
             history.record(tick * 5_000, counts(tick), objects.into_iter());
         }
-        let samples: usize = history.objects.values().map(|series| series.samples.len()).sum();
+        let samples: usize = history.objects.values().map(Series::len).sum();
         assert!(samples <= OBJECTS_SAMPLES_MAX, "{samples}");
     }
 }

@@ -20,6 +20,12 @@ impl Process {
     }
 }
 
+/// Free space of the file system in which a directory is, for who is not root.
+pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(directory).ok()?;
+    Some(stat.f_bavail * stat.f_frsize)
+}
+
 fn resident_bytes(statm: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(statm).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
@@ -29,6 +35,12 @@ fn resident_bytes(statm: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_has_some_free_space_and_what_is_not_there_has_none() {
+        assert!(disk_free_bytes(Path::new("/")).is_some());
+        assert_eq!(disk_free_bytes(Path::new("/nothing/here")), None);
+    }
 
     #[test]
     fn a_process_takes_memory_and_has_files_open() {

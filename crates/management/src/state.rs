@@ -1,6 +1,7 @@
 //! What the handlers share.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -40,6 +41,13 @@ pub(crate) trait SharedState: Users {
     /// The account that virtual host `/` is.
     fn account_id(&self) -> &str;
 
+    /// Gives a user who is there another hash of their password; tags stay.
+    fn replace_hash(
+        &self,
+        user: &str,
+        hash: String,
+    ) -> impl Future<Output = Result<(), ApiError>> + Send;
+
     /// The virtual host that an account is.
     fn vhost_of<'a>(&self, account: &'a str) -> &'a str {
         if account == self.account_id() { DEFAULT_VHOST } else { account }
@@ -64,6 +72,8 @@ pub(crate) struct ApiState {
     pub(crate) node: Arc<str>,
     /// The account that virtual host `/` is.
     pub(crate) account_id: Arc<str>,
+    /// Where the log is.
+    pub(crate) data_dir: Arc<Path>,
     /// What the SQS front counts, if there is one.
     pub(crate) sqs: Option<Arc<SqsCounters>>,
     /// The classes of queue that there are.
@@ -142,5 +152,18 @@ impl SharedState for ApiState {
 
     fn account_id(&self) -> &str {
         &self.account_id
+    }
+
+    async fn replace_hash(&self, user: &str, hash: String) -> Result<(), ApiError> {
+        let name = user.to_owned();
+        let changed = self.ask(move |core| {
+            // Who was deleted meanwhile is not made again.
+            let user = core.broker.access().accounts().user(&name);
+            let tags = user.ok_or(ApiError::Unauthorized)?.tags.clone();
+            let changed = core.broker.put_user(core.now(), &name, &hash, &tags);
+            changed.map_err(ApiError::from)
+        });
+        let ticket = changed.await??;
+        self.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
     }
 }

@@ -4,6 +4,7 @@
 mod audit;
 mod log;
 mod moves;
+mod password;
 mod sqs;
 mod tokens;
 mod watch;
@@ -19,6 +20,7 @@ use quelea_openapi::{Document, Info, Route, router as router_of, with_state};
 use schemars::JsonSchema;
 
 pub(crate) use self::audit::{changes as audit, operation as audit_operation};
+pub(crate) use self::password::route as password_route;
 pub(crate) use self::watch::Answerer;
 use crate::state::{ApiState, SharedState};
 
@@ -26,7 +28,7 @@ use crate::state::{ApiState, SharedState};
 const PREFIX: &str = "/quelea/v1";
 
 /// What RabbitMQ does not have and stands below `/api` too.
-const OF_ACCOUNTS: [&str; 2] = ["/accounts", "/access-keys"];
+const OF_ACCOUNTS: [&str; 3] = ["/accounts", "/access-keys", "/password"];
 
 /// What any request may be refused with.
 const REFUSALS: &[(u16, &str)] = &[

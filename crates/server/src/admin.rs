@@ -175,7 +175,7 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::Binding(command) => binding::run(command, &client, output),
         Resource::Connection(command) => connection::run(command, &client, output),
         Resource::Overview => overview::run(&client, output),
-        Resource::Top(args) => top::run(&args, client, output),
+        Resource::Top(args) => top::run(args, client, output),
         Resource::Definitions(command) => definitions::run(command, &client),
         Resource::Elastic(command) => elastic::run(command, &client, output),
         Resource::Replicated(args) => replicated::run(args, &client, output),

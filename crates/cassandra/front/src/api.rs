@@ -127,5 +127,6 @@ async fn look(queues: CassandraQueues, queue: QueueRef) -> Result<Option<QueueSh
 
 async fn look_into(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Result<QueueShown, Fault> {
     let backlog = queues.backlog(facts).await?;
-    Ok(QueueShown::of(facts, backlog, queues.auto_hint(facts).await?))
+    let hint = queues.auto_hint(facts).await?;
+    Ok(QueueShown::of(facts, backlog, queues.passed(facts), hint))
 }

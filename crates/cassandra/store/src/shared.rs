@@ -14,6 +14,7 @@ use crate::fifo::Fifo;
 use crate::front_end_table::FrontEndTable;
 use crate::identity_table::IdentityTable;
 use crate::move_table::MoveTable;
+use crate::passed::PassedQueues;
 use crate::peers::Peers;
 use crate::queue::{Queue, Served};
 use crate::queue_table::QueueTable;
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) sweep_table: SweepTable,
     /// Messages that the sweep has found.
     pub(crate) restored: AtomicU64,
+    pub(crate) passed: PassedQueues,
     pub(crate) front_ends: FrontEndTable,
     pub(crate) beats: Beats,
     /// The other front-ends.

@@ -24,6 +24,7 @@ use crate::identity_table::IdentityTable;
 use crate::internal_address::listen;
 use crate::limits::FACTS_AGE_MS_MAX;
 use crate::move_table::MoveTable;
+use crate::passed::{Passed, PassedQueues};
 use crate::peer_socket::PeerSocket;
 use crate::peers::{PeerStats, Peers};
 use crate::preparing::Preparing;
@@ -93,6 +94,7 @@ impl CassandraQueues {
             in_flight_max: settings.in_flight_max,
             sweep_table,
             restored: AtomicU64::new(0),
+            passed: PassedQueues::default(),
             front_ends,
             beats: Beats::default(),
             peers: Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic),
@@ -111,6 +113,12 @@ impl CassandraQueues {
     #[must_use]
     pub fn requests(&self) -> RequestCounts {
         self.shared.database.requests()
+    }
+
+    /// What passed through a queue at this front-end.
+    #[must_use]
+    pub fn passed(&self, queue: &QueueFacts) -> Passed {
+        self.shared.passed.of(queue)
     }
 
     /// What this front-end had to do with the others so far.
@@ -296,10 +304,14 @@ impl Queues for CassandraQueues {
         queue: &Arc<QueueFacts>,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<SendOutcome>, Fault> {
-        if queue.settings.is_fifo() {
-            return self.shared.fifo_send(queue, messages).await;
-        }
-        self.shared.send(queue, messages).await
+        let sent = if queue.settings.is_fifo() {
+            self.shared.fifo_send(queue, messages).await?
+        } else {
+            self.shared.send(queue, messages).await?
+        };
+        let confirmed = sent.iter().filter(|one| one.is_ok()).count() as u64;
+        self.shared.passed.count(queue, |passed| passed.sent += confirmed);
+        Ok(sent)
     }
 
     async fn receive(
@@ -307,10 +319,13 @@ impl Queues for CassandraQueues {
         queue: &Arc<QueueFacts>,
         receive: Receive,
     ) -> Result<Vec<Received>, Fault> {
-        if queue.settings.is_fifo() {
-            return self.shared.fifo_receive(queue, receive).await;
-        }
-        self.shared.receive(queue, receive).await
+        let received = if queue.settings.is_fifo() {
+            self.shared.fifo_receive(queue, receive).await?
+        } else {
+            self.shared.receive(queue, receive).await?
+        };
+        self.shared.passed.count(queue, |passed| passed.received += received.len() as u64);
+        Ok(received)
     }
 
     async fn delete(
@@ -318,10 +333,14 @@ impl Queues for CassandraQueues {
         queue: &Arc<QueueFacts>,
         deliveries: Vec<Delivery>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
-        if queue.settings.is_fifo() {
-            return self.shared.fifo_delete(queue, deliveries).await;
-        }
-        self.shared.delete(queue, deliveries).await
+        let outcomes = if queue.settings.is_fifo() {
+            self.shared.fifo_delete(queue, deliveries).await?
+        } else {
+            self.shared.delete(queue, deliveries).await?
+        };
+        let done = outcomes.iter().filter(|one| **one == ReceiptOutcome::Done).count() as u64;
+        self.shared.passed.count(queue, |passed| passed.deleted += done);
+        Ok(outcomes)
     }
 
     async fn change_visibility(

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -15,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{Cause, DatagramCounters};
+use crate::forward_state::ForwardState;
 
 /// The most peers that one answer holds, and how many it does unless the request says.
 const PEERS_SHOWN_MAX: usize = 1_000;
@@ -60,8 +62,40 @@ struct Datagram {
     messages_not_forwarded: u64,
     /// Forwards that consume from their queues now.
     forwards_active: u64,
+    /// As they are configured.
+    forwards: Vec<ShownForward>,
     /// What the listening socket counted, by the library's names.
     listener: BTreeMap<&'static str, u64>,
+}
+
+/// A queue that is pushed to a peer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DatagramForward")]
+struct ShownForward {
+    vhost: String,
+    queue: String,
+    /// `HOST:PORT/MAILBOX`.
+    to: String,
+    /// What is done about losses.
+    mode: &'static str,
+    /// Whether the queue is consumed from now.
+    is_active: bool,
+    /// What is wrong; of a peer that did not answer, until it does.
+    trouble: Option<String>,
+    /// Messages that the peer has, or, where losses are not repaired, that left.
+    messages_forwarded: u64,
+    /// Messages that went back to the queue.
+    messages_requeued: u64,
+    /// Messages that are too large for CMQ.
+    messages_not_forwarded: u64,
+    /// Messages that the peer counts as lost.
+    messages_lost: u64,
+    /// Datagrams that were sent again.
+    datagrams_repeated: u64,
+    /// What gathers, or waits until the peer has room.
+    waiting_bytes: u64,
+    /// The smoothed round trip, once it is known.
+    round_trip_us: Option<u64>,
 }
 
 /// `?limit=NUMBER`.
@@ -130,7 +164,7 @@ impl IntoResponse for Refusal {
 /// `GET /datagram`.
 async fn datagram(State(counters): State<Counters>) -> Result<Json<Datagram>, Refusal> {
     let counters = counters.ok_or(Refusal::NoFront)?;
-    let listener = counters.listener.get();
+    let (listener, totals) = (counters.listener.get(), counters.forward_totals());
     Ok(Json(Datagram {
         address: listener.map(|endpoint| endpoint.local_addr().to_string()),
         messages_received: counters.received.load(Relaxed),
@@ -138,10 +172,11 @@ async fn datagram(State(counters): State<Counters>) -> Result<Json<Datagram>, Re
         messages_dropped: Cause::all()
             .map(|cause| (cause.name(), counters.dropped(cause)))
             .collect(),
-        messages_forwarded: counters.forwarded.load(Relaxed),
-        messages_requeued: counters.requeued.load(Relaxed),
-        messages_not_forwarded: counters.not_forwarded.load(Relaxed),
-        forwards_active: counters.forwarding.load(Relaxed),
+        messages_forwarded: totals.forwarded,
+        messages_requeued: totals.requeued,
+        messages_not_forwarded: totals.not_forwarded,
+        forwards_active: totals.active,
+        forwards: counters.forwards().iter().map(|forward| shown_forward(forward)).collect(),
         listener: listener.into_iter().flat_map(|endpoint| endpoint.stats().counters()).collect(),
     }))
 }
@@ -166,13 +201,7 @@ fn shown(peer: &Peer) -> ShownPeer {
         address: peer.address.to_string(),
         mailbox: peer.mailbox.0,
         session: format!("{:016x}", peer.session),
-        mode: match peer.mode {
-            Mode::Lossy => "lossy",
-            Mode::LatestOnly => "latest-only",
-            Mode::ReliableUnordered => "reliable-unordered",
-            Mode::ReliableOrdered => "reliable-ordered",
-            Mode::ReliableUntil(_) => "reliable-until",
-        },
+        mode: mode_name(peer.mode),
         proven: peer.proven,
         silent_for_ms: u64::try_from(peer.silent_for.as_millis()).unwrap_or(u64::MAX),
         datagrams: counts.datagrams,
@@ -185,5 +214,35 @@ fn shown(peer: &Peer) -> ShownPeer {
         late: counts.late,
         repaired: counts.repaired,
         restarts: counts.restarts,
+    }
+}
+
+fn shown_forward(forward: &ForwardState) -> ShownForward {
+    let (settings, counts) = (&forward.settings, forward.counts());
+    let us = |round_trip: Duration| u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
+    ShownForward {
+        vhost: settings.vhost.to_string(),
+        queue: settings.queue.to_string(),
+        to: settings.to.to_string(),
+        mode: mode_name(settings.mode),
+        is_active: forward.is_active(),
+        trouble: counts.trouble,
+        messages_forwarded: forward.forwarded.load(Relaxed),
+        messages_requeued: forward.requeued.load(Relaxed),
+        messages_not_forwarded: forward.not_forwarded.load(Relaxed),
+        messages_lost: counts.lost_messages,
+        datagrams_repeated: counts.repeated,
+        waiting_bytes: counts.waiting_bytes as u64,
+        round_trip_us: counts.round_trip.map(us),
+    }
+}
+
+const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Lossy => "lossy",
+        Mode::LatestOnly => "latest-only",
+        Mode::ReliableUnordered => "reliable-unordered",
+        Mode::ReliableOrdered => "reliable-ordered",
+        Mode::ReliableUntil(_) => "reliable-until",
     }
 }

@@ -1,8 +1,8 @@
 //! What the front counts, for `/metrics`.
 
 use std::fmt::Error;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -10,6 +10,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use quelea_cmq::Endpoint;
+
+use crate::forward_state::ForwardState;
 
 /// Why a message from a peer reached no queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,17 +65,43 @@ pub struct DatagramCounters {
     pub(crate) received: AtomicU64,
     pub(crate) published: AtomicU64,
     dropped: [AtomicU64; Cause::LABELS.len()],
-    pub(crate) forwarded: AtomicU64,
-    pub(crate) requeued: AtomicU64,
-    pub(crate) not_forwarded: AtomicU64,
-    /// Forwards whose queue is consumed from now.
-    pub(crate) forwarding: AtomicU64,
+    /// Set at the start.
+    forwards: OnceLock<Vec<Arc<ForwardState>>>,
     pub(crate) listener: OnceLock<Endpoint>,
+}
+
+/// What all forwards counted.
+#[derive(Debug, Default)]
+pub(crate) struct ForwardTotals {
+    pub(crate) forwarded: u64,
+    pub(crate) requeued: u64,
+    pub(crate) not_forwarded: u64,
+    pub(crate) active: u64,
 }
 
 impl DatagramCounters {
     pub(crate) fn drop_messages(&self, cause: Cause, messages: u64) {
         self.dropped[cause as usize].fetch_add(messages, Relaxed);
+    }
+
+    /// A second front would count into the first one's place; there is none.
+    pub(crate) fn set_forwards(&self, forwards: Vec<Arc<ForwardState>>) {
+        let _ = self.forwards.set(forwards);
+    }
+
+    pub(crate) fn forwards(&self) -> &[Arc<ForwardState>] {
+        self.forwards.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn forward_totals(&self) -> ForwardTotals {
+        let mut totals = ForwardTotals::default();
+        for forward in self.forwards() {
+            totals.forwarded += forward.forwarded.load(Relaxed);
+            totals.requeued += forward.requeued.load(Relaxed);
+            totals.not_forwarded += forward.not_forwarded.load(Relaxed);
+            totals.active += u64::from(forward.is_active());
+        }
+        totals
     }
 
     /// Messages that reached no queue for that cause.
@@ -86,28 +114,34 @@ impl DatagramCounters {
 impl Collector for DatagramCounters {
     /// All of them, those that are zero too: a rate needs the zero before the first.
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let (received, published) = (self.received.load(Relaxed), self.published.load(Relaxed));
+        let forwards = self.forward_totals();
         for (name, help, value) in [
-            ("cmq_messages_received", "Messages taken from CMQ peers", &self.received),
-            ("cmq_messages_published", "Those that were published", &self.published),
-            ("cmq_messages_forwarded", "Messages of queues that CMQ peers have", &self.forwarded),
+            ("cmq_messages_received", "Messages taken from CMQ peers", received),
+            ("cmq_messages_published", "Those that were published", published),
+            (
+                "cmq_messages_forwarded",
+                "Messages of queues that CMQ peers have",
+                forwards.forwarded,
+            ),
             (
                 "cmq_messages_requeued",
                 "Messages that went back to their queues, since a CMQ peer was silent or the \
                  front stopped",
-                &self.requeued,
+                forwards.requeued,
             ),
             (
                 "cmq_messages_not_forwarded",
                 "Messages that are too large for CMQ, and were discarded or dead-lettered",
-                &self.not_forwarded,
+                forwards.not_forwarded,
             ),
         ] {
-            encode(&mut encoder, name, help, &ConstCounter::new(value.load(Relaxed)))?;
+            encode(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
         let help = "Messages from CMQ peers that reached no queue, by cause";
         let dropped = Cause::LABELS.map(|(cause, label)| (label, self.dropped(cause)));
         encode_by(&mut encoder, "cmq_messages_dropped", help, "cause", dropped)?;
-        let gauge = ConstGauge::new(self.forwarding.load(Relaxed));
+        let gauge = ConstGauge::new(forwards.active);
         let help = "Forwards that consume from their queues now";
         encode(&mut encoder, "cmq_forwards_active", help, &gauge)?;
         // What the library counted at the listener's socket.

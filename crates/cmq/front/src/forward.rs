@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::counters::DatagramCounters;
+use crate::forward_state::ForwardState;
 use crate::peer::{Peer, local_address};
 use crate::publish::inside;
 use crate::settings::ForwardSettings;
@@ -35,10 +35,9 @@ const CLOSE_MAX: Duration = Duration::from_millis(500);
 /// One queue and its peer.
 pub(crate) struct Forward {
     pub(crate) core: CoreHandle,
-    pub(crate) settings: ForwardSettings,
     pub(crate) config: Config,
     pub(crate) user: Arc<str>,
-    pub(crate) counters: Arc<DatagramCounters>,
+    pub(crate) state: Arc<ForwardState>,
 }
 
 /// Why it does not go on for now.
@@ -66,6 +65,13 @@ enum ForwardFault {
     GivenUp,
 }
 
+impl ForwardFault {
+    /// Whether only the peer can end it.
+    const fn is_of_peer(&self) -> bool {
+        matches!(self, Self::Silent(_) | Self::GivenUp)
+    }
+}
+
 /// What a stop found.
 enum Stop {
     /// The queue has the acknowledgements of all that was pushed.
@@ -91,8 +97,9 @@ impl Forward {
                 Err(trouble) => trouble,
             };
             let reason = trouble.to_string();
+            self.state.failed(&reason, trouble.is_of_peer());
             if log.is_new(&reason) {
-                let ForwardSettings { queue, vhost, to, .. } = &self.settings;
+                let ForwardSettings { queue, vhost, to, .. } = &self.state.settings;
                 tracing::warn!(%queue, %vhost, %to, reason, "a queue is not forwarded for now");
             }
             if stops_before_retry(&mut stop, &mut backoff).await {
@@ -108,7 +115,7 @@ impl Forward {
         log: &mut LogOnce,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), ForwardFault> {
-        let settings = &self.settings;
+        let settings = &self.state.settings;
         let address = tokio::select! {
             biased;
             () = stopped(stop) => return Ok(()),
@@ -119,9 +126,9 @@ impl Forward {
         let options = DestinationOptions { mode: settings.mode, ..DestinationOptions::default() };
         let dest = endpoint.dest(Key::new(address, settings.to.mailbox), options)?;
         let mut subscription = self.subscribe(&endpoint).await?;
-        self.counters.forwarding.fetch_add(1, Relaxed);
+        self.state.opened(&dest);
         let served = self.serve(&mut subscription, &dest, backoff, log, stop).await;
-        self.counters.forwarding.fetch_sub(1, Relaxed);
+        self.state.closed();
         let connection = subscription.connection;
         let detached = self.core.call(move |core| core.detach(connection)).await;
         // What is in the queue again is not to be sent any more.
@@ -135,7 +142,7 @@ impl Forward {
     async fn subscribe(&self, endpoint: &Endpoint) -> Result<InternalChannel, ForwardFault> {
         let (sender, effects) = unbounded_channel();
         let local = endpoint.local_addr().to_string();
-        let (user, settings) = (Arc::clone(&self.user), self.settings.clone());
+        let (user, settings) = (Arc::clone(&self.user), self.state.settings.clone());
         let subscribed = self.core.call(move |core| {
             let ForwardSettings { queue, vhost, to, prefetch, .. } = settings;
             let name = format!("CMQ forward to {to}");
@@ -180,18 +187,21 @@ impl Forward {
                 pushed = &mut pushing => pushed.map(Some),
             };
             match pushed {
-                Ok(Some(settled)) => self.settle(subscription, settled).await?,
+                Ok(Some(settled)) => {
+                    self.settle(subscription, settled).await?;
+                    self.state.succeeded();
+                }
                 Ok(None) => {
-                    self.counters.requeued.fetch_add(count, Relaxed);
+                    self.state.requeue(count);
                     return Ok(Stop::Requeued);
                 }
                 Err(trouble) => {
-                    self.counters.requeued.fetch_add(count, Relaxed);
+                    self.state.requeue(count);
                     return Err(trouble);
                 }
             }
             if log.resolved() {
-                let ForwardSettings { queue, vhost, to, .. } = &self.settings;
+                let ForwardSettings { queue, vhost, to, .. } = &self.state.settings;
                 tracing::info!(%queue, %vhost, %to, "the queue is forwarded again");
             }
             backoff.reset();
@@ -201,19 +211,21 @@ impl Forward {
     /// Pushes a batch, and waits for its acknowledgement where there is one.
     async fn push(&self, batch: &Batch, dest: &Dest) -> Result<Settled, ForwardFault> {
         let mut settled = Settled::default();
-        let silent = |_| ForwardFault::Silent(self.settings.timeout);
+        let silent = |_| ForwardFault::Silent(self.state.settings.timeout);
         for (tag, message) in &batch.messages {
             let body = message.body();
             let pushed = match dest.try_push(body) {
                 Err(PushError::WouldBlock) => {
-                    timeout(self.settings.timeout, dest.push_async(body)).await.map_err(silent)?
+                    timeout(self.state.settings.timeout, dest.push_async(body))
+                        .await
+                        .map_err(silent)?
                 }
                 pushed => pushed,
             };
             match pushed {
                 Ok(()) => settled.pushed(*tag),
                 Err(error @ PushError::TooLarge { .. }) => {
-                    let ForwardSettings { queue, to, .. } = &self.settings;
+                    let ForwardSettings { queue, to, .. } = &self.state.settings;
                     tracing::debug!(%queue, %to, %error, "a message cannot be forwarded");
                     settled.unfit.push(*tag);
                 }
@@ -221,8 +233,8 @@ impl Forward {
             }
         }
         dest.flush();
-        if self.settings.mode.is_reliable() {
-            acknowledged(dest, self.settings.timeout).await?;
+        if self.state.settings.mode.is_reliable() {
+            acknowledged(dest, self.state.settings.timeout).await?;
         }
         Ok(settled)
     }
@@ -233,8 +245,8 @@ impl Forward {
         subscription: &InternalChannel,
         settled: Settled,
     ) -> Result<(), CoreStopped> {
-        self.counters.forwarded.fetch_add(settled.count, Relaxed);
-        self.counters.not_forwarded.fetch_add(settled.unfit.len() as u64, Relaxed);
+        self.state.forwarded.fetch_add(settled.count, Relaxed);
+        self.state.not_forwarded.fetch_add(settled.unfit.len() as u64, Relaxed);
         let InternalChannel { connection, channel, .. } = *subscription;
         self.core
             .post(move |core| {

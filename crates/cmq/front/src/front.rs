@@ -13,6 +13,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 use crate::counters::DatagramCounters;
 use crate::forward::Forward;
+use crate::forward_state::ForwardState;
 use crate::intake::Intake;
 use crate::route::Routes;
 use crate::settings::DatagramSettings;
@@ -57,14 +58,16 @@ impl DatagramFront {
         let intake = socket.map(|socket| listen(core, socket, &settings, counters)).transpose()?;
         let address = intake.as_ref().map(|intake| intake.queue.endpoint().local_addr());
         let config = settings.config();
-        let forwards = settings.forwards.into_iter().map(|forward| Forward {
+        let states = settings.forwards.into_iter().map(|one| Arc::new(ForwardState::new(one)));
+        let states: Vec<_> = states.collect();
+        let forwards = states.iter().map(|state| Forward {
             core: core.clone(),
-            settings: forward,
             config: config.clone(),
             user: Arc::clone(&settings.user),
-            counters: Arc::clone(counters),
+            state: Arc::clone(state),
         });
         let forwards: Vec<_> = forwards.collect();
+        counters.set_forwards(states);
         let runtime = Builder::new_current_thread().enable_time().build();
         let runtime = runtime.map_err(DatagramStartError::Thread)?;
         let thread = std::thread::Builder::new()

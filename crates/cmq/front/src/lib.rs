@@ -6,6 +6,7 @@
 mod api;
 mod counters;
 mod forward;
+mod forward_state;
 mod front;
 mod intake;
 mod peer;

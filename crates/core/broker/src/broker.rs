@@ -43,7 +43,7 @@ use crate::removals::Removals;
 use crate::routing::Routing;
 use crate::sqs::deleted_queues::DeletedQueues;
 use crate::sqs::move_tasks::MoveTasks;
-use crate::topology_changes::TopologyChanges;
+use crate::topology_changes::{EXPIRES, TopologyChanges};
 use crate::work::Work;
 
 /// All virtual hosts, queues, connections and channels of one shard.
@@ -256,6 +256,7 @@ impl Broker {
     fn fire_timers(&mut self, now: Timestamp) -> bool {
         while self.work.left() > 0 {
             let Some(unused) = self.messaging.queues.fire_timers(now) else { return false };
+            self.note_queue_end(unused, EXPIRES);
             self.remove_queue(unused);
         }
         true

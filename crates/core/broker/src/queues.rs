@@ -1,6 +1,7 @@
 //! The queues: found by number and by name, scheduled when they have something to do, counted in
 //! memory, and read back from the log. Nothing here knows a client or an exchange.
 
+mod arrival_times;
 mod memory;
 pub(crate) mod queue;
 mod read_groups;
@@ -21,6 +22,7 @@ use crate::config::BrokerConfig;
 use crate::ids::VhostId;
 use crate::log::Log;
 use crate::report::MessageCounters;
+use arrival_times::ArrivalTimes;
 pub(crate) use memory::Memory;
 use queue::attributes::QueueAttributes;
 use queue::groups::{Groups, NO_GROUP, group_of};
@@ -38,6 +40,7 @@ pub(crate) struct Queues {
     pub(crate) memory: Memory,
     reads: Reads,
     next_seq: Seq,
+    arrival_times: ArrivalTimes,
     /// Deliveries are not written to the log, so after a crash any older message may have been out:
     /// clients learn that it may, as from RabbitMQ.
     maybe_delivered_below: Seq,
@@ -85,6 +88,7 @@ impl Queues {
             memory: Memory::default(),
             reads: Reads::recovered(&recovered.damage),
             next_seq,
+            arrival_times: ArrivalTimes::default(),
             maybe_delivered_below: if recovered.after_crash { next_seq } else { Seq(0) },
             next_id: recovered.next_queue,
             epoch: 0,
@@ -181,10 +185,16 @@ impl Queues {
 
     /// A number for a new message.
     #[inline]
-    pub(crate) const fn take_seq(&mut self) -> Seq {
+    pub(crate) fn take_seq(&mut self, now: Timestamp) -> Seq {
         let seq = self.next_seq;
         self.next_seq = seq.next();
+        self.arrival_times.note(seq, now);
         seq
+    }
+
+    /// When the oldest message that is ready came; `None`: there is none, or it came before the start.
+    pub(crate) fn oldest_arrived_at(&self, queue: &Queue) -> Option<Timestamp> {
+        self.arrival_times.of(queue.ready.oldest_seq()?)
     }
 
     /// The number of the next message.

@@ -117,6 +117,9 @@ pub struct QueueReport {
     pub messages_unreadable: u64,
     /// Bytes of the bodies of ready messages.
     pub message_bytes_ready: u64,
+    /// When the oldest ready message came into the queue, or up to a second before that, or by three hundredths of its age. `None`:
+    /// there is none, or it came before the broker's start.
+    pub oldest_ready_at: Option<Timestamp>,
     /// Consumers.
     pub consumers: u32,
     /// Consumers that could take a message now.
@@ -266,6 +269,10 @@ pub struct ConsumerReport {
     pub active: bool,
     /// Its prefetch; 0 is unlimited.
     pub prefetch_count: u16,
+    /// Messages that it was given and has not settled.
+    pub messages_unacknowledged: u32,
+    /// Messages that it was given.
+    pub messages_delivered: u64,
     /// Its priority.
     pub priority: i32,
     /// As given.

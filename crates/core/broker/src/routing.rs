@@ -11,7 +11,7 @@ pub(crate) mod vhost;
 
 use std::borrow::Cow;
 
-use quelea_model::{QueueId, Table, VhostName};
+use quelea_model::{ExchangeName, QueueId, Table, VhostName};
 use rustc_hash::FxHashMap;
 use slotmap::SlotMap;
 
@@ -205,6 +205,13 @@ impl Routing {
     /// The exchanges of a virtual host whose removal has begun since the last call, for those who go on with it.
     pub(crate) fn take_begun(&mut self, vhost: VhostId) -> Vec<LeavingExchange> {
         self.vhosts.get_mut(vhost).map_or_else(Vec::new, |vhost| vhost.router.take_begun())
+    }
+
+    /// The exchanges of a virtual host, with its name, that went with their last bindings since the last call.
+    pub(crate) fn take_auto_deleted(&mut self, vhost: VhostId) -> Vec<(VhostName, ExchangeName)> {
+        let Some(vhost) = self.vhosts.get_mut(vhost) else { return Vec::new() };
+        let names = vhost.router.take_auto_deleted().into_iter();
+        names.map(|name| (vhost.name.clone(), name)).collect()
     }
 }
 

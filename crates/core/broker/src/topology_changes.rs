@@ -1,4 +1,4 @@
-//! What clients change of the topology, for an audit trail. Whoever runs the broker takes it after each turn.
+//! What clients change of the topology, or the broker by itself, for an audit trail. Whoever runs the broker takes it after each turn.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,15 +9,20 @@ use quelea_model::VhostName;
 /// Changes that wait to be taken; the oldest go where nobody takes them.
 const WAITING_MAX: usize = 10_000;
 
-/// A change that a client of a connection has made. What a client declares that is there already, or deletes that is not
+/// Of a queue or an exchange that nothing uses any more.
+pub(crate) const AUTO_DELETE: &str = "auto-delete";
+/// Of a queue that nobody has used for as long as its `x-expires` says.
+pub(crate) const EXPIRES: &str = "x-expires";
+
+/// A change that a client of a connection has made, or the broker by itself. What a client declares that is there already, or deletes that is not
 /// there, changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyChange {
-    /// Who.
+    /// Who; empty if it is the broker by itself.
     pub user: Arc<str>,
     /// Where from: the peer's address and port, as text; empty if it is inside the process.
     pub peer: String,
-    /// How, for people: `AMQP 0-9-1`.
+    /// How, for people: `AMQP 0-9-1`; why, if it is the broker by itself: `auto-delete`, `x-expires`.
     pub protocol: &'static str,
     /// In which virtual host.
     pub vhost: VhostName,

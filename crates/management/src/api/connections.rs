@@ -226,6 +226,8 @@ impl Listed for ConsumerReport {
             "active": self.active,
             "activity_status": if self.active { "up" } else { "waiting" },
             "prefetch_count": self.prefetch_count,
+            "messages_unacknowledged": self.messages_unacknowledged,
+            "messages_delivered": self.messages_delivered,
             "priority": self.priority,
             "arguments": from_table(&self.arguments),
         })

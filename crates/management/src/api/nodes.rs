@@ -9,7 +9,7 @@ use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
-use crate::process::Process;
+use crate::process::{Process, disk_free_bytes};
 use crate::state::ApiState;
 
 /// `GET /api/nodes`.
@@ -81,6 +81,7 @@ async fn node(api: &ApiState) -> Result<Value, ApiError> {
         "processors": std::thread::available_parallelism().map_or(1, usize::from),
         "mem_used": process.resident_bytes,
         "mem_alarm": false,
+        "disk_free": disk_free_bytes(&api.data_dir),
         "disk_free_alarm": overview.publishers_blocked.is_some(),
         "fd_used": process.files,
         "fd_total": process.files_max,

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{QueueReport, QueueState};
 use quelea_broker::{Broker, DeclareQueue, ListKey, Listable};
+use quelea_model::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use crate::history::Subject;
 use crate::json::from_table;
 use crate::operation::{done_as, existed, until_free};
 use crate::state::ApiState;
+use crate::time::now_ms;
 
 /// How often a declaration is tried while another store is asked for its name; others' answers wake it, too.
 const NAME_CHECKS_MAX: usize = 100;
@@ -160,6 +162,10 @@ impl Listed for QueueReport {
     }
 }
 
+fn age_s(at: Timestamp) -> u64 {
+    now_ms().saturating_sub(at.as_millis()) / 1_000
+}
+
 fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
     let waiting = queue.unsettled();
     let mut shown = json!({
@@ -182,6 +188,7 @@ fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
         "messages_delayed": queue.messages_delayed,
         "messages_unreadable": queue.messages_unreadable,
         "message_bytes_ready": queue.message_bytes_ready,
+        "oldest_message_age_s": queue.oldest_ready_at.map(age_s),
         "consumers": queue.consumers,
         "consumers_with_credit": queue.consumers_with_credit,
         "single_active_consumer_tag": queue.single_active_consumer_tag.as_deref(),

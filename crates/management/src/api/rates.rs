@@ -147,7 +147,7 @@ fn details(
     let (Some((before_ms, last_ms)), Some(series)) = (history.last_two_ms(), series) else {
         return json!({ "rate": 0.0 });
     };
-    let value = |at_ms| series.at(at_ms).map(&of);
+    let value = |at_ms| series.at(at_ms).map(|counts| of(&counts));
     let mut details = json!({ "rate": rate(value(before_ms), before_ms, value(last_ms), last_ms) });
     let Some(Samples { count, every_ms }) = wanted else { return details };
     let taken: Vec<_> = (0..count)

@@ -41,6 +41,7 @@ pub(super) fn of_broker() -> Vec<Route<ApiState>> {
 /// The rest.
 pub(super) fn of_access() -> Vec<Route<ApiState>> {
     let mut all = of_users();
+    all.push(v1::password_route());
     all.push(
         Route::at("/vhosts/{vhost}")
             .put(vhosts::put, access::put_vhost())

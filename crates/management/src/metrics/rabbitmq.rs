@@ -3,6 +3,7 @@
 //! signs in.
 
 use std::fmt;
+use std::path::Path;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -14,13 +15,14 @@ use quelea_broker::report::{Overview, QueueReport};
 
 use super::{bytes, counter, gauge, metric};
 use crate::api::overview::RABBITMQ_LEVEL;
-use crate::process::Process;
+use crate::process::{Process, disk_free_bytes};
 
 /// The totals.
-pub(super) fn totals(overview: &Overview, node: &str) -> Registry {
+pub(super) fn totals(overview: &Overview, node: &str, data_dir: &Path) -> Registry {
     let mut registry = Registry::with_prefix("rabbitmq");
-    registry
-        .register_collector(Box::new(Totals { overview: overview.clone(), node: node.to_owned() }));
+    let (overview, node) = (overview.clone(), node.to_owned());
+    let disk_free_bytes = disk_free_bytes(data_dir);
+    registry.register_collector(Box::new(Totals { overview, node, disk_free_bytes }));
     registry
 }
 
@@ -28,6 +30,7 @@ pub(super) fn totals(overview: &Overview, node: &str) -> Registry {
 struct Totals {
     overview: Overview,
     node: String,
+    disk_free_bytes: Option<u64>,
 }
 
 impl Collector for Totals {
@@ -54,6 +57,10 @@ impl Totals {
         let process = Process::look();
         if let Some(resident) = process.resident_bytes {
             bytes(encoder, "process_resident_memory", "Memory of the process", resident)?;
+        }
+        if let Some(free) = self.disk_free_bytes {
+            let help = "Free space of the file system that the log is in";
+            bytes(encoder, "disk_space_available", help, free)?;
         }
         if let Some(files) = process.files {
             gauge(encoder, "process_open_fds", "Open file descriptors", files as u64)?;

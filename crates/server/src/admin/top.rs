@@ -19,6 +19,7 @@ use self::look::{Looked, Wanted, look_again_and_again};
 use self::screen::Screen;
 use super::AdminError;
 use super::client::Client;
+use super::sqs::Account;
 use super::table::Output;
 
 /// How long a key is waited for before it is looked whether there is something new to draw.
@@ -33,13 +34,16 @@ pub(crate) struct TopArgs {
         value_parser = clap::value_parser!(u64).range(100..=3_600_000)
     )]
     interval_ms: u64,
+    /// Whose replicated queues are shown.
+    #[command(flatten)]
+    account: Account,
 }
 
 /// Shows the broker until the user has seen enough.
 ///
 /// # Errors
 /// If standard output is no terminal, or the terminal fails. A broker that does not answer is no error: it may come back.
-pub(crate) fn run(args: &TopArgs, client: Client, output: Output) -> Result<(), AdminError> {
+pub(crate) fn run(args: TopArgs, client: Client, output: Output) -> Result<(), AdminError> {
     if output == Output::Json || !io::stdout().is_terminal() {
         return Err(AdminError::NoTerminal);
     }
@@ -48,7 +52,9 @@ pub(crate) fn run(args: &TopArgs, client: Client, output: Output) -> Result<(), 
     let interval = Duration::from_millis(args.interval_ms);
     let address = client.address().to_owned();
     // It ends with the process, or when nobody listens to it.
-    thread::spawn(move || look_again_and_again(&client, interval, &wishes, &sender));
+    thread::spawn(move || {
+        look_again_and_again(&client, &args.account, interval, &wishes, &sender);
+    });
     let terminal = ratatui::try_init().map_err(AdminError::Terminal)?;
     let shown = show(terminal, Screen::new(address), &wish, &receiver);
     ratatui::restore();

@@ -20,9 +20,9 @@ pub(crate) enum Command {
         #[arg(long)]
         new_password: Option<String>,
     },
-    /// Changes a user's password, read like that of `add`.
+    /// Changes a user's password, read like that of `add`; without a name, that of the user who signs in.
     Password {
-        name: String,
+        name: Option<String>,
         #[arg(long)]
         new_password: Option<String>,
     },
@@ -44,7 +44,11 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
             let password = input::password(new_password)?;
             client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
-        Command::Password { name, new_password } => {
+        Command::Password { name: None, new_password } => {
+            let password = input::password(new_password)?;
+            client.put("/quelea/v1/password", &json!({ "password": password }))?;
+        }
+        Command::Password { name: Some(name), new_password } => {
             let tags = tags_of(&client.get(&path(&name))?);
             let password = input::password(new_password)?;
             client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;

@@ -233,6 +233,7 @@ fn settings(
         token_key: None,
         node: "quelea@localhost".to_owned(),
         account_id: config.sqs.account_id.clone(),
+        data_dir: config.data_dir.clone(),
         sqs,
         collectors: Vec::new(),
         limits: HttpLimits {

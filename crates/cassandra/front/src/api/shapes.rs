@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quelea_cassandra_store::{
-    CassandraQueues, FrontEndView, HintView, NodeView, PeerStats, RequestCounts,
+    CassandraQueues, FrontEndView, HintView, NodeView, Passed, PeerStats, RequestCounts,
 };
 use quelea_sqs_protocol::{Backlog, OrderHint, QueueFacts};
 use schemars::JsonSchema;
@@ -108,7 +108,17 @@ pub(super) struct QueueShown {
     messages_delayed: u64,
     /// 0 if there is none.
     oldest_message_age_s: u64,
+    passed_here: PassedShown,
     order_hint: OrderHintShown,
+}
+
+/// Messages of a queue that passed at the front-end that was asked; a front-end forgets it with a restart.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ReplicatedPassed")]
+struct PassedShown {
+    sent: u64,
+    received: u64,
+    deleted: u64,
 }
 
 /// Among how many of the oldest messages a receive chooses (BDQS's K).
@@ -177,7 +187,13 @@ impl From<PeerStats> for PeersShown {
 
 impl QueueShown {
     /// `hint` is what `OrderHint=auto` has come to, if the queue is served here.
-    pub(super) fn of(facts: &QueueFacts, backlog: Backlog, hint: Option<HintView>) -> Self {
+    pub(super) fn of(
+        facts: &QueueFacts,
+        backlog: Backlog,
+        passed: Passed,
+        hint: Option<HintView>,
+    ) -> Self {
+        let Passed { sent, received, deleted } = passed;
         let Backlog { visible, in_flight, delayed, oldest_age_s } = backlog;
         Self {
             account: facts.queue.account.to_string(),
@@ -191,6 +207,7 @@ impl QueueShown {
             messages_in_flight: in_flight,
             messages_delayed: delayed,
             oldest_message_age_s: oldest_age_s,
+            passed_here: PassedShown { sent, received, deleted },
             order_hint: OrderHintShown::of(facts, hint),
         }
     }

@@ -17,6 +17,7 @@ use crate::error::{
 use crate::ids::{ChannelId, ConsumerId};
 use crate::messaging::Messaging;
 use crate::request::Consume;
+use crate::topology_changes::AUTO_DELETE;
 
 impl Broker {
     /// basic.consume. Returns the consumer's tag, made up if none was given. Deliveries come as
@@ -58,6 +59,7 @@ impl Broker {
             unacked: 0,
             state: ConsumerState::Standby,
             served_at: 0,
+            delivered: 0,
             is_called: false,
             arguments: request.arguments.clone(),
         });
@@ -111,6 +113,7 @@ impl Broker {
     pub(super) fn remove_consumer(&mut self, id: ConsumerId, now: Timestamp) {
         let Messaging { clients, queues, .. } = &mut self.messaging;
         if let Some(unused) = clients.remove_consumer(queues, id, now) {
+            self.note_queue_end(unused, AUTO_DELETE);
             self.remove_queue(unused);
         }
     }

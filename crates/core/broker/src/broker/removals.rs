@@ -36,6 +36,9 @@ impl Broker {
         let begun = self.routing.take_begun(vhost);
         let any = !begun.is_empty();
         begun.into_iter().for_each(|exchange| self.removals.add_exchange(vhost, exchange));
+        for (vhost, exchange) in self.routing.take_auto_deleted(vhost) {
+            self.note_exchange_end(vhost, &exchange);
+        }
         any
     }
 

@@ -180,6 +180,8 @@ impl Broker {
             exclusive: consumer.exclusive,
             active: consumer.state != ConsumerState::Standby,
             prefetch_count: consumer.prefetch,
+            messages_unacknowledged: consumer.unacked,
+            messages_delivered: consumer.delivered,
             priority: consumer.priority,
             arguments: consumer.arguments.clone(),
         })
@@ -212,6 +214,7 @@ impl Broker {
             messages_in_transit: queue.dead_letters.len() as u64,
             messages_unreadable: queue.unreadable(),
             message_bytes_ready: queue.ready.body_bytes(),
+            oldest_ready_at: self.messaging.queues.oldest_arrived_at(queue),
             consumers: queue.consumers.len() as u32,
             consumers_with_credit: queue.consumers.with_credit() as u32,
             single_active_consumer_tag: queue

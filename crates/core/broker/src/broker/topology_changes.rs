@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use quelea_model::QueueId;
+use quelea_model::{ExchangeName, QueueId, VhostName};
 
 use super::Broker;
 use crate::ids::ChannelId;
 use crate::routing::BindRequest;
 use crate::routing::binding::Destination;
-use crate::topology_changes::{ChangedBinding, TopologyAction, TopologyChange};
+use crate::topology_changes::{AUTO_DELETE, ChangedBinding, TopologyAction, TopologyChange};
 
 impl Broker {
     /// What clients changed since this was asked last, the oldest first.
@@ -39,7 +39,21 @@ impl Broker {
         });
     }
 
-    /// The same of a queue that is there.
+    /// The broker deletes a queue by itself.
+    pub(super) fn note_queue_end(&mut self, queue: QueueId, why: &'static str) {
+        let Some(queue) = self.messaging.queues.get(queue) else { return };
+        let (vhost, action) =
+            (queue.vhost_name.clone(), TopologyAction::DeleteQueue(queue.name.to_string()));
+        self.topology_changes.add(by_itself(why, vhost, action, queue.is_exclusive()));
+    }
+
+    /// The broker deleted an exchange by itself.
+    pub(super) fn note_exchange_end(&mut self, vhost: VhostName, name: &ExchangeName) {
+        let action = TopologyAction::DeleteExchange(name.as_str().to_owned());
+        self.topology_changes.add(by_itself(AUTO_DELETE, vhost, action, false));
+    }
+
+    /// As [`Broker::note_change`], of a queue that is there.
     pub(super) fn note_queue_change(
         &mut self,
         channel: ChannelId,
@@ -72,4 +86,14 @@ impl Broker {
             action(ChangedBinding { source, destination, to_queue, routing_key })
         });
     }
+}
+
+fn by_itself(
+    why: &'static str,
+    vhost: VhostName,
+    action: TopologyAction,
+    is_private: bool,
+) -> TopologyChange {
+    let (user, peer) = ("".into(), String::new());
+    TopologyChange { user, peer, protocol: why, vhost, action, is_private }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Consumer {
     /// 0 is unlimited.
     pub(crate) prefetch: u16,
     pub(crate) unacked: u32,
+    /// Messages that it was given.
+    pub(crate) delivered: u64,
     pub(crate) state: ConsumerState,
     /// When it had its last delivery, in deliveries to all consumers; 0 if it had none. Of those who
     /// wait for the same credit the one who has waited longest comes first.

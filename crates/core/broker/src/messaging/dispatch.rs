@@ -280,6 +280,7 @@ impl Dispatch<'_> {
         };
         self.clients.deliveries += 1;
         consumer.served_at = self.clients.deliveries;
+        consumer.delivered += 1;
         if consumer.is_called {
             consumer.is_called = false;
             channel.called -= 1;

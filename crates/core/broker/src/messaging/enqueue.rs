@@ -80,7 +80,7 @@ impl Messaging {
             targets.push(TargetQueue { id, keeps, expires_at, visible_at });
         }
         enqueued.taken = targets.len();
-        let seq = self.queues.take_seq();
+        let seq = self.queues.take_seq(now);
         let location = if enqueued.durability == Durability::None {
             Location::NOWHERE
         } else {

@@ -58,6 +58,8 @@ pub(crate) struct Router {
     exchanges_leaving: usize,
     /// Exchanges whose removal has begun; see [`Router::take_begun`].
     begun: Vec<LeavingExchange>,
+    /// Those of them that nobody deleted; see [`Router::take_auto_deleted`].
+    auto_deleted: Vec<ExchangeName>,
     edges: Edges,
     epoch: u64,
     cache: RouteCache,
@@ -113,6 +115,7 @@ impl Router {
             leaving: FxHashMap::default(),
             exchanges_leaving: 0,
             begun: Vec::new(),
+            auto_deleted: Vec::new(),
             edges: Edges::default(),
             epoch: 0,
             cache: RouteCache::default(),

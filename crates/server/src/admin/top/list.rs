@@ -5,12 +5,22 @@ use serde_json::Value;
 /// Rows that are asked for: more than a terminal shows, and less than a broker may have.
 const ROWS_MAX: usize = 200;
 
+/// What stands for the account in a path.
+const ACCOUNT: &str = "{account}";
+
+/// It is one object.
+const CLUSTER: &str = "/quelea/v1/cluster";
+
+/// Of these each costs some requests to Cassandra.
+const REPLICATED_ROWS_MAX: usize = 40;
+
 /// A kind of object.
 #[derive(Debug)]
 pub(super) struct List {
     pub(super) title: &'static str,
-    /// Where the API has them.
+    /// Where the API has them; `{account}` stands for the account that is looked at.
     path: &'static str,
+    rows_max: usize,
     pub(super) columns: &'static [Column],
     /// What they are sorted by, the first unless another is asked for: the name, and what the API calls it.
     pub(super) orders: &'static [(&'static str, &'static str)],
@@ -56,10 +66,11 @@ const fn bytes(title: &'static str, place: &'static str) -> Column {
     Column { title, place, form: Form::Bytes }
 }
 
-pub(super) const LISTS: [List; 3] = [
+pub(super) const LISTS: [List; 6] = [
     List {
         title: "Queues",
         path: "/api/queues",
+        rows_max: ROWS_MAX,
         columns: &[
             text("vhost", "/vhost"),
             name("queue", "/name"),
@@ -82,6 +93,7 @@ pub(super) const LISTS: [List; 3] = [
     List {
         title: "Connections",
         path: "/api/connections",
+        rows_max: ROWS_MAX,
         columns: &[
             text("user", "/user"),
             text("vhost", "/vhost"),
@@ -95,6 +107,7 @@ pub(super) const LISTS: [List; 3] = [
     List {
         title: "Elastic queues",
         path: "/quelea/v1/elastic/queues",
+        rows_max: ROWS_MAX,
         columns: &[
             name("queue", "/name"),
             count("relays", "/relays"),
@@ -107,25 +120,76 @@ pub(super) const LISTS: [List; 3] = [
         ],
         orders: &[],
     },
+    List {
+        title: "Replicated queues",
+        path: "/quelea/v1/replicated/{account}",
+        rows_max: REPLICATED_ROWS_MAX,
+        columns: &[
+            name("queue", "/name"),
+            count("visible", "/messages_visible"),
+            count("in flight", "/messages_in_flight"),
+            count("delayed", "/messages_delayed"),
+            count("oldest, s", "/oldest_message_age_s"),
+            count("K", "/order_hint/k"),
+        ],
+        orders: &[],
+    },
+    List {
+        title: "Front-ends",
+        path: CLUSTER,
+        rows_max: ROWS_MAX,
+        columns: &[
+            name("front-end", "/id"),
+            text("address", "/address"),
+            text("alive", "/is_alive"),
+            count("silent, ms", "/silent_for_ms"),
+        ],
+        orders: &[],
+    },
+    List {
+        title: "Datagram peers",
+        path: "/quelea/v1/datagram/peers",
+        rows_max: ROWS_MAX,
+        columns: &[
+            name("peer", "/address"),
+            count("mailbox", "/mailbox"),
+            text("mode", "/mode"),
+            count("messages", "/messages"),
+            count("lost", "/lost_messages"),
+            count("full", "/mailbox_full_messages"),
+            count("repaired", "/repaired"),
+            count("silent, ms", "/silent_for_ms"),
+        ],
+        orders: &[],
+    },
 ];
 
 impl List {
+    /// Whether they are an account's.
+    pub(super) fn is_of_account(&self) -> bool {
+        self.path.contains(ACCOUNT)
+    }
+
     /// Where the API has the first of them in an order; the largest are first.
-    pub(super) fn path(&self, order: usize) -> String {
+    pub(super) fn path(&self, order: usize, account: &str) -> String {
+        let (path, rows_max) = (self.path.replace(ACCOUNT, account), self.rows_max);
         match self.orders.get(order) {
             Some((_, column)) => {
-                let path = self.path;
-                format!("{path}?page=1&page_size={ROWS_MAX}&sort={column}&sort_reverse=true")
+                format!("{path}?page=1&page_size={rows_max}&sort={column}&sort_reverse=true")
             }
-            None => format!("{}?limit={ROWS_MAX}", self.path),
+            None if self.path == CLUSTER => path,
+            None => format!("{path}?limit={rows_max}"),
         }
     }
 
-    /// The objects of an answer: a page of them, or a list.
+    /// The objects of an answer: a page of them, a list, or one with those of the cluster.
     pub(super) fn rows(answer: Value) -> Vec<Value> {
         match answer {
             Value::Array(rows) => rows,
-            Value::Object(mut page) => page.remove("items").map(Self::rows).unwrap_or_default(),
+            Value::Object(mut page) => {
+                let rows = page.remove("items").or_else(|| page.remove("front_ends"));
+                rows.map(Self::rows).unwrap_or_default()
+            }
             _ => Vec::new(),
         }
     }
@@ -189,9 +253,20 @@ mod tests {
     #[test]
     fn the_api_sorts_where_it_can() {
         assert_eq!(
-            LISTS[0].path(1),
+            LISTS[0].path(1, ""),
             "/api/queues?page=1&page_size=200&sort=messages_unacknowledged&sort_reverse=true"
         );
-        assert_eq!(LISTS[2].path(0), "/quelea/v1/elastic/queues?limit=200");
+        assert_eq!(LISTS[2].path(0, ""), "/quelea/v1/elastic/queues?limit=200");
+        assert_eq!(LISTS[3].path(0, "a%2Fb"), "/quelea/v1/replicated/a%2Fb?limit=40");
+        assert_eq!(LISTS[4].path(0, ""), "/quelea/v1/cluster");
+    }
+
+    #[test]
+    fn rows_come_as_a_list_a_page_or_within_the_cluster() {
+        for answer in [json!([{}, {}]), json!({"items": [{}, {}]}), json!({"front_ends": [{}, {}]})]
+        {
+            assert_eq!(List::rows(answer).len(), 2);
+        }
+        assert!(List::rows(json!("no")).is_empty());
     }
 }

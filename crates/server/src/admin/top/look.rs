@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::list::{LISTS, List};
-use crate::admin::client::{Client, ClientError};
+use crate::admin::AdminError;
+use crate::admin::client::{Client, ClientError, segment};
+use crate::admin::sqs::Account;
 
 /// Which list is wanted, and in which of its orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub(super) struct Snapshot {
 /// Looks each `interval`, and at once when something else is wanted, until nobody listens any more.
 pub(super) fn look_again_and_again(
     client: &Client,
+    account: &Account,
     interval: Duration,
     wishes: &Receiver<Wanted>,
     sender: &Sender<Looked>,
@@ -43,20 +46,34 @@ pub(super) fn look_again_and_again(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        let looked = look(client, wanted).map_err(|error| error.to_string());
+        let looked = look(client, account, wanted).map_err(|error| error.to_string());
         if sender.send(looked).is_err() {
             return;
         }
     }
 }
 
-fn look(client: &Client, wanted: Wanted) -> Result<Snapshot, ClientError> {
-    let overview = client.get("/api/overview")?;
+fn look(client: &Client, account: &Account, wanted: Wanted) -> Result<Snapshot, AdminError> {
+    // A front-end alone has no broker of which there were an overview.
+    let overview = client.find("/api/overview")?.unwrap_or_default();
+    let list = &LISTS[wanted.list];
     // A list may be refused alone: elastic queues by a broker that has none, or to this user.
-    let (rows, refusal) = match client.get(&LISTS[wanted.list].path(wanted.order)) {
-        Ok(answer) => (List::rows(answer), None),
-        Err(ClientError::Refused { reason, .. }) => (Vec::new(), Some(reason)),
+    let (rows, refusal) = match rows(client, account, list, wanted.order) {
+        Ok(rows) => (rows, None),
+        Err(AdminError::Client(ClientError::Refused { reason, .. })) => (Vec::new(), Some(reason)),
+        Err(error @ AdminError::NoAccount) => (Vec::new(), Some(error.to_string())),
         Err(error) => return Err(error),
     };
     Ok(Snapshot { overview, of: wanted, rows, refusal })
+}
+
+fn rows(
+    client: &Client,
+    account: &Account,
+    list: &List,
+    order: usize,
+) -> Result<Vec<Value>, AdminError> {
+    let account = if list.is_of_account() { account.id(client)? } else { String::new() };
+    let path = list.path(order, &segment(&account));
+    Ok(List::rows(client.get(&path)?))
 }

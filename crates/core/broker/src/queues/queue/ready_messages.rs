@@ -191,6 +191,16 @@ impl ReadyMessages {
         self.levels.iter().flat_map(|level| level.index.entries().map(|(entry, _)| entry))
     }
 
+    /// The smallest number of all.
+    pub(crate) fn oldest_seq(&self) -> Option<Seq> {
+        let heads = self.levels.iter().filter_map(|level| match level.index.front() {
+            Front::Entry { entry, .. } => Some(entry.seq),
+            Front::Paged(range) => Some(range.first),
+            Front::Empty => None,
+        });
+        heads.min()
+    }
+
     /// The oldest of the messages at the heads: its expiry says when it was sent.
     pub(crate) fn head_expiry(&self) -> Option<Timestamp> {
         match self.first()?.index.front() {

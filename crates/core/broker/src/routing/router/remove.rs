@@ -1,6 +1,6 @@
 //! Taking bindings, queues and exchanges away, and with them the exchanges that auto-delete.
 
-use quelea_model::{QueueId, Table};
+use quelea_model::{ExchangeName, QueueId, Table};
 use rustc_hash::FxHashSet;
 
 use super::edges::{self, Edge};
@@ -143,6 +143,11 @@ impl Router {
         std::mem::take(&mut self.begun)
     }
 
+    /// The exchanges that went with their last bindings since the last call.
+    pub(crate) fn take_auto_deleted(&mut self) -> Vec<ExchangeName> {
+        std::mem::take(&mut self.auto_deleted)
+    }
+
     /// Takes away `max` bindings at most of what is being removed. Returns what went, how many bindings it
     /// looked at, and whether it was all.
     pub(crate) fn go_on_removing(&mut self, target: Target, max: usize) -> (Removed, usize, bool) {
@@ -236,6 +241,7 @@ impl Router {
             let source = self.edges.get(*key).source;
             removed.bindings.push(self.remove_edge(*key));
             if self.is_unused(source) {
+                self.auto_deleted.push(self.exchanges[source.0 as usize].spec.name.clone());
                 self.begin_exchange_removal(source, removed);
             }
         }

@@ -1,0 +1,45 @@
+//! `/quelea/v1/password`: the password of the user who asks.
+
+use axum::http::StatusCode;
+use quelea_openapi::{Operation, Route};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::api::StatusAnswer;
+use crate::api::users::hash;
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::state::SharedState;
+
+pub(crate) fn route<S: SharedState>() -> Route<S> {
+    let operation = Operation::new(
+        "Gives the user who asks another password. Their tokens end; connections that are open stay",
+    )
+    .body::<NewPassword>()
+    .answers_status(204);
+    Route::at("/password").put(change::<S>, operation)
+}
+
+/// What the user signs in with from now on.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewPassword {
+    #[schemars(length(min = 1))]
+    password: String,
+}
+
+/// `PUT /password`, signed in by the old one: who has found a token must not lock the user out.
+async fn change<S: SharedState>(call: Call<S>) -> StatusAnswer {
+    let (api, user, [], body) = call.parts_and_body().await?;
+    if user.by_token {
+        let reason = "a token changes no password: sign in by the old one";
+        return Err(ApiError::Forbidden(reason.into()));
+    }
+    let NewPassword { password } = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
+    if password.is_empty() {
+        return Err(ApiError::bad("password must not be empty"));
+    }
+    let hash = hash(&api, &password).await?;
+    api.replace_hash(&user.name, hash).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
