@@ -1,5 +1,7 @@
 """From the results of steps to charts: what is drawn, what the paper says in numbers, what differs here and why."""
 
+import scaling as scaling_laws
+
 ONE_MACHINE = (
     "The paper has a host for each of publisher, broker and consumer, with eight cores and 1 Gbit/s Ethernet or InfiniBand. "
     "Here all share the cores of one machine and loopback, so whoever needs more CPU time slows the others down too."
@@ -121,6 +123,35 @@ def stock_exchange(results):
     ]
 
 
+# -- Cost against size -----------------------------------------------------------------------------
+
+SCALED = {
+    # What is counted: its name, and its figures with their units.
+    "queues": ("durable queues", {"cpu_us": "µs of CPU to make them", "bytes": "bytes of memory", "start_ms": "ms to start with them"}),
+    "bindings": ("bindings of one topic exchange", {"cpu_us": "µs of CPU to make them", "bytes": "bytes of memory", "start_ms": "ms to start with them"}),
+    "connections": ("idle connections", {"cpu_us": "µs of CPU to open them", "bytes": "bytes of memory"}),
+    "messages": ("durable messages of 100 B in the log", {"cpu_us": "µs of CPU to publish them", "bytes": "bytes of memory", "disk_bytes": "bytes on the disk", "start_ms": "ms to start with them"}),
+}
+BESIDE = {**{kind: name for kind, (name, _) in SCALED.items() if kind != "connections"}, "consumers": "consumers of the queue"}
+
+
+def scaling(results):
+    charts = []
+    for kind, (name, figures) in SCALED.items():
+        series = [(words, [(one["count"], one[figure]) for one in results[kind] if one[figure] > 0]) for figure, words in figures.items()]
+        laws = []
+        for words, points in series:
+            power, bend = scaling_laws.exponent(points), scaling_laws.bends_at(points)
+            if power is not None:
+                laws.append(f"{words}: count to the power of {power:.2f}" + (f", more than linear from {bend:,} on" if bend else ""))
+        charts.append(chart(f"scaling-{kind}", f"Cost by the number of {name}", axis(name, log=True), axis("cost of all", log=True), series,
+                            "The papers do not measure it.", "Fitted: " + "; ".join(laws) + ". A power of 1 is linear, 0 does not grow."))
+    beside = [(name, [(one["count"], one["message_cpu_us"]) for one in results[kind]]) for kind, name in BESIDE.items()]
+    charts.append(chart("scaling-beside", "CPU of a transient message beside what stands", axis("how many", log=True), axis("µs a message"),
+                        beside, "The papers do not measure it.", "One publisher, one consumer, 100 B; with consumers, all of them on the one queue."))
+    return charts
+
+
 # -- CMQ -------------------------------------------------------------------------------------------
 
 
@@ -145,6 +176,87 @@ def cmq(results):
         chart("cmq-loss", "1,000 calls with 1.4 % of all datagrams lost (figure 6)", size_axis(), ms, by_size("ping-pong", loses=True),
               "CMQ is largely unaffected; all others are slower by a factor of about 4. The standard deviation of MessagePack at 512 B "
               "grows from 54 to 820 ms, that of CMQ is 52 ms.", differs),
+    ]
+
+
+SWEPT = {"qthresh": ("bytes of a batch", "qthresh"), "timeout_us": ("µs that a batch waits at most", "timeout")}
+
+
+def cmq_sweep(results):
+    charts = []
+    for swept, (label, name) in SWEPT.items():
+        series = {}
+        for run in results["runs"]:
+            if run["axis"] == swept:
+                for row in run["report"]["rows"]:
+                    series.setdefault(f"{row['kind']}, {run['profile']}", []).append((run["value"], row["wall_ns"]["median"] / 1e6))
+        charts.append(chart(f"cmq-{name}", f"1,000 messages of 64 B by {name}", axis(label, log=True), axis("ms for 1,000", log=True),
+                            list(series.items()), "Best with a qthresh of 512 B and a timeout of 200 ms.",
+                            "Here the library sends a batch that waits when the program waits for an answer or flushes, so that only a "
+                            "program that does neither meets the timeout; over loopback a datagram costs the more the smaller it is."))
+    return charts
+
+
+# -- Peers of SQS and of the elastic queues ---------------------------------------------------------
+
+
+def mean(values):
+    values = [value for value in values if value is not None]
+    return sum(values) / len(values) if values else None
+
+
+def by_peer(lines, categories, value):
+    """A line for each peer over the categories."""
+    peers = dict.fromkeys(line["peer"] for line in lines)
+    return [(peer, [(place, value(peer, category)) for place, category in enumerate(categories)]) for peer in peers]
+
+
+def sqs_peers(results):
+    phases = [
+        (line["peer"], f"{phase['phase']}, {phase['size']} B", phase)
+        for line in results["lines"] if line["command"] == "sqs-load" for phase in line["report"]["phases"]
+    ]
+    names = list(dict.fromkeys(name for _, name, _ in phases))
+    papers = [(line["peer"], line["report"]) for line in results["lines"] if line["command"] == "sqs"]
+
+    def of_phase(field):
+        return by_peer(results["lines"], names, lambda peer, name: mean(p[field] for who, what, p in phases if (who, what) == (peer, name)))
+
+    sides = ["send", "receive"]
+    rates = by_peer(results["lines"], sides, lambda peer, side: mean(report[side]["per_s"] for who, report in papers if who == peer))
+    differs = "Both keep all queues on this one machine, Quelea in its log and ElasticMQ in memory; clients share its cores."
+    return [
+        chart("sqs-rates", "Messages by operation, 16 connections", axis("operation", categories=names), axis("messages a second", log=True),
+              of_phase("messages_per_s"), "The paper does not measure it.", differs),
+        chart("sqs-cpu", "CPU of the server a call", axis("operation", categories=names), axis("µs", log=True),
+              of_phase("server_cpu_us_per_call"), "The paper does not measure it.", differs),
+        chart("sqs-paper", "The paper's load on one machine: many queues, 2 KiB, K = 1", axis("operation", categories=sides), axis("messages a second"), rates,
+              "8,000 sends and 3,000 receives a second at most, by 70 servers.", differs),
+    ]
+
+
+def elastic_peers(results):
+    rows = list(dict.fromkeys(line["row"] for line in results["lines"]))
+    words = {"paper": "the paper's 907 messages a second", "fivefold": "five times that", "flood": "as fast as it goes"}
+    x = axis("16 producers, 20 listeners, 5,000 B", categories=[words[row] for row in rows])
+
+    def figure(*path):
+        def value(peer, row):
+            found = []
+            for line in results["lines"]:
+                if (line["peer"], line["row"]) == (peer, row):
+                    for name in path:
+                        line = (line or {}).get(name)
+                    found.append(line)
+            return mean(found)
+        return by_peer(results["lines"], rows, value)
+
+    differs = "One relay, proxy or server with its clients on one machine; the paper's exchanges are instances at Amazon."
+    return [
+        chart("elastic-rates", "Deliveries by load", x, axis("deliveries a second", log=True), figure("deliveries_per_s"),
+              "Four exchanges deliver more than one million messages a minute.", differs),
+        chart("elastic-cpu", "CPU of the relay a delivery", x, axis("µs"), figure("server_cpu_us_per_delivery"), "The paper does not measure it.", differs),
+        chart("elastic-latency", "Latency, 99 %", x, axis("ms", log=True), figure("latency", "p99_ms"), "Below a millisecond in a private cluster, on average.", differs),
     ]
 
 
@@ -230,7 +342,8 @@ def bdqs(results):
     return charts
 
 
-CHARTS = {"amqp-suite": amqp_suite, "stock-exchange": stock_exchange, "cmq": cmq, "eqs": eqs, "bdqs": bdqs}
+CHARTS = {"amqp-suite": amqp_suite, "stock-exchange": stock_exchange, "cmq": cmq, "eqs": eqs, "bdqs": bdqs, "scaling": scaling,
+          "cmq-sweep": cmq_sweep, "sqs-peers": sqs_peers, "elastic-peers": elastic_peers}
 
 
 def of_step(name, results):

@@ -15,6 +15,7 @@ PEERS, TESTS = ROOT / "experiments" / "peers", ROOT / "tests"
 sys.path.insert(0, str(PEERS))
 
 from peers import Home, qpid, quelea, rabbitmq  # noqa: E402
+from scaling import scaling  # noqa: E402
 
 SCALES = ("smoke", "quick", "full")
 STOCK_ORDERS = {"smoke": 2_000, "quick": 50_000, "full": 1_000_000}
@@ -23,6 +24,12 @@ AMQP_SIZES = {"smoke": "1,1KiB", "quick": "1,16,256,4KiB,64KiB,1MiB", "full": ""
 AMQP_ROUND_S = {"smoke": "0.05", "quick": "0.5", "full": "2"}
 STOP_S = 60
 """How long a command may take to end after SIGINT."""
+SWEEP = {
+    "smoke": ([512], [200_000]),
+    "quick": ([64, 512, 4096], [1_000, 200_000]),
+    "full": ([64, 128, 256, 512, 1024, 2048, 4096, 8192], [100, 1_000, 10_000, 50_000, 100_000, 200_000, 500_000]),
+}
+"""Bytes of a batch, and microseconds that it waits at most; the other of both stays what the profile has."""
 CMQ_SIZES = "4,16,64,256,512,1024,4096,16384"
 
 
@@ -154,6 +161,50 @@ def cmq(context):
     }
 
 
+def compared(context, script, rows, name, *options):
+    """The lines of a script that holds Quelea beside its peers, and what it could not measure."""
+    lines = context.scratch / f"{name}.jsonl"
+    words = [PEERS / script, "--quelea", context.quelea, "--rows", rows, "--json", lines, *options]
+    words += [] if context.with_peers else ["--no-peer"]
+    words += [] if context.scale == "full" else ["--quick"]
+    code, tables = context.run(sys.executable, *words)
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    if not found:
+        raise StepFailed(f"{script} ended with {code} and no figures")
+    errors = re.findall(r"not measured: .*", tables)
+    return found, errors + ([f"{script} ended with {code}"] if code and not errors else [])
+
+
+def sqs_peers(context):
+    """The SQS interface on the log beside ElasticMQ: closed loops, and the BDQS paper's load with K = 1."""
+    rows = "paper" if context.scale == "smoke" else "load,paper,failures"
+    lines, errors = compared(context, "compare_sqs.py", rows, "sqs")
+    missing = [] if any(line["peer"] != "Quelea" for line in lines) else ["ElasticMQ was not asked for, or cannot be had here"]
+    return {"lines": lines, "errors": errors, "missing": missing}
+
+
+def elastic_peers(context):
+    """One relay beside libzmq's proxy and NATS, with the EQS paper's load, five times that, and as fast as it goes."""
+    rows = "paper" if context.scale == "smoke" else "paper,fivefold,flood"
+    lines, errors = compared(context, "compare_elastic.py", rows, "elastic")
+    missing = [] if context.with_peers else ["libzmq's proxy and NATS were not asked for"]
+    return {"lines": lines, "errors": errors, "missing": missing}
+
+
+def cmq_sweep(context):
+    """The bytes of a batch and how long it waits: 1,000 messages of 64 B, in the original's datagrams and in ours."""
+    samples, kinds = {"smoke": ("3", "one-way"), "quick": ("10", "one-way,ping-pong"), "full": ("30", "one-way,ping-pong")}[context.scale]
+    bytes_, waits_us = SWEEP[context.scale]
+    found = []
+    for profile, words in (("the original's datagrams", ["--classic"]), ("ours", [])):
+        for axis, values in (("qthresh", bytes_), ("timeout_us", waits_us)):
+            for value in values:
+                option = ["--qthresh" if axis == "qthresh" else "--timeout-us", value]
+                report = context.bench("cmq", *words, *option, "--kinds", kinds, "--sizes", "64", "--samples", samples, "--duration-s", "0")
+                found.append({"profile": profile, "axis": axis, "value": value, "report": report})
+    return {"runs": found}
+
+
 def eqs(context):
     """Figures 5 to 8: sixteen producers that join one after the other, twenty listeners. Only `full` is in real time."""
     speed = {"smoke": 600, "quick": 30, "full": 1}[context.scale]
@@ -189,7 +240,11 @@ STEPS = [
     Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 35}),
     Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.2, "quick": 4, "full": 60}),
     Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),
+    Step("cmq-sweep", "CMQ", "CMQ's batches", cmq_sweep, {"smoke": 0.1, "quick": 1, "full": 6}),
+    Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 6}),
     Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}),
+    Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30}),
     Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 15, "full": 120}),
+    Step("scaling", "all", "Cost against size", scaling, {"smoke": 0.4, "quick": 5, "full": 25}),
 ]
 

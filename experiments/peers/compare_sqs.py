@@ -32,6 +32,7 @@ class Bench:
         self.args = args
         self.seconds = ["--duration-s", "1" if args.quick else str(args.seconds)]
         self.warm_up = ["--duration-s", "1" if args.quick else str(args.warm_up)]
+        self.lines = open(args.json, "w", encoding="utf-8") if args.json else None
 
     def run(self, service, command, *options):
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
@@ -51,7 +52,10 @@ class Bench:
             try:
                 # A Java machine compiles what is used often only after a while.
                 self.run(service, "sqs-load", "--phases", "send,receive,mix", "--sizes", "100", *self.warm_up)
-                return self.run(service, command, *options)
+                report = self.run(service, command, *options)
+                if self.lines:
+                    print(json.dumps({"command": command, "peer": peer.label, "report": report}), file=self.lines, flush=True)
+                return report
             finally:
                 service.stop()
 
@@ -212,6 +216,7 @@ def main():
     parser.add_argument("--queues", type=int, default=1_000, help="of the paper's peak")
     parser.add_argument("--polls", type=int, default=100_000, help="as far as the limit of open files allows")
     parser.add_argument("--no-peer", action="store_true", help="Quelea alone")
+    parser.add_argument("--json", type=pathlib.Path, help="write a line of JSON for each measurement")
     parser.add_argument("--quick", action="store_true", help="to see that everything runs, not to publish")
     args = parser.parse_args()
     if args.quick:

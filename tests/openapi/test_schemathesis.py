@@ -24,6 +24,8 @@ SETTINGS = {
 
 ENDLESS = "/quelea/v1/watch"
 """A stream, which is tested in `tests/management`."""
+OF_ONESELF = ["/api/password", "/quelea/v1/password"]
+"""What the configuration leaves out: the run would sign in with the old password from then on."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def test_schemathesis_finds_nothing(broker, document, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1_500, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
     total = len(list(operations(document)))
-    tested = total - 1
+    tested = total - len([ENDLESS, *OF_ONESELF])
     assert f"Selected: {tested}/{total}\n  Tested: {tested}\n" in done.stdout, done.stdout[-5_000:]
     # The user is still there, and so is the broker.
     assert broker.management.signed_in(USER, PASSWORD).get("/api/whoami")["name"] == USER

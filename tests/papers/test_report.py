@@ -18,7 +18,10 @@ pytestmark = pytest.mark.process
 PAPERS = Path(__file__).resolve().parents[2] / "experiments" / "papers" / "papers.py"
 CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
-STEPS = ["amqp-suite", "stock-exchange", "cmq", "eqs"]
+STEPS = {
+    "amqp-suite": 7, "stock-exchange": 2, "cmq": 2, "cmq-sweep": 2, "elastic-peers": 3, "eqs": 3, "sqs-peers": 1, "scaling": 5,
+}
+"""With their charts."""
 
 
 def command(results, *words):
@@ -53,12 +56,12 @@ def results(tmp_path_factory):
 
 def test_every_experiment_is_in_the_report(results):
     report = json.loads((results / "report.json").read_text())
-    assert [step["name"] for step in report["steps"]] == STEPS
+    assert [step["name"] for step in report["steps"]] == list(STEPS)
     assert all(step["error"] is None and step["commands"] for step in report["steps"])
     for chart in report["charts"]:
         assert chart["says"] and chart["differs"] and chart["series"], chart["name"]
     drawn = {step: sum(chart["step"] == step for chart in report["charts"]) for step in STEPS}
-    assert drawn == {"amqp-suite": 7, "stock-exchange": 2, "cmq": 2, "eqs": 3}
+    assert drawn == STEPS
     assert report["machine"]["cores"] == os.cpu_count() and re.match(r"\d{4}-\d\d-\d\d$", report["date"])
 
 
