@@ -2,9 +2,12 @@
 """What the management API takes with very many queues, and what the broker's clients feel of it.
 
     experiments/management_api.py [--binary PATH] [--queues 10000] [--asks 100]
+    experiments/management_api.py --pairs 6
 
 Prints the time of each kind of request (median and 99th percentile), the longest round trip of an AMQP client that
-declares a queue passively all the while, also while nothing is asked, and the CPU time that samples of the counters take.
+declares a queue passively all the while, also while nothing is asked, how many of the broker's turns took long, and the CPU
+time that samples of the counters take. With --pairs: what samples cost of a broker's throughput; the load generator has to
+lie beside the binary.
 """
 
 import argparse
@@ -12,6 +15,9 @@ import base64
 import json
 import multiprocessing
 import os
+import re
+import statistics
+import subprocess
 import sys
 import time
 import urllib.request
@@ -88,6 +94,30 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def long_turns(http, bounds_ms=(1, 2.5, 5, 10)):
+    """Turns of the broker so far, and those that took longer than each of these: it serves nobody else meanwhile."""
+    text = urllib.request.urlopen(http + "/metrics", timeout=60).read().decode()
+    upto = {float(bound): int(count) for bound, count in re.findall(r'quelea_turn_seconds_bucket{le="([^"]+)"} (\d+)', text)}
+    return {"turns": upto[float("inf")], **{f"turns_over_{bound}_ms": upto[float("inf")] - upto[bound / 1_000] for bound in bounds_ms}}
+
+
+def statistics_cost(arguments, limits):
+    """CPU time of the broker a message with samples every five seconds, and with one a minute, in turns, and the ratios."""
+    rare = limits | {"QUELEA__HTTP__SAMPLE_INTERVAL_MS": "60000"}
+    binary, costs = Path(arguments.binary).resolve(), {"usual": [], "rare": []}
+    with Broker(binary, environment=limits) as usual, Broker(binary, environment=rare) as rarely:
+        brokers = [("usual", usual), ("rare", rarely)]
+        for _, broker in brokers:
+            Management(broker.http).request("POST", "/api/definitions", definitions(arguments.queues))
+        for number in range(arguments.pairs):
+            for name, broker in brokers[:: 1 if number % 2 else -1]:
+                load = [binary, "bench", "amqp", "--uri", broker.uri(), "--broker-pid", str(broker.process.pid), "-s", "100", "--auto-ack"]
+                report = subprocess.run([*load, "-z", "10", "--json", "-"], capture_output=True, text=True, check=True)
+                costs[name].append(json.loads(report.stdout)["broker_cpu_us_per_message"])
+    ratios = [round(one / other, 3) for one, other in zip(costs["usual"], costs["rare"])]
+    print(json.dumps({"what": "CPU a message with samples, of that without", "median": statistics.median(ratios), "pairs": ratios, "us": costs}))
+
+
 def rest():
     """What the client feels of a machine on which nothing is asked: two seconds of it."""
     time.sleep(2)
@@ -99,8 +129,11 @@ def main():
     parser.add_argument("--binary", default="target/release/quelea")
     parser.add_argument("--queues", type=int, default=10_000)
     parser.add_argument("--asks", type=int, default=100)
+    parser.add_argument("--pairs", type=int, default=0, help="runs of `quelea bench amqp` with and without samples, instead of requests")
     arguments = parser.parse_args()
     limits = {"QUELEA__HTTP__REQUESTS_PER_S_MAX": "100000"}
+    if arguments.pairs:
+        return statistics_cost(arguments, limits)
     with Broker(Path(arguments.binary).resolve(), environment=limits) as broker:
         began = time.perf_counter()
         Management(broker.http).request("POST", "/api/definitions", definitions(arguments.queues))
@@ -110,11 +143,12 @@ def main():
         share = (cpu_s(broker.process.pid) - before) / 30
         print(json.dumps({"what": "samples, of a core", "percent": round(share * 100, 2)}))
         for what, path in ASKED:
-            client = Client(broker.uri())
+            client, turns_before = Client(broker.uri()), long_turns(broker.http)
             times = sorted(time_ms(broker.http, path) for _ in range(arguments.asks)) if path else rest()
-            felt = client.end()
+            felt, turns_after = client.end(), long_turns(broker.http)
             row = {"what": what, "p50_ms": times[len(times) // 2], "p99_ms": times[len(times) * 99 // 100]}
             row |= {"client_p50_ms": felt[len(felt) // 2], "client_p999_ms": felt[len(felt) * 999 // 1000], "client_max_ms": felt[-1]}
+            row |= {name: count - turns_before[name] for name, count in turns_after.items()}
             print(json.dumps({name: round(value, 2) if isinstance(value, float) else value for name, value in row.items()}))
 
 

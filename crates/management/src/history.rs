@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use quelea_broker::report::MessageCounters;
+use quelea_model::{QueueName, VhostName};
 
 /// How far back the totals go: an hour, with a sample every five seconds.
 const TOTALS_SAMPLES_MAX: usize = 721;
@@ -46,8 +47,8 @@ pub(crate) const LENGTHS: [&str; 3] = ["messages", "messages_ready", "messages_u
 /// Whose samples they are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
-    Vhost(String),
-    Queue(String, String),
+    Vhost(VhostName),
+    Queue(VhostName, QueueName),
 }
 
 /// What was seen of a subject at a time.
@@ -88,12 +89,12 @@ impl Counts {
 
 /// How many samples of a subject are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
+struct Room {
     latest: usize,
     older: usize,
 }
 
-impl Kept {
+impl Room {
     /// Of the totals: all of an hour as they were taken.
     const TOTALS: Self = Self { latest: TOTALS_SAMPLES_MAX, older: 0 };
 
@@ -114,12 +115,12 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    fn push(&mut self, at_ms: u64, counts: Counts, kept: Kept) {
+    fn push(&mut self, at_ms: u64, counts: Counts, room: Room) {
         if self.latest.back().is_some_and(|(_, last)| *last == counts) {
             return;
         }
         self.latest.push_back((at_ms, counts));
-        while self.latest.len() > kept.latest
+        while self.latest.len() > room.latest
             && let Some(sample) = self.latest.pop_front()
         {
             let due = |(last_ms, _): &(u64, Counts)| sample.0 >= last_ms + OLDER_EVERY_MS;
@@ -127,7 +128,7 @@ impl Series {
                 self.older.push_back(sample);
             }
         }
-        while self.older.len() > kept.older {
+        while self.older.len() > room.older {
             self.older.pop_front();
         }
     }
@@ -162,7 +163,14 @@ pub(crate) struct History {
     /// When the last two samples were taken, in ms since 1970; 0 is never.
     times_ms: (u64, u64),
     totals: Series,
-    objects: HashMap<Subject, Series>,
+    objects: HashMap<Subject, Kept>,
+}
+
+/// A series of an object, and when it was sampled last.
+#[derive(Debug, Default)]
+struct Kept {
+    series: Series,
+    at_ms: u64,
 }
 
 impl History {
@@ -174,16 +182,16 @@ impl History {
         objects: impl ExactSizeIterator<Item = (Subject, Counts)>,
     ) {
         self.times_ms = (self.times_ms.1, at_ms);
-        self.totals.push(at_ms, totals, Kept::TOTALS);
-        let kept = Kept::of_each(objects.len());
-        let mut before = std::mem::take(&mut self.objects);
-        self.objects = objects
-            .map(|(subject, counts)| {
-                let mut series = before.remove(&subject).unwrap_or_default();
-                series.push(at_ms, counts, kept);
-                (subject, series)
-            })
-            .collect();
+        self.totals.push(at_ms, totals, Room::TOTALS);
+        let (room, count) = (Room::of_each(objects.len()), objects.len());
+        for (subject, counts) in objects {
+            let kept = self.objects.entry(subject).or_default();
+            kept.at_ms = at_ms;
+            kept.series.push(at_ms, counts, room);
+        }
+        if self.objects.len() > count {
+            self.objects.retain(|_, kept| kept.at_ms == at_ms);
+        }
     }
 
     /// When the last sample was taken and the one before it.
@@ -199,7 +207,7 @@ impl History {
     }
 
     pub(crate) fn of(&self, subject: &Subject) -> Option<&Series> {
-        self.objects.get(subject)
+        self.objects.get(subject).map(|kept| &kept.series)
     }
 }
 
@@ -212,7 +220,7 @@ mod tests {
     }
 
     fn queue(name: &str) -> Subject {
-        Subject::Queue("/".to_owned(), name.to_owned())
+        Subject::Queue(VhostName::parse("/").unwrap(), QueueName::parse(name).unwrap())
     }
 
     #[test]
@@ -281,7 +289,7 @@ mod tests {
                 (0..20_000).map(|q| (queue(&q.to_string()), counts(tick))).collect();
             history.record(tick * 5_000, counts(tick), objects.into_iter());
         }
-        let samples: usize = history.objects.values().map(Series::len).sum();
+        let samples: usize = history.objects.values().map(|kept| kept.series.len()).sum();
         assert!(samples <= OBJECTS_SAMPLES_MAX, "{samples}");
     }
 }

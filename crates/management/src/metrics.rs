@@ -269,7 +269,9 @@ impl Snapshot {
             counter(encoder, name, help, value)?;
         }
         let help = "How long publishers waited for their confirms";
-        latencies(encoder, "confirm", help, &sockets.confirm_latencies)
+        latencies(encoder, "confirm", help, &sockets.confirm_latencies)?;
+        let help = "How long turns of the broker took, in which it serves nobody else";
+        latencies(encoder, "turn", help, &sockets.turn_times)
     }
 
     fn log(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -1,14 +1,16 @@
 //! Takes the samples of [`History`](crate::history::History), beside the requests.
 
+use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use quelea_broker::report::{QueueReport, VhostReport};
+use quelea_broker::report::MessageCounters;
+use quelea_broker::{Broker, QueueSample, SampleStart};
+use quelea_model::VhostName;
 use quelea_node::Clock;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::api::listing::fetch;
-use crate::api::overview;
+use crate::api::listing::by_turns;
 use crate::error::ApiError;
 use crate::history::{Counts, Subject};
 use crate::state::ApiState;
@@ -28,22 +30,50 @@ pub(crate) async fn run(api: ApiState, every: Duration) {
 
 async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     let at_ms = clock.now().as_millis();
-    let totals = overview::fetch(api).await?;
-    let vhosts = fetch::<VhostReport>(api, None).await?;
-    let queues = fetch::<QueueReport>(api, None).await?;
-    let totals =
-        Counts::new(totals.messages_ready, totals.messages_unacknowledged, &totals.counters);
-    let vhosts = vhosts.iter().map(|vhost| {
-        let waiting = vhost.messages_unacknowledged;
-        let counts = Counts::new(vhost.messages_ready, waiting, &vhost.counters);
-        (Subject::Vhost(vhost.name.to_string()), counts)
+    let SampleStart { counters, vhosts, queues } =
+        api.ask(|core| core.broker.begin_samples()).await?;
+    let queues = by_turns(api, queues, Broker::sample_queues).await?;
+    let mut totals = Sum::of(&counters);
+    let mut of_vhosts: HashMap<&VhostName, Sum> =
+        vhosts.iter().map(|(vhost, gone)| (vhost, Sum::of(gone))).collect();
+    for queue in &queues {
+        totals.add_lengths(queue);
+        // One that is being deleted has no virtual host any more.
+        if let Some(vhost) = of_vhosts.get_mut(&queue.vhost) {
+            vhost.add_lengths(queue);
+            vhost.counters.add(&queue.counters);
+        }
+    }
+    let of_vhosts =
+        of_vhosts.iter().map(|(vhost, sum)| (Subject::Vhost((*vhost).clone()), sum.counts()));
+    let of_queues = queues.iter().map(|queue| {
+        let counts = Counts::new(queue.messages_ready, queue.unsettled, &queue.counters);
+        (Subject::Queue(queue.vhost.clone(), queue.name.clone()), counts)
     });
-    let queues = queues.iter().map(|queue| {
-        let counts = Counts::new(queue.messages_ready, queue.unsettled(), &queue.counters);
-        (Subject::Queue(queue.vhost.to_string(), queue.name.to_string()), counts)
-    });
-    let objects: Vec<_> = vhosts.chain(queues).collect();
+    let objects: Vec<_> = of_vhosts.chain(of_queues).collect();
     let mut history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
-    history.record(at_ms, totals, objects.into_iter());
+    history.record(at_ms, totals.counts(), objects.into_iter());
     Ok(())
+}
+
+/// What queues add up to.
+struct Sum {
+    ready: u64,
+    unacknowledged: u64,
+    counters: MessageCounters,
+}
+
+impl Sum {
+    const fn of(counters: &MessageCounters) -> Self {
+        Self { ready: 0, unacknowledged: 0, counters: *counters }
+    }
+
+    const fn add_lengths(&mut self, queue: &QueueSample) {
+        self.ready += queue.messages_ready;
+        self.unacknowledged += queue.messages_unacknowledged;
+    }
+
+    fn counts(&self) -> Counts {
+        Counts::new(self.ready, self.unacknowledged, &self.counters)
+    }
 }

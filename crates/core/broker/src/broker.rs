@@ -18,12 +18,14 @@ mod queue_attributes;
 mod recovery;
 mod removals;
 mod reports;
+mod samples;
 mod sqs;
 mod topology_changes;
 mod transaction;
 
-pub use listing::{ListKey, Listable};
+pub use listing::{ListKey, Listable, ListedName};
 pub use publish::PublishRoute;
+pub use samples::{QueueSample, SampleStart};
 
 use std::sync::Arc;
 

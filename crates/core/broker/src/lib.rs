@@ -31,7 +31,7 @@ mod topology_changes;
 mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
-pub use broker::{Broker, ListKey, Listable, PublishRoute};
+pub use broker::{Broker, ListKey, Listable, ListedName, PublishRoute, QueueSample, SampleStart};
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
 pub use error::{

@@ -9,7 +9,7 @@ mod reads;
 mod receipts;
 mod schedule;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ pub(crate) struct Queues {
 #[derive(Debug, Default)]
 pub(crate) struct VhostQueues {
     pub(crate) by_name: FxHashMap<QueueName, QueueId>,
-    /// The same names in order, for those who list them page by page.
-    names: BTreeSet<QueueName>,
+    /// The same in the order of the names, for those who list them page by page.
+    pub(crate) in_order: BTreeMap<QueueName, QueueId>,
     /// What queues counted that are gone.
     pub(crate) counters: MessageCounters,
 }
@@ -65,14 +65,15 @@ impl VhostQueues {
         &self,
         prefix: &str,
         after: Option<&str>,
-    ) -> impl Iterator<Item = &QueueName> {
+    ) -> impl Iterator<Item = (&QueueName, QueueId)> {
         let from = match after.filter(|after| *after >= prefix) {
             Some(after) => Bound::Excluded(after),
             None => Bound::Included(prefix),
         };
-        self.names
+        self.in_order
             .range::<str, _>((from, Bound::Unbounded))
-            .take_while(move |name| name.as_str().starts_with(prefix))
+            .take_while(move |(name, _)| name.as_str().starts_with(prefix))
+            .map(|(name, id)| (name, *id))
     }
 }
 
@@ -219,7 +220,7 @@ impl Queues {
         let id = queue.id;
         if let Some(vhost) = self.by_vhost.get_mut(queue.vhost) {
             vhost.by_name.insert(queue.name.clone(), id);
-            vhost.names.insert(queue.name.clone());
+            vhost.in_order.insert(queue.name.clone(), id);
         }
         self.epoch += 1;
         self.by_id.insert(id, Box::new(queue));
@@ -234,7 +235,7 @@ impl Queues {
         self.epoch += 1;
         if let Some(vhost) = self.by_vhost.get_mut(queue.vhost) {
             vhost.by_name.remove(queue.name.as_str());
-            vhost.names.remove(&queue.name);
+            vhost.in_order.remove(&queue.name);
             vhost.counters.add(&queue.counters);
         }
         Some(queue)

@@ -54,7 +54,7 @@ pub struct MessageCounters {
 
 impl MessageCounters {
     /// Adds another's counts.
-    pub(crate) const fn add(&mut self, other: &Self) {
+    pub const fn add(&mut self, other: &Self) {
         self.publish += other.publish;
         self.drop_unroutable += other.drop_unroutable;
         self.return_unroutable += other.return_unroutable;

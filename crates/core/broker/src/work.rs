@@ -15,6 +15,8 @@ pub(crate) const STEPS_PER_QUEUE: u64 = 200;
 
 /// A line of a list for the management API.
 pub(crate) const STEPS_PER_REPORT: u64 = 50;
+/// A queue's counters for a sample.
+pub(crate) const STEPS_PER_SAMPLE: u64 = 25;
 /// A queue that is added to totals.
 pub(crate) const STEPS_PER_TOTAL: u64 = 5;
 /// A delivery that goes back to its queue, at its old place.

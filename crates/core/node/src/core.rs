@@ -15,7 +15,7 @@ use quelea_broker::{
     Broker, ChannelId, ConnectionId, Effect, NameQuestion, NameVerdict, OpenError, Receive,
     ReceiveError, ReceiveId, ReceivedMessage, TopologyChange,
 };
-use quelea_model::{QueueId, Timestamp};
+use quelea_model::{LatencyHistogram, QueueId, Timestamp};
 use quelea_store::Ticket;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::{self, UnboundedSender};
@@ -44,6 +44,7 @@ pub struct Core {
     pub broker: Broker,
     pub(crate) schedule: TurnSchedule,
     pub(crate) step_budget: StepBudget,
+    pub(crate) turn_times: LatencyHistogram,
     pub(crate) connections: Connections,
     pub(crate) internal: InternalConnections,
     pub(crate) log: LogThreads,
@@ -70,7 +71,8 @@ impl Core {
     /// What the sockets did since the start.
     #[must_use]
     pub fn counters(&self) -> NetCounters {
-        NetCounters { turns: self.schedule.turns(), ..self.connections.counters() }
+        let (turns, turn_times) = (self.schedule.turns(), self.turn_times);
+        NetCounters { turns, turn_times, ..self.connections.counters() }
     }
 
     /// From now `keep` gets each change of the topology that a client makes, by the core thread: it must not wait.

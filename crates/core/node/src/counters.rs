@@ -21,4 +21,6 @@ pub struct NetCounters {
     pub confirm_latencies: LatencyHistogram,
     /// Turns of the core.
     pub turns: u64,
+    /// How long they took, with the input before them: for so long nobody else was served.
+    pub turn_times: LatencyHistogram,
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quelea_amqp_session::SessionConfig;
 use quelea_broker::error::{AdminError, RecoveryError};
 use quelea_broker::{Broker, BrokerConfig, NameQuestion};
-use quelea_model::{QueueId, Timestamp};
+use quelea_model::{LatencyHistogram, QueueId, Timestamp};
 use quelea_net::{ListenError, listen};
 use quelea_store::{Disk, LogStore, OpenError, Options, Recovered, RecoveryReport, Store};
 use rustc_hash::FxHashMap;
@@ -377,6 +377,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     let core = SharedCore::new(Core {
         schedule: TurnSchedule::new(clock, Arc::clone(&wake)),
         step_budget: StepBudget::new(broker.steps_per_turn()),
+        turn_times: LatencyHistogram::default(),
         connections: Connections::new(config.session, config.connections_max),
         internal: InternalConnections::default(),
         log: LogThreads::start(&disk, &wake).map_err(system("start the log's threads"))?,

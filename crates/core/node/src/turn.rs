@@ -73,6 +73,7 @@ impl Core {
         let elapsed = input_time + started.elapsed();
         let steps = self.step_budget.measure(self.broker.work_done(), elapsed);
         self.broker.set_steps_per_turn(steps);
+        self.turn_times.record(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), 1);
         self.schedule.end_turn();
         more
     }

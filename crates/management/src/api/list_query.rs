@@ -2,8 +2,10 @@
 //! 10,000 queues do not travel for the hundred that are looked at.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use axum::Json;
+use quelea_broker::{ListKey, ListedName};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,6 +66,35 @@ enum NameFilter {
     Fits(Regex),
 }
 
+impl Default for Page {
+    fn default() -> Self {
+        Self { number: 1, size: PAGE_SIZE_DEFAULT }
+    }
+}
+
+/// Of how many a page is.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    total: usize,
+    filtered: usize,
+    page: Page,
+}
+
+impl Counted {
+    /// What is on the page.
+    fn places(self) -> Result<Range<usize>, ApiError> {
+        let Self { filtered, page: Page { number, size }, .. } = self;
+        let pages = filtered.div_ceil(size);
+        // The first is there though it may be empty.
+        if number > pages.max(1) {
+            let reason = format!("page {number} of {pages}, page_size {size}, {filtered} objects");
+            return Err(ApiError::PageOutOfRange(reason));
+        }
+        let from = ((number - 1) * size).min(filtered);
+        Ok(from..(from + size).min(filtered))
+    }
+}
+
 /// A field, and fields in it: `message_stats.publish`.
 type Column = Vec<String>;
 
@@ -99,6 +130,15 @@ impl ListQuery {
         })
     }
 
+    /// Whether it is a page in the order of the names: no other field has to be known of those that are not on it.
+    pub(super) fn is_found_by_names(&self) -> bool {
+        self.page.is_some() && self.sort.as_ref().is_none_or(|sort| **sort == ["name"])
+    }
+
+    pub(super) const fn is_reversed(&self) -> bool {
+        self.is_reversed
+    }
+
     /// The list, or the page of it, as it is asked for. `all` are in the order of their names.
     ///
     /// # Errors
@@ -108,52 +148,76 @@ impl ListQuery {
         if let Some(filter) = &self.filter {
             all.retain(|object| filter.fits(object.name()));
         }
-        let mut all = self.sorted(api, all);
-        let filtered = all.len();
+        let order = self.order(api, &all);
+        let objects = |places: &[usize]| places.iter().map(|place| &all[*place]).collect();
         let Some(page) = self.page else {
-            return Ok(array(all.iter().map(|object| self.shown(object.to_json(api)))));
+            let all: Vec<&T> = objects(&order);
+            return Ok(array(all.into_iter().map(|object| self.shown(object.to_json(api)))));
         };
-        let pages = filtered.div_ceil(page.size);
-        // The first is there though it may be empty.
-        if page.number > pages.max(1) {
-            let Page { number, size } = page;
-            let reason = format!("page {number} of {pages}, page_size {size}, {filtered} objects");
-            return Err(ApiError::PageOutOfRange(reason));
+        let counted = Counted { total, filtered: order.len(), page };
+        let objects: Vec<&T> = objects(&order[counted.places()?]);
+        Ok(self.page(api, counted, objects.into_iter()))
+    }
+
+    /// What is on a page that is found by names, in their order.
+    ///
+    /// # Errors
+    /// As [`ListQuery::answer`].
+    pub(super) fn page_of(
+        &self,
+        mut names: Vec<ListedName>,
+    ) -> Result<(Counted, Vec<ListKey>), ApiError> {
+        let total = names.len();
+        if let Some(filter) = &self.filter {
+            names.retain(|one| filter.fits(one.name.as_str()));
         }
-        let from = (page.number - 1) * page.size;
-        all.truncate(from + page.size);
-        let items: Vec<_> = all[from.min(all.len())..]
-            .iter()
-            .map(|object| self.shown(object.to_json(api)))
-            .collect();
-        Ok(Json(json!({
+        if self.sort.is_some() {
+            names.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let filtered = names.len();
+        let counted = Counted { total, filtered, page: self.page.unwrap_or_default() };
+        let mut places = counted.places()?;
+        if self.is_reversed {
+            places = filtered - places.end..filtered - places.start;
+        }
+        Ok((counted, names[places].iter().map(|one| one.key).collect()))
+    }
+
+    /// A page with what is on it.
+    pub(super) fn page<'a, T: Listed>(
+        &self,
+        api: &ApiState,
+        counted: Counted,
+        objects: impl Iterator<Item = &'a T>,
+    ) -> Json<Value> {
+        let items: Vec<_> = objects.map(|object| self.shown(object.to_json(api))).collect();
+        let Counted { total, filtered, page } = counted;
+        Json(json!({
             "total_count": total,
             "filtered_count": filtered,
             "item_count": items.len(),
             "page": page.number,
             "page_size": page.size,
-            "page_count": pages,
+            "page_count": filtered.div_ceil(page.size),
             "items": items,
-        })))
+        }))
     }
 
-    fn sorted<T: Listed>(&self, api: &ApiState, all: Vec<T>) -> Vec<T> {
-        let mut sorted = all;
+    /// The places of all in the order that is wanted.
+    fn order<T: Listed>(&self, api: &ApiState, all: &[T]) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..all.len()).collect();
         if let Some(column) = &self.sort {
-            let key = |object: &T| match &column[..] {
-                [one] => object.column(one).unwrap_or_else(|| at(object.to_json(api), column)),
-                _ => at(object.to_json(api), column),
+            let key = |object: &T| {
+                object.column(api, column).unwrap_or_else(|| at(object.to_json(api), column))
             };
-            let mut keyed: Vec<_> =
-                sorted.into_iter().map(|object| (key(&object), object)).collect();
+            let keys: Vec<Value> = all.iter().map(key).collect();
             // Stable: what is alike stays in the order of its names.
-            keyed.sort_by(|(a, _), (b, _)| compare(a, b));
-            sorted = keyed.into_iter().map(|(_, object)| object).collect();
+            order.sort_by(|a, b| compare(&keys[*a], &keys[*b]));
         }
         if self.is_reversed {
-            sorted.reverse();
+            order.reverse();
         }
-        sorted
+        order
     }
 
     fn shown(&self, object: Value) -> Value {

@@ -1,7 +1,7 @@
 //! What can be listed.
 
 use axum::Json;
-use quelea_broker::{Broker, ListKey};
+use quelea_broker::{Broker, ListKey, ListedName};
 use serde_json::Value;
 
 use crate::state::ApiState;
@@ -27,6 +27,16 @@ pub(crate) trait Listed: Sized + Send + 'static {
         (Vec::new(), keys.len())
     }
 
+    /// Whether pages of lists in the order of names are found by [`Listed::names`] alone.
+    const HAS_NAMES: bool = false;
+
+    /// What those are called that some of the keys stand for, in the keys' order, which is that of the names; and how many of
+    /// the keys that took.
+    fn names(broker: &mut Broker, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
+        let _ = broker;
+        (Vec::new(), keys.len())
+    }
+
     /// Brings all pages into their order, and parts of one object together.
     fn sort(all: &mut Vec<Self>) {
         let _ = all;
@@ -38,9 +48,9 @@ pub(crate) trait Listed: Sized + Send + 'static {
     /// Its own, by which lists are searched.
     fn name(&self) -> &str;
 
-    /// A field of [`Listed::to_json`] that lists are often sorted by, without all others.
-    fn column(&self, name: &str) -> Option<Value> {
-        let _ = name;
+    /// A field of [`Listed::to_json`], or one in it, that lists are often sorted by, without all others.
+    fn column(&self, api: &ApiState, column: &[String]) -> Option<Value> {
+        let _ = (api, column);
         None
     }
 

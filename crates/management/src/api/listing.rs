@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quelea_broker::{Broker, ListKey};
 use quelea_node::Core;
 
 use super::JsonAnswer;
@@ -10,13 +11,16 @@ pub(crate) use super::listed::{Listed, array};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::vhost_exists;
+use crate::operation::{existed, vhost_exists};
 use crate::state::ApiState;
 
 /// `GET /api/KIND`: those that the user may see.
 pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
     let query = query(&call)?;
     let (api, user, []) = call.parts();
+    if T::HAS_NAMES && query.is_found_by_names() {
+        return page_by_names::<T>(&api, &query, None, |vhost| user.sees(vhost)).await;
+    }
     matching(&api, &query, |object: &T| user.sees(object.vhost())).await
 }
 
@@ -32,7 +36,51 @@ pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
 pub(super) async fn list_in<T: Listed>(call: Call) -> JsonAnswer {
     let query = query(&call)?;
     let (api, user, [vhost]) = call.parts();
+    if T::HAS_NAMES && query.is_found_by_names() {
+        must_see(&api, &user, &vhost).await?;
+        return page_by_names::<T>(&api, &query, Some(vhost), |_| true).await;
+    }
     matching_in(&api, &user, &query, vhost, |_: &T| true).await
+}
+
+/// A page, of which nothing more than the names of all was asked before: of very many objects that is much less.
+async fn page_by_names<T: Listed>(
+    api: &ApiState,
+    query: &ListQuery,
+    vhost: Option<String>,
+    sees: impl Fn(&str) -> bool,
+) -> JsonAnswer {
+    let keys = api.ask(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
+    let mut names = by_turns(api, keys, T::names).await?;
+    names.retain(|one| sees(one.vhost.as_str()));
+    let (counted, found) = query.page_of(names)?;
+    let mut objects = by_turns::<T>(api, found, T::page).await?;
+    if query.is_reversed() {
+        objects.reverse();
+    }
+    Ok(query.page(api, counted, objects.iter()))
+}
+
+/// What a list of keys leads to, asked once a turn: others have theirs in between, and what goes meanwhile is missing.
+pub(crate) async fn by_turns<T: Send + 'static>(
+    api: &ApiState,
+    keys: Vec<ListKey>,
+    ask: fn(&mut Broker, &[ListKey]) -> (Vec<T>, usize),
+) -> Result<Vec<T>, ApiError> {
+    let (mut all, keys, mut from) = (Vec::new(), Arc::new(keys), 0);
+    while from < keys.len() {
+        let keys = Arc::clone(&keys);
+        let turn = move |core: &mut Core| ask(&mut core.broker, &keys[from..]);
+        let (found, looked_at) = api.ask(turn).await?;
+        all.extend(found);
+        from += looked_at;
+    }
+    Ok(all)
+}
+
+async fn must_see(api: &ApiState, user: &ApiUser, vhost: &str) -> Result<(), ApiError> {
+    user.require_vhost(vhost)?;
+    existed(vhost_exists(api, vhost).await?)
 }
 
 /// What a list is asked for.
@@ -59,10 +107,7 @@ pub(super) async fn matching_in<T: Listed>(
     vhost: String,
     wanted: impl Fn(&T) -> bool,
 ) -> JsonAnswer {
-    user.require_vhost(&vhost)?;
-    if !vhost_exists(api, &vhost).await? {
-        return Err(ApiError::NotFound);
-    }
+    must_see(api, user, &vhost).await?;
     let mut all = fetch::<T>(api, Some(vhost.clone())).await?;
     all.retain(|object| object.vhost() == vhost && wanted(object));
     query.answer(api, all)
@@ -79,14 +124,7 @@ pub(crate) async fn fetch<T: Listed>(
         (T::fetch(&core.broker, vhost), T::keys(&mut core.broker, vhost))
     };
     let (mut all, keys) = api.ask(begin).await?;
-    let (keys, mut from) = (Arc::new(keys), 0);
-    while from < keys.len() {
-        let keys = Arc::clone(&keys);
-        let page = move |core: &mut Core| T::page(&mut core.broker, &keys[from..]);
-        let (page, looked_at) = api.ask(page).await?;
-        all.extend(page);
-        from += looked_at;
-    }
+    all.extend(by_turns(api, keys, T::page).await?);
     T::sort(&mut all);
     Ok(all)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{QueueReport, QueueState};
-use quelea_broker::{Broker, DeclareQueue, ListKey, Listable};
+use quelea_broker::{Broker, DeclareQueue, ListKey, Listable, ListedName};
 use quelea_model::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -130,6 +130,12 @@ impl Listed for QueueReport {
         broker.list_page(keys)
     }
 
+    const HAS_NAMES: bool = true;
+
+    fn names(broker: &mut Broker, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
+        broker.list_queue_names(keys)
+    }
+
     fn sort(all: &mut Vec<Self>) {
         Listable::sort(all);
     }
@@ -142,9 +148,16 @@ impl Listed for QueueReport {
         self.name.as_str()
     }
 
-    fn column(&self, name: &str) -> Option<Value> {
+    fn column(&self, api: &ApiState, column: &[String]) -> Option<Value> {
         let waiting = self.unsettled();
-        Some(match name {
+        let name = match column {
+            [name] => name,
+            [stats, details, rate] if stats == "message_stats" && rate == "rate" => {
+                return rates::current(api, &subject(self), details.strip_suffix("_details")?);
+            }
+            _ => return None,
+        };
+        Some(match &**name {
             "name" => json!(self.name.as_str()),
             "vhost" => json!(self.vhost.as_str()),
             "messages" => json!(self.messages_ready + waiting + self.messages_delayed),
@@ -195,7 +208,10 @@ fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
         "memory": queue.memory_bytes,
         "resident_bytes": queue.resident_bytes,
     });
-    let subject = Subject::Queue(queue.vhost.to_string(), queue.name.to_string());
-    rates::add(api, &mut shown, Shown::Of(&subject), &queue.counters, query);
+    rates::add(api, &mut shown, Shown::Of(&subject(queue)), &queue.counters, query);
     shown
+}
+
+fn subject(queue: &QueueReport) -> Subject {
+    Subject::Queue(queue.vhost.clone(), queue.name.clone())
 }

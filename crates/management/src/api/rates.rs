@@ -117,6 +117,15 @@ pub(super) fn add(
     }
 }
 
+/// The rate of a counter between the last two samples, as it stands in an object. `None`: there is no such counter.
+pub(super) fn current(api: &ApiState, subject: &Subject, counter: &str) -> Option<Value> {
+    let place = MESSAGE_STATS.iter().position(|(name, _)| *name == counter)?;
+    let history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
+    let series = history.of(subject);
+    let details = details(&history, series, None, |counts| counts.stats[place]);
+    details.get("rate").cloned()
+}
+
 /// Counters of what no samples are taken of.
 pub(super) fn counters_alone(counters: &MessageCounters) -> Value {
     MESSAGE_STATS.map(|(name, of)| (name.to_owned(), json!(of(counters)))).into_iter().collect()

@@ -74,7 +74,7 @@ impl Listed for VhostReport {
             "messages_unacknowledged": self.messages_unacknowledged,
             "tracing": false,
         });
-        let subject = Subject::Vhost(self.name.to_string());
+        let subject = Subject::Vhost(self.name.clone());
         let shown_of = Shown::Of(&subject);
         rates::add(api, &mut shown, shown_of, &self.counters, RateQuery::default());
         shown

@@ -1,7 +1,7 @@
 //! Lists of reports, page by page: a page is one turn's work, so that whoever asks for all of very many objects has
 //! others served in between.
 
-use quelea_model::{QueueId, Table, VhostName};
+use quelea_model::{QueueId, QueueName, Table, VhostName};
 
 use super::Broker;
 use crate::ids::{ChannelId, ConnectionId, ConsumerId, VhostId};
@@ -11,7 +11,7 @@ use crate::report::{
 };
 use crate::routing::binding::{Binding, Destination};
 use crate::routing::vhost::Vhost;
-use crate::work::{STEPS_PER_REPORT, STEPS_PER_TOTAL};
+use crate::work::{STEPS_PER_NAME, STEPS_PER_REPORT, STEPS_PER_TOTAL};
 
 /// Places of exchanges or bindings that one key stands for.
 const PLACES_PER_KEY: u32 = 16;
@@ -52,6 +52,17 @@ impl ListKey {
             _ => STEPS_PER_REPORT,
         }
     }
+}
+
+/// What a queue is called.
+#[derive(Clone, Debug)]
+pub struct ListedName {
+    /// By which its report is had.
+    pub key: ListKey,
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// Its own name.
+    pub name: QueueName,
 }
 
 /// A report that there are many of.
@@ -109,10 +120,26 @@ impl Broker {
         self.routing.vhosts().filter(move |(_, vhost)| is_in(vhost.name.as_str()))
     }
 
-    fn queue_keys(&self, vhost: Option<&str>) -> impl Iterator<Item = ListKey> {
-        let queues = self.messaging.queues.iter();
-        let listed = queues.filter(move |q| vhost.is_none_or(|v| v == q.vhost_name.as_str()));
-        listed.map(|queue| ListKey(Key::Queue(queue.id)))
+    /// By the names of virtual hosts, and the queues' own within them.
+    fn queue_keys<'a>(&'a self, vhost: Option<&'a str>) -> impl Iterator<Item = ListKey> + 'a {
+        let mut vhosts: Vec<_> = self.vhosts_listed(vhost).collect();
+        vhosts.sort_by_key(|(_, vhost)| &vhost.name);
+        let known = vhosts.into_iter().filter_map(|(id, _)| self.messaging.queues.in_vhost(id));
+        known.flat_map(|known| known.in_order.values()).map(|id| ListKey(Key::Queue(*id)))
+    }
+
+    /// Names of queues by their keys, in the keys' order: enough to find a page of them. Returns how many of the keys it has
+    /// looked at, too; 1 at least.
+    pub fn list_queue_names(&mut self, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
+        let looked_at = keys.len().min((self.work.per_turn() / STEPS_PER_NAME).max(1) as usize);
+        let names = keys[..looked_at].iter().filter_map(|key| {
+            let queue = self.messaging.queues.get(key.queue()?)?;
+            let (vhost, name) = (queue.vhost_name.clone(), queue.name.clone());
+            Some(ListedName { key: *key, vhost, name })
+        });
+        let names = names.collect();
+        self.work.spend(looked_at as u64 * STEPS_PER_NAME);
+        (names, looked_at)
     }
 }
 

@@ -197,9 +197,8 @@ impl Broker {
         let none = QueueAttributes::default();
         let mut left = self.work.per_turn() / STEPS_PER_NAME;
         let begun_with = left;
-        for name in vhost.names_after(prefix, after) {
-            let queue = vhost.by_name.get(name).and_then(|id| queues.get(*id));
-            let is_wanted = queue.is_some_and(|queue| {
+        for (name, id) in vhost.names_after(prefix, after) {
+            let is_wanted = queues.get(id).is_some_and(|queue| {
                 let attributes = queue.attributes.as_deref().unwrap_or(&none);
                 !queue.is_exclusive() && wanted(name.as_str(), attributes)
             });
