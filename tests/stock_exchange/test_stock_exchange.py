@@ -11,7 +11,7 @@ import pytest
 from harness.broker import binary_path
 from harness.elastic.broker import wait_for
 from harness.management import Management
-from harness.ports import free_port
+from harness.ports import free_port, free_udp_port
 from harness.process import die_with_parent
 
 pytestmark = pytest.mark.process
@@ -52,6 +52,19 @@ def test_a_broker_that_is_killed_half_way_loses_no_order(tmp_path):
     assert report["gateway"]["orders"] == report["engine"]["orders"] == 60_000
     assert all(report[program]["reconnects"] >= 1 for program in ("gateway", "engine"))
     assert len(samples(tmp_path)) == 6
+
+
+def test_quotes_leave_by_each_way_of_the_feed(tmp_path):
+    group = f"239.255.71.17:{free_udp_port()}"
+    report = run(tmp_path, "--orders", 20_000, "--rate", 4_000, "--rule", "price-time", "--feed", "amqp,elastic,cmq", "--group", group)
+    feeds = {feed["way"]: feed for feed in report["feeds"]}
+    assert list(feeds) == ["amqp", "elastic", "cmq"]
+    quotes = feeds["amqp"]["received"]
+    assert quotes > 1_000 and all(feed["received"] + feed["missed"] == quotes for feed in feeds.values())
+    # Datagrams may be lost where the machine is busy; the others may not.
+    assert feeds["amqp"]["missed"] == feeds["elastic"]["missed"] == 0 and feeds["cmq"]["received"] > 0
+    assert all(0 < feed["latency_us"][0] <= feed["latency_us"][1] <= feed["latency_us"][2] for feed in feeds.values())
+    assert report["gateway"]["answers"] == report["engine"]["answers"]
 
 
 def test_a_run_leaves_no_queue_behind(tmp_path, broker):

@@ -9,6 +9,9 @@ use quelea_bench::shared::ServeProcess;
 
 use crate::error::Error;
 
+/// The user of a fresh broker, as HTTP has it.
+const GUEST: &str = "Basic Z3Vlc3Q6Z3Vlc3Q=";
+
 /// A process that is killed with this value, and its directory removed.
 #[derive(Debug)]
 pub struct Broker {
@@ -52,6 +55,18 @@ impl Broker {
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(ServeProcess::pid)
+    }
+
+    /// Its elastic queues' directory, in which there is a queue of that name now.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn directory(&self, queue: &str) -> Result<String, Error> {
+        let Some(process) = &self.process else { return Err(Error::Interrupted) };
+        let (http, directory) = (process.said("http")?, process.said("elastic")?);
+        let made = ureq::put(format!("http://{http}/api/elastic/queues/{queue}"));
+        made.header("authorization", GUEST).content_type("application/json").send("{}")?;
+        Ok(directory.to_owned())
     }
 
     /// Kills it by signal 9, and starts it on what it left.

@@ -42,16 +42,19 @@ pub enum Route {
     Trades,
     /// To the reporter.
     Statistics,
+    /// To who looks at the quotes, if somebody does.
+    Feed,
 }
 
 impl Route {
-    const ALL: [Self; 3] = [Self::Orders, Self::Trades, Self::Statistics];
+    const ALL: [Self; 4] = [Self::Orders, Self::Trades, Self::Statistics, Self::Feed];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Orders => "orders",
             Self::Trades => "trades",
             Self::Statistics => "statistics",
+            Self::Feed => "feed",
         }
     }
 }
@@ -65,6 +68,8 @@ pub struct Venue {
     pub prefix: String,
     /// Durable queues, persistent messages, confirms and acknowledgements; else nothing of the kind, as in the paper.
     pub durable: bool,
+    /// Whether there is a queue for the feed.
+    pub feed: bool,
 }
 
 impl Venue {
@@ -98,7 +103,7 @@ impl Venue {
             ..Default::default()
         };
         client.call(CHANNEL, &declare.into())?;
-        for route in Route::ALL {
+        for route in Route::ALL.into_iter().filter(|route| *route != Route::Feed || self.feed) {
             let queue = self.queue(route)?;
             let mut arguments = Table::new();
             if self.durable {
@@ -151,7 +156,7 @@ pub struct Connection {
     output: Vec<u8>,
     written: usize,
     /// Method and header frames of each route, and where in them the body's size stands.
-    heads: [(Vec<u8>, usize); 3],
+    heads: [(Vec<u8>, usize); 4],
     body: Vec<u8>,
     published: u64,
     is_closed: bool,

@@ -5,10 +5,11 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::book::{Book, Rule};
-use crate::connection::{Event, Route};
+use crate::connection::{Event, Route, Venue};
 use crate::error::Error;
+use crate::feed::{Feed, FeedArgs, Way};
 use crate::messages::{Message, Order, Source};
-use crate::program::{Line, Outcome, ProgramArgs, SAMPLE_ORDERS, cpu_s};
+use crate::program::{Line, Outcome, ProgramArgs, SAMPLE_ORDERS, cpu_s, say_ready};
 
 /// How often the book is drawn.
 const VIEW: Duration = Duration::from_millis(200);
@@ -27,6 +28,12 @@ pub struct EngineArgs {
     /// Draws the book in the terminal while it trades
     #[arg(long)]
     pub view: bool,
+    /// By which ways quotes leave, beside those that are answers
+    #[arg(long = "feed", value_enum, value_delimiter = ',', value_name = "WAY")]
+    pub ways: Vec<Way>,
+    /// Where the ways lead
+    #[command(flatten)]
+    pub feed: FeedArgs,
 }
 
 /// Takes all orders, each once, in their order.
@@ -34,8 +41,11 @@ pub struct EngineArgs {
 /// # Errors
 /// If the broker fails, or loses something.
 pub fn run(args: &EngineArgs) -> Result<Outcome, Error> {
-    let mut line = Line::open(&args.program, Route::Orders)?;
-    let mut engine = Engine::new(args);
+    let feed = Feed::open(&args.ways, &args.feed, &args.program.prefix)?;
+    let venue = Venue { feed: feed.by_broker, ..args.program.venue() };
+    let mut line = Line::over(venue, Route::Orders, f64::from(args.program.patience_s))?;
+    let mut engine = Engine::new(args, feed);
+    say_ready();
     while !engine.is_done(&line) {
         if let Err(error) = engine.step(&mut line) {
             line.recover(error)?;
@@ -43,6 +53,7 @@ pub fn run(args: &EngineArgs) -> Result<Outcome, Error> {
             engine.unacknowledged.clear();
         }
     }
+    engine.feed.close()?;
     let outcome = engine.outcome(&line);
     line.connection.close()?;
     Ok(outcome)
@@ -62,6 +73,7 @@ struct Engine {
     ended: Instant,
     sample: Sample,
     view: Option<Instant>,
+    feed: Feed,
 }
 
 struct Sample {
@@ -72,7 +84,7 @@ struct Sample {
 }
 
 impl Engine {
-    fn new(args: &EngineArgs) -> Self {
+    fn new(args: &EngineArgs, feed: Feed) -> Self {
         let now = Instant::now();
         Self {
             book: Book::new(args.rule),
@@ -87,6 +99,7 @@ impl Engine {
             ended: now,
             sample: Sample { number: 0, began: now, orders: 0, answers: 0 },
             view: args.view.then_some(now),
+            feed,
         }
     }
 
@@ -175,6 +188,14 @@ impl Engine {
             answers.push((Route::Trades, Message::Quote { bid: quote.0, ask: quote.1 }));
         }
         self.count_messages(order, &answers[before..]);
+        if let Some((_, Message::Quote { bid, ask })) = answers[before..].last() {
+            let tick = self.feed.tick(*bid, *ask);
+            self.feed.send(&tick)?;
+            answers.extend(self.feed.by_broker.then_some((Route::Feed, tick)));
+        }
+        if self.feed.by_broker && self.next == self.count {
+            answers.push((Route::Feed, self.feed.closing()));
+        }
         if self.next.is_multiple_of(SAMPLE_ORDERS) || self.next == self.count {
             answers.push((Route::Statistics, self.end_sample()));
         }

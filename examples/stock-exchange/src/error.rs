@@ -50,6 +50,21 @@ pub enum Error {
     /// The broker that was to be started.
     #[error(transparent)]
     Start(#[from] ServeStartError),
+    /// The elastic queue of the feed.
+    #[error("the feed: {0}")]
+    Elastic(#[from] quelea_elastic_client::Error),
+    /// CMQ's destination of the feed.
+    #[error("the feed: {0}")]
+    Destination(#[from] quelea_cmq::DestinationError),
+    /// CMQ's mailbox of the feed.
+    #[error("the feed: {0}")]
+    Mailbox(#[from] quelea_cmq::MailboxError),
+    /// A datagram of the feed.
+    #[error("the feed: {0}")]
+    Push(#[from] quelea_cmq::PushError),
+    /// The elastic queue cannot be made.
+    #[error("cannot make the elastic queue of the feed: {0}")]
+    Queue(#[from] ureq::Error),
     /// Ctrl-C or SIGTERM.
     #[error("interrupted")]
     Interrupted,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use quelea_stock_exchange::program::Outcome;
-use quelea_stock_exchange::{engine, gateway, reporter, run};
+use quelea_stock_exchange::{engine, gateway, reporter, run, ticker};
 
 #[derive(Debug, Parser)]
 #[command(about = "A stock exchange over any AMQP broker", version)]
@@ -22,7 +22,9 @@ enum Exchange {
     Engine(engine::EngineArgs),
     /// Writes the measurements that come through the broker to a file
     Reporter(reporter::ReporterArgs),
-    /// Runs all three, and prints what was measured
+    /// Looks at the quotes by one way of the feed, and measures how late they are
+    Ticker(ticker::TickerArgs),
+    /// Runs all of them, and prints what was measured
     Run(run::RunArgs),
 }
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Exchange::Gateway(args) => gateway::run(&args).map(print),
         Exchange::Engine(args) => engine::run(&args).map(print),
         Exchange::Reporter(args) => reporter::run(&args).map(print),
+        Exchange::Ticker(args) => ticker::run(&args).map(print),
         Exchange::Run(args) => {
             let result = run::run(&args);
             if let Err(error) = &result {

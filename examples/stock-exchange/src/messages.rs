@@ -74,6 +74,22 @@ pub enum Message {
         /// Answers a second: confirmations, trades and quotes.
         answers_per_s: u32,
     },
+    /// A quote of the market-data feed, which is no part of the paper's six types. 17 bytes.
+    Tick {
+        /// Its number; they count from 0.
+        number: u32,
+        /// When the engine made it: nanoseconds of [`crate::feed::now_ns`].
+        at_ns: u64,
+        /// As in a quote.
+        bid: u16,
+        /// As in a quote.
+        ask: u16,
+    },
+    /// The end of the feed. 5 bytes.
+    Closing {
+        /// How many ticks there were.
+        ticks: u32,
+    },
     /// Order completion times of a sample. 29 bytes.
     Completion {
         /// Its number.
@@ -104,6 +120,8 @@ const TRADED: u8 = 4;
 const QUOTE: u8 = 5;
 const THROUGHPUT: u8 = 6;
 const COMPLETION: u8 = 7;
+const TICK: u8 = 8;
+const CLOSING: u8 = 9;
 
 impl Message {
     /// Appends its bytes.
@@ -137,6 +155,17 @@ impl Message {
                 to.extend_from_slice(&sample.to_be_bytes());
                 to.extend_from_slice(&orders_per_s.to_be_bytes());
                 to.extend_from_slice(&answers_per_s.to_be_bytes());
+            }
+            Self::Tick { number, at_ns, bid, ask } => {
+                to.push(TICK);
+                to.extend_from_slice(&number.to_be_bytes());
+                to.extend_from_slice(&at_ns.to_be_bytes());
+                to.extend_from_slice(&bid.to_be_bytes());
+                to.extend_from_slice(&ask.to_be_bytes());
+            }
+            Self::Closing { ticks } => {
+                to.push(CLOSING);
+                to.extend_from_slice(&ticks.to_be_bytes());
             }
             Self::Completion { sample, mean_ns, p50_ns, p99_ns } => {
                 to.push(COMPLETION);
@@ -210,6 +239,13 @@ impl Rest<'_> {
                 orders_per_s: self.u32()?,
                 answers_per_s: self.u32()?,
             },
+            TICK => Message::Tick {
+                number: self.u32()?,
+                at_ns: self.u64()?,
+                bid: self.u16()?,
+                ask: self.u16()?,
+            },
+            CLOSING => Message::Closing { ticks: self.u32()? },
             COMPLETION => Message::Completion {
                 sample: self.u32()?,
                 mean_ns: self.u64()?,
@@ -227,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Message; 7] = [
+    const ALL: [Message; 9] = [
         Message::Order(Order { id: 7, side: Side::Buy, price: 500, quantity: 3 }),
         Message::Order(Order { id: u32::MAX, side: Side::Sell, price: 1, quantity: 1 }),
         Message::Confirmed { id: 9 },
@@ -240,6 +276,8 @@ mod tests {
             answers_per_s: 9,
         },
         Message::Completion { sample: 5, mean_ns: 1, p50_ns: 2, p99_ns: u64::MAX },
+        Message::Tick { number: 8, at_ns: u64::MAX, bid: 3, ask: 4 },
+        Message::Closing { ticks: 9 },
     ];
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection::{Connection, Route, Venue};
 use crate::error::Error;
+use crate::feed::Ticks;
 use crate::outbox::Outbox;
 
 /// Orders between two measurements (§5.1).
@@ -50,7 +51,8 @@ impl ProgramArgs {
     /// Where it trades.
     #[must_use]
     pub fn venue(&self) -> Venue {
-        Venue { uri: self.uri.clone(), prefix: self.prefix.clone(), durable: self.durable }
+        let (uri, prefix) = (self.uri.clone(), self.prefix.clone());
+        Venue { uri, prefix, durable: self.durable, feed: false }
     }
 
     /// How many samples a run has.
@@ -81,7 +83,17 @@ pub struct Outcome {
     pub fingerprint: Option<u64>,
     /// How often the connection had to be made anew.
     pub reconnects: u32,
+    /// What came of the feed. Of a ticker.
+    pub ticks: Option<Ticks>,
 }
+
+/// Says that what is sent from now on is not missed, to who waits for it.
+pub fn say_ready() {
+    println!("{READY}");
+}
+
+/// See [`say_ready`].
+pub const READY: &str = "ready";
 
 /// Seconds of CPU time that this process has used.
 #[must_use]
@@ -111,7 +123,14 @@ impl Line {
     /// # Errors
     /// As [`Connection::open`].
     pub fn open(args: &ProgramArgs, route: Route) -> Result<Self, Error> {
-        let (venue, patience_s) = (args.venue(), f64::from(args.patience_s));
+        Self::over(args.venue(), route, f64::from(args.patience_s))
+    }
+
+    /// The same at a venue.
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn over(venue: Venue, route: Route, patience_s: f64) -> Result<Self, Error> {
         let connection = Connection::open(&venue, route, patience_s)?;
         let (outbox, heard_at) = (Outbox::new(venue.durable), Instant::now());
         Ok(Self { venue, route, patience_s, connection, outbox, reconnects: 0, heard_at })

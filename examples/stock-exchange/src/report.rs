@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::feed::Ticks;
 use crate::packets::Passed;
 use crate::program::Outcome;
 
@@ -18,6 +19,8 @@ pub struct Report {
     pub broker_cpu_s: Option<f64>,
     /// Network packets, others' included.
     pub packets: Passed,
+    /// The ways of the feed.
+    pub feeds: Vec<Ticks>,
 }
 
 impl Report {
@@ -55,6 +58,11 @@ impl Report {
         let reconnects = gateway.reconnects + engine.reconnects + reporter.reconnects;
         if reconnects > 0 {
             println!("connections anew    {reconnects:>12}");
+        }
+        for Ticks { way, received, missed, latency_us: [p50, p99, max] } in &self.feeds {
+            println!(
+                "quotes by {way:<10}{received:>12} came, {missed} did not; {p50:.0} us p50, {p99:.0} us p99, {max:.0} us at most"
+            );
         }
         println!("the book is the one that these orders lead to");
     }

@@ -1,10 +1,10 @@
-//! All three programs as processes of their own, over a broker that runs or one that is started for them.
+//! All programs as processes of their own, over a broker that runs or one that is started for them.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quelea_bench::shared::{Interrupt, sample};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -12,9 +12,10 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use crate::book::Rule;
 use crate::broker::Broker;
 use crate::error::Error;
+use crate::feed::{FeedArgs, Way};
 use crate::orders::expected_fingerprint;
 use crate::packets::Packets;
-use crate::program::{Outcome, ProgramArgs};
+use crate::program::{Outcome, ProgramArgs, READY};
 
 /// Options of a whole run.
 #[derive(Clone, Debug, clap::Args)]
@@ -52,6 +53,18 @@ pub struct RunArgs {
     /// Prints one object of JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    /// By which ways quotes leave, too; somebody looks at each, and measures how late they are
+    #[arg(
+        long = "feed",
+        value_enum,
+        value_delimiter = ',',
+        value_name = "WAY",
+        conflicts_with = "kill"
+    )]
+    pub ways: Vec<Way>,
+    /// Where the ways lead; of a broker that is started for the run, its own directory
+    #[command(flatten)]
+    pub feed: FeedArgs,
 }
 
 /// Says to a program that it was started by a run.
@@ -60,10 +73,19 @@ const CHILD: &str = "STOCK_EXCHANGE_CHILD";
 /// How often a run looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Programs by their places: behind these are the tickers, one for each way of the feed.
 const PROGRAMS: [&str; 3] = ["gateway", "engine", "reporter"];
+const GATEWAY: usize = 0;
+const ENGINE: usize = 1;
+const REPORTER: usize = 2;
+
+/// How long a program may take until it says that it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(90);
 
 /// What a program has said.
 enum Said {
+    /// It misses nothing that is sent from now on.
+    Ready(usize),
     /// So many orders are sent.
     Sent(u32),
     /// It has ended: what it found, or its last words.
@@ -78,26 +100,37 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
     // What was started ends with the values that hold it, which a signal must not skip.
     let interrupt = Interrupt::install();
     let mut broker = args.quelea.as_deref().map(Broker::start).transpose()?;
-    let mut program = args.program.clone();
+    let mut args = args.clone();
     if let Some(broker) = &broker {
-        program.uri = broker.uri();
+        args.program.uri = broker.uri();
+        if args.ways.contains(&Way::Elastic) {
+            args.feed.directory = broker.directory(&args.program.prefix)?;
+        }
     }
+    let (args, program) = (&args, &args.program);
     let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
     let cpu_before = pid.and_then(cpu_s);
     let packets_before = Packets::of(&args.interface)?;
     let (tell, said) = channel();
     let mut children = Children(Vec::new());
     // The gateway last: nothing is published before somebody takes it.
-    for at in [2, 1, 0] {
-        children.0.push(start(args, &program, at, tell.clone())?);
+    let tickers = PROGRAMS.len()..PROGRAMS.len() + args.ways.len();
+    for at in tickers.chain([REPORTER, ENGINE]) {
+        children.0.push(start(args, at, tell.clone())?);
+        if at != REPORTER && !args.ways.is_empty() {
+            wait_for(at, args, &said, &interrupt)?;
+        }
     }
-    drop(tell);
+    children.0.push(start(args, GATEWAY, tell)?);
     let outcomes = follow(args, &mut broker, &said, &interrupt);
     // Those that are left after a failure are owed nothing.
     drop(children);
     let packets = Packets::of(&args.interface)?.since(&packets_before);
     let cleared = program.venue().clear();
-    let [gateway, engine, reporter] = outcomes?;
+    let mut outcomes = outcomes?.into_iter();
+    let mut next = || outcomes.next().unwrap_or_default();
+    let [gateway, engine, reporter] = [next(), next(), next()];
+    let feeds: Vec<_> = outcomes.filter_map(|outcome| outcome.ticks).collect();
     cleared?;
     let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
     let cpu_after = pid.and_then(cpu_s);
@@ -113,7 +146,7 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
             reason: format!("its book is not the one that {} orders lead to", program.orders),
         });
     }
-    let report = crate::report::Report { gateway, engine, reporter, broker_cpu_s, packets };
+    let report = crate::report::Report { gateway, engine, reporter, broker_cpu_s, packets, feeds };
     if args.json {
         report.print_json()
     } else {
@@ -139,15 +172,41 @@ impl Drop for Children {
     }
 }
 
-fn start(
-    args: &RunArgs,
-    program: &ProgramArgs,
+/// What a program is called.
+fn name(at: usize) -> &'static str {
+    PROGRAMS.get(at).copied().unwrap_or("ticker")
+}
+
+/// Waits until a program that was started says that it is ready. What it says else, it says in vain.
+fn wait_for(
     at: usize,
-    tell: Sender<Said>,
-) -> Result<Child, Error> {
-    let system = |source| Error::System { what: format!("start the {}", PROGRAMS[at]), source };
+    args: &RunArgs,
+    said: &Receiver<Said>,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let within = READY_WITHIN + Duration::from_secs(args.program.patience_s.into());
+    let began = Instant::now();
+    while began.elapsed() < within {
+        if interrupt.is_set() {
+            return Err(Error::Interrupted);
+        }
+        match said.recv_timeout(LOOK) {
+            Ok(Said::Ready(ready)) if ready == at => return Ok(()),
+            Ok(Said::Ended(ended, Err(reason))) => {
+                return Err(Error::Program { program: name(ended), reason });
+            }
+            _ => {}
+        }
+    }
+    let reason = format!("it is not ready after {} s", within.as_secs());
+    Err(Error::Program { program: name(at), reason })
+}
+
+fn start(args: &RunArgs, at: usize, tell: Sender<Said>) -> Result<Child, Error> {
+    let program = &args.program;
+    let system = |source| Error::System { what: format!("start the {}", name(at)), source };
     let mut command = Command::new(std::env::current_exe().map_err(system)?);
-    command.arg(PROGRAMS[at]);
+    command.arg(name(at));
     command.args(["--uri", &uri_text(&program.uri), "--prefix", &program.prefix]);
     command.args(["--orders", &program.orders.to_string()]);
     command.args(["--patience-s", &program.patience_s.to_string()]);
@@ -155,26 +214,34 @@ fn start(
         command.arg("--durable");
     }
     match at {
-        0 => {
+        GATEWAY => {
             command.args(["--seed", &args.seed.to_string()]);
             if let Some(rate) = args.rate {
                 command.args(["--rate", &rate.to_string()]);
             }
         }
-        1 => {
+        ENGINE => {
             let rule = if args.rule == Rule::Exact { "exact" } else { "price-time" };
             command.args(["--rule", rule]);
             if args.view {
                 command.arg("--view");
             }
+            for way in &args.ways {
+                command.args(["--feed", way.name()]);
+            }
+            command.args(args.feed.to_words());
         }
-        _ => {
+        REPORTER => {
             command.arg("--csv").arg(&args.csv);
+        }
+        ticker => {
+            command.args(["--way", args.ways[ticker - PROGRAMS.len()].name()]);
+            command.args(args.feed.to_words());
         }
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     // Only the book is drawn there; words about a failure come by the pipe.
-    if at != 1 {
+    if at != ENGINE {
         command.stderr(Stdio::null());
     }
     let mut child = command.env(CHILD, "1").spawn().map_err(system)?;
@@ -197,6 +264,8 @@ fn listen(at: usize, lines: BufReader<std::process::ChildStdout>, tell: &Sender<
     for line in lines.lines().map_while(Result::ok) {
         if let Some(sent) = line.strip_prefix("sent ").and_then(|count| count.parse().ok()) {
             let _ = tell.send(Said::Sent(sent));
+        } else if line == READY {
+            let _ = tell.send(Said::Ready(at));
         } else {
             last = line;
         }
@@ -205,14 +274,14 @@ fn listen(at: usize, lines: BufReader<std::process::ChildStdout>, tell: &Sender<
     let _ = tell.send(Said::Ended(at, outcome));
 }
 
-/// Waits for all three; kills the broker half-way if that is asked for.
+/// Waits for all of them; kills the broker half-way if that is asked for.
 fn follow(
     args: &RunArgs,
     broker: &mut Option<Broker>,
     said: &Receiver<Said>,
     interrupt: &Interrupt,
-) -> Result<[Outcome; 3], Error> {
-    let mut outcomes: [Option<Outcome>; 3] = [None, None, None];
+) -> Result<Vec<Outcome>, Error> {
+    let mut outcomes = vec![None; PROGRAMS.len() + args.ways.len()];
     let mut kills = args.kill;
     while outcomes.iter().any(Option::is_none) {
         let heard = said.recv_timeout(LOOK);
@@ -226,10 +295,10 @@ fn follow(
                     broker.kill_and_restart()?;
                 }
             }
-            Ok(Said::Sent(_)) => {}
+            Ok(Said::Sent(_) | Said::Ready(_)) => {}
             Ok(Said::Ended(at, Ok(outcome))) => outcomes[at] = Some(outcome),
             Ok(Said::Ended(at, Err(reason))) => {
-                return Err(Error::Program { program: PROGRAMS[at], reason });
+                return Err(Error::Program { program: name(at), reason });
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -237,9 +306,9 @@ fn follow(
     }
     if kills {
         let reason = "it had sent all orders before the broker could be killed".to_owned();
-        return Err(Error::Program { program: PROGRAMS[0], reason });
+        return Err(Error::Program { program: PROGRAMS[GATEWAY], reason });
     }
-    Ok(outcomes.map(Option::unwrap_or_default))
+    Ok(outcomes.into_iter().map(Option::unwrap_or_default).collect())
 }
 
 fn uri_text(uri: &quelea_bench::BrokerUri) -> String {

@@ -48,12 +48,20 @@ struct BdqsReport {
 pub(crate) fn run(args: &BdqsArgs) -> Result<(), BenchError> {
     load::check(args)?;
     let mut bench = Bench::open(args)?;
-    let mut sections = Vec::new();
+    let (mut sections, mut failed) = (Vec::new(), None);
     for experiment in &args.experiments {
-        if bench.site.interrupt.is_set() {
-            return Err(BdqsError::Interrupted.into());
-        }
-        let section = carry_out(&mut bench, *experiment)?;
+        let section = match bench.site.interrupt.is_set() {
+            true => Err(BdqsError::Interrupted.into()),
+            false => carry_out(&mut bench, *experiment),
+        };
+        // What the others measured is reported all the same.
+        let section = match section {
+            Ok(section) => section,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        };
         if !args.quiet {
             eprintln!("{}", section.to_text());
         }
@@ -61,6 +69,11 @@ pub(crate) fn run(args: &BdqsArgs) -> Result<(), BenchError> {
             write_figures(directory, &section)?;
         }
         sections.push(section);
+    }
+    if sections.is_empty()
+        && let Some(error) = failed
+    {
+        return Err(error);
     }
     let report = BdqsReport {
         processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -70,7 +83,8 @@ pub(crate) fn run(args: &BdqsArgs) -> Result<(), BenchError> {
         smoke: args.load.smoke,
         sections,
     };
-    publish(&report.to_text(), &report, args.json.as_deref())
+    publish(&report.to_text(), &report, args.json.as_deref())?;
+    failed.map_or(Ok(()), Err)
 }
 
 fn carry_out(bench: &mut Bench<'_>, experiment: BdqsExperiment) -> Result<Section, BenchError> {

@@ -1,0 +1,189 @@
+//! The ticker: somebody who looks at the quotes, by one way of the feed, and measures how late they are.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use quelea_cmq::MailboxOptions;
+use quelea_elastic_client::Event as ElasticEvent;
+
+use crate::connection::{Event, Route, Venue};
+use crate::error::Error;
+use crate::feed::{FeedArgs, MAILBOX, TOPIC, Ticks, Way, now_ns};
+use crate::messages::Message;
+use crate::program::{Line, Outcome, ProgramArgs, cpu_s, say_ready};
+
+/// For how long the feed may be silent: the first quote comes with the first orders.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// What is later counts as late as this.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+
+/// Options of the ticker.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TickerArgs {
+    /// What all programs are told
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// By which way it looks
+    #[arg(long, value_enum)]
+    pub way: Way,
+    /// Where the ways lead
+    #[command(flatten)]
+    pub feed: FeedArgs,
+}
+
+/// Takes all quotes until the feed ends.
+///
+/// # Errors
+/// If the way fails, or falls silent before the end was said.
+pub fn run(args: &TickerArgs) -> Result<Outcome, Error> {
+    let mut taken = Taken::new()?;
+    match args.way {
+        Way::Amqp => by_broker(args, &mut taken)?,
+        Way::Elastic => by_relay(args, &mut taken)?,
+        Way::Cmq => by_datagrams(args, &mut taken)?,
+    }
+    Ok(Outcome { cpu_s: cpu_s(), ticks: Some(taken.ticks(args.way)), ..Outcome::default() })
+}
+
+fn by_broker(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
+    let venue = Venue { feed: true, ..args.program.venue() };
+    let mut line = Line::over(venue, Route::Feed, f64::from(args.program.patience_s))?;
+    say_ready();
+    while !taken.is_done {
+        if let Err(error) = step(&mut line, taken) {
+            line.recover(error)?;
+        }
+    }
+    line.connection.close()
+}
+
+fn step(line: &mut Line, taken: &mut Taken) -> Result<(), Error> {
+    line.connection.write()?;
+    let mut last = None;
+    let has_come = line.connection.read(|event| {
+        if let Event::Delivery { tag, body } = event {
+            last = Some(tag);
+            taken.take(body)?;
+        }
+        Ok(())
+    })?;
+    if let Some(tag) = last.filter(|_| line.outbox.keeps()) {
+        line.connection.acknowledge(tag);
+    }
+    if has_come {
+        line.heard();
+    } else {
+        line.check_silence_of(SILENCE, || taken.missing())?;
+        line.connection.wait(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+fn by_relay(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
+    let (runtime, client) = (FeedArgs::runtime()?, args.feed.client()?);
+    runtime.block_on(async {
+        let mut listener = client.listener(args.program.prefix.clone(), [TOPIC]).await?;
+        say_ready();
+        while !taken.is_done {
+            let event = tokio::time::timeout(SILENCE, listener.next()).await;
+            // A gap is counted by the numbers.
+            if let ElasticEvent::Message(message) = event.map_err(|_| silence(taken))?? {
+                taken.take(message.body())?;
+            }
+        }
+        listener.close().await;
+        Ok(())
+    })
+}
+
+fn by_datagrams(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
+    let endpoint = args.feed.joined()?;
+    let queue = endpoint.queue(MAILBOX, MailboxOptions::default())?;
+    say_ready();
+    while !taken.is_done {
+        let message = queue.pop_timeout(SILENCE).ok_or_else(|| silence(taken))?;
+        taken.take(&message.bytes)?;
+    }
+    Ok(())
+}
+
+fn silence(taken: &Taken) -> Error {
+    Error::Silence { seconds: SILENCE.as_secs(), missing: taken.missing() }
+}
+
+struct Taken {
+    next: u32,
+    received: u32,
+    missed: u32,
+    latencies_ns: Histogram<u64>,
+    is_done: bool,
+}
+
+impl Taken {
+    fn new() -> Result<Self, Error> {
+        let latencies_ns = Histogram::new_with_max(LATENCY_NS_MAX, 3);
+        let latencies_ns = latencies_ns.map_err(|error| unexpected(error.to_string()))?;
+        Ok(Self { next: 0, received: 0, missed: 0, latencies_ns, is_done: false })
+    }
+
+    fn take(&mut self, body: &[u8]) -> Result<(), Error> {
+        match Message::decode(body)? {
+            // What is published again after a lost connection has come before.
+            Message::Tick { number, .. } if number < self.next => {}
+            Message::Tick { number, at_ns, .. } => {
+                self.missed += number - self.next;
+                self.next = number + 1;
+                self.received += 1;
+                self.latencies_ns.saturating_record(now_ns().saturating_sub(at_ns).max(1));
+            }
+            Message::Closing { ticks } => {
+                self.missed += ticks.saturating_sub(self.next);
+                self.is_done = true;
+            }
+            other => return Err(unexpected(format!("{other:?}"))),
+        }
+        Ok(())
+    }
+
+    fn missing(&self) -> String {
+        format!("{} quotes have come, and no end of the feed", self.received)
+    }
+
+    fn ticks(&self, way: Way) -> Ticks {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let at = |quantile| us(self.latencies_ns.value_at_quantile(quantile));
+        let latency_us = [at(0.5), at(0.99), us(self.latencies_ns.max())];
+        let (received, missed) = (self.received, self.missed);
+        Ticks { way: way.name().to_owned(), received, missed, latency_us }
+    }
+}
+
+fn unexpected(what: String) -> Error {
+    Error::Unexpected { who: "ticker", what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(message: &Message) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn quotes_are_counted_once_and_those_between_them_missed() {
+        let mut taken = Taken::new().unwrap();
+        for number in [1, 2, 2, 5, 1] {
+            taken.take(&bytes(&Message::Tick { number, at_ns: 1, bid: 1, ask: 2 })).unwrap();
+        }
+        assert!(!taken.is_done);
+        taken.take(&bytes(&Message::Closing { ticks: 8 })).unwrap();
+        let ticks = taken.ticks(Way::Cmq);
+        assert!(taken.is_done);
+        assert_eq!((ticks.received, ticks.missed), (3, 5));
+        assert!(taken.take(&bytes(&Message::Confirmed { id: 1 })).is_err());
+    }
+}
