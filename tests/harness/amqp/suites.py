@@ -32,10 +32,17 @@ GO_LIMITS = [
     ("client_test.go", "case <-time.After(time.Millisecond):", 6),
     ("consumers_test.go", "case <-time.After(100 * time.Millisecond):", 2),
     ("confirms_test.go", "case <-time.After(1 * time.Second):", 1),
+    ("recovery_test.go", "case <-time.After(2 * time.Second):", 2),
+    ("recovery_test.go", "case <-time.After(5 * time.Second):", 13),
+    ("recovery_test.go", "case <-time.After(10 * time.Second):", 15),
+    ("recovery_test.go", "case <-time.After(15 * time.Second):", 1),
 ]
 GO_PATCHES = [
     GO_SAYS_RABBITMQ,
     *((file, limit, "case <-time.After(30 * time.Second):", times) for file, limit, times in GO_LIMITS),
+    ("recovery_test.go", "timeout := time.After(10 * time.Second)", "timeout := time.After(60 * time.Second)", 1),
+    ("recovery_test.go", "timeout = time.After(2 * time.Second)", "timeout = time.After(60 * time.Second)", 1),
+    ("recovery_test.go", "time.Now().Add(10 * time.Second)", "time.Now().Add(60 * time.Second)", 1),
     ("client_test.go", "time.AfterFunc(500*time.Millisecond, ", "time.AfterFunc(30*time.Second, ", 1),
 ]
 KILL_TIMEOUT_S = 3_600
