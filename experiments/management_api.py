@@ -14,7 +14,6 @@ import argparse
 import base64
 import json
 import multiprocessing
-import os
 import re
 import statistics
 import subprocess
@@ -23,11 +22,13 @@ import time
 import urllib.request
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "experiments" / "peers")]
 
 import pika  # noqa: E402
 from harness.broker import Broker  # noqa: E402
 from harness.management import Management  # noqa: E402
+from peers import cpu_s  # noqa: E402
 
 ASKED = [
     ("nothing", None),
@@ -87,11 +88,6 @@ def ask_all_the_while(uri, pipe):
         channel.queue_declare("queue-00000", passive=True)
         round_trips_ms.append((time.perf_counter() - began) * 1_000)
     pipe.send(round_trips_ms)
-
-
-def cpu_s(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def long_turns(http, bounds_ms=(1, 2.5, 5, 10)):

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import os
 import pathlib
 import sys
 import time
@@ -12,7 +11,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments" / "peers"))
 
-from peers import Home, quelea  # noqa: E402
+from peers import Home, cpu_s, quelea  # noqa: E402
 
 COUNTS = {
     "queues": {"smoke": [10, 100], "quick": [100, 1_000, 10_000], "full": [100, 1_000, 10_000, 100_000]},
@@ -26,11 +25,6 @@ LOAD_S = {"smoke": "0.2", "quick": "2", "full": "5"}
 REQUEST_S = 600
 DOCUMENT_MAX = 10_000
 """Objects of one import of definitions, whose documents have a limit."""
-
-
-def cpu_s(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def disk_bytes(directory):

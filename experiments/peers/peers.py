@@ -16,6 +16,12 @@ READY_S = 180
 STOP_S = 180
 
 
+def cpu_s(pid):
+    """CPU time of a process so far, all its threads together."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Running:
     """A broker's process, from its ready line `NAME ready amqp=HOST:PORT … pid=PID …` on (or `sqs=`, or both)."""
 

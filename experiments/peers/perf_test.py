@@ -4,7 +4,6 @@ It is the version that `tests/java` runs; its jars come from Maven Central, once
 ${QUELEA_CACHE:-~/.cache/quelea}.
 """
 
-import os
 import pathlib
 import re
 import shutil
@@ -15,8 +14,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 
+from peers import cpu_s  # noqa: E402
+
 RUN_S = 120
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def is_available():
@@ -28,12 +28,6 @@ def libraries():
     from harness.install import jars
 
     return jars("java", TESTS / "java" / "pom.xml") / "lib"
-
-
-def cpu_s(pid):
-    """CPU time of a process so far, all its threads together."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def rate_samples(output, kind):

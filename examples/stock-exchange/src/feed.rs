@@ -89,16 +89,14 @@ fn group(text: &str) -> Result<SocketAddrV4, String> {
 impl FeedArgs {
     /// As options of a program.
     #[must_use]
-    pub fn to_words(&self) -> [String; 6] {
+    pub fn to_words(&self) -> Vec<String> {
         let Self { directory, group, multicast_interface } = self;
         let words = [
             ("--directory", directory.clone()),
             ("--group", group.to_string()),
             ("--multicast-interface", multicast_interface.to_string()),
         ];
-        let [directory, group, interface] = words.map(|(option, value)| [option.to_owned(), value]);
-        let ([a, b], [c, d], [e, f]) = (directory, group, interface);
-        [a, b, c, d, e, f]
+        words.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
     }
 
     /// A runtime for the elastic queue's client.

@@ -6,9 +6,10 @@ use quelea_bench::BrokerUri;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::connection::{Connection, Route, Venue};
+use crate::connection::{Connection, Event, Route, Venue};
 use crate::error::Error;
 use crate::feed::Ticks;
+use crate::messages::Message;
 use crate::outbox::Outbox;
 
 /// Orders between two measurements (§5.1).
@@ -158,6 +159,39 @@ impl Line {
             return Ok(());
         }
         Err(Error::Silence { seconds: longest.as_secs(), missing: missing() })
+    }
+
+    /// One step of a program that only takes: writes, hands the messages that have come to `take` and acknowledges them; or
+    /// waits, if nothing has come.
+    ///
+    /// # Errors
+    /// If the connection is broken, as `take`, or [`Error::Silence`] with what is `missing` after so long.
+    pub fn step<T>(
+        &mut self,
+        taken: &mut T,
+        take: impl Fn(&mut T, Message) -> Result<(), Error>,
+        longest: Duration,
+        missing: impl Fn(&T) -> String,
+    ) -> Result<(), Error> {
+        self.connection.write()?;
+        let mut last = None;
+        let has_come = self.connection.read(|event| {
+            if let Event::Delivery { tag, body } = event {
+                last = Some(tag);
+                take(taken, Message::decode(body)?)?;
+            }
+            Ok(())
+        })?;
+        if let Some(tag) = last.filter(|_| self.outbox.keeps()) {
+            self.connection.acknowledge(tag);
+        }
+        if has_come {
+            self.heard();
+        } else {
+            self.check_silence_of(longest, || missing(taken))?;
+            self.connection.wait(Duration::from_millis(100));
+        }
+        Ok(())
     }
 
     /// After an error: connects anew and publishes again what was not confirmed, if that can help.

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::connection::{Event, Route};
+use crate::connection::Route;
 use crate::error::Error;
 use crate::messages::{Message, Source};
 use crate::program::{Line, Outcome, ProgramArgs, cpu_s};
@@ -58,37 +58,16 @@ fn take_all(args: &ReporterArgs, rows: &mut BTreeMap<u32, Row>) -> Result<u32, E
         rows.len() == samples as usize && rows.values().all(Row::is_whole)
     };
     while !is_done(rows) || !line.connection.is_flushed() {
-        if let Err(error) = step(&mut line, rows, samples) {
+        let take = |rows: &mut BTreeMap<u32, Row>, message| take(message, rows, samples);
+        let missing =
+            |rows: &BTreeMap<u32, Row>| format!("{} of {samples} samples have come", rows.len());
+        if let Err(error) = line.step(rows, take, SAMPLE_MAX, missing) {
             line.recover(error)?;
         }
     }
     let reconnects = line.reconnects;
     line.connection.close()?;
     Ok(reconnects)
-}
-
-fn step(line: &mut Line, rows: &mut BTreeMap<u32, Row>, samples: u32) -> Result<(), Error> {
-    line.connection.write()?;
-    let mut last = None;
-    let has_come = line.connection.read(|event| {
-        if let Event::Delivery { tag, body } = event {
-            last = Some(tag);
-            take(Message::decode(body)?, rows, samples)?;
-        }
-        Ok(())
-    })?;
-    if let Some(tag) = last.filter(|_| line.outbox.keeps()) {
-        line.connection.acknowledge(tag);
-    }
-    if has_come {
-        line.heard();
-    } else {
-        line.check_silence_of(SAMPLE_MAX, || {
-            format!("{} of {samples} samples have come", rows.len())
-        })?;
-        line.connection.wait(Duration::from_millis(100));
-    }
-    Ok(())
 }
 
 fn take(message: Message, rows: &mut BTreeMap<u32, Row>, samples: u32) -> Result<(), Error> {

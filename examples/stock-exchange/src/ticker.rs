@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use quelea_cmq::MailboxOptions;
 use quelea_elastic_client::Event as ElasticEvent;
 
-use crate::connection::{Event, Route, Venue};
+use crate::connection::{Route, Venue};
 use crate::error::Error;
 use crate::feed::{FeedArgs, MAILBOX, TOPIC, Ticks, Way, now_ns};
 use crate::messages::Message;
@@ -51,33 +51,11 @@ fn by_broker(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
     let mut line = Line::over(venue, Route::Feed, f64::from(args.program.patience_s))?;
     say_ready();
     while !taken.is_done {
-        if let Err(error) = step(&mut line, taken) {
+        if let Err(error) = line.step(taken, Taken::take, SILENCE, Taken::missing) {
             line.recover(error)?;
         }
     }
     line.connection.close()
-}
-
-fn step(line: &mut Line, taken: &mut Taken) -> Result<(), Error> {
-    line.connection.write()?;
-    let mut last = None;
-    let has_come = line.connection.read(|event| {
-        if let Event::Delivery { tag, body } = event {
-            last = Some(tag);
-            taken.take(body)?;
-        }
-        Ok(())
-    })?;
-    if let Some(tag) = last.filter(|_| line.outbox.keeps()) {
-        line.connection.acknowledge(tag);
-    }
-    if has_come {
-        line.heard();
-    } else {
-        line.check_silence_of(SILENCE, || taken.missing())?;
-        line.connection.wait(Duration::from_millis(100));
-    }
-    Ok(())
 }
 
 fn by_relay(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
@@ -89,7 +67,7 @@ fn by_relay(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
             let event = tokio::time::timeout(SILENCE, listener.next()).await;
             // A gap is counted by the numbers.
             if let ElasticEvent::Message(message) = event.map_err(|_| silence(taken))?? {
-                taken.take(message.body())?;
+                taken.take(Message::decode(message.body())?)?;
             }
         }
         listener.close().await;
@@ -103,7 +81,7 @@ fn by_datagrams(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
     say_ready();
     while !taken.is_done {
         let message = queue.pop_timeout(SILENCE).ok_or_else(|| silence(taken))?;
-        taken.take(&message.bytes)?;
+        taken.take(Message::decode(&message.bytes)?)?;
     }
     Ok(())
 }
@@ -127,8 +105,8 @@ impl Taken {
         Ok(Self { next: 0, received: 0, missed: 0, latencies_ns, is_done: false })
     }
 
-    fn take(&mut self, body: &[u8]) -> Result<(), Error> {
-        match Message::decode(body)? {
+    fn take(&mut self, message: Message) -> Result<(), Error> {
+        match message {
             // What is published again after a lost connection has come before.
             Message::Tick { number, .. } if number < self.next => {}
             Message::Tick { number, at_ns, .. } => {
@@ -167,23 +145,17 @@ fn unexpected(what: String) -> Error {
 mod tests {
     use super::*;
 
-    fn bytes(message: &Message) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        bytes
-    }
-
     #[test]
     fn quotes_are_counted_once_and_those_between_them_missed() {
         let mut taken = Taken::new().unwrap();
         for number in [1, 2, 2, 5, 1] {
-            taken.take(&bytes(&Message::Tick { number, at_ns: 1, bid: 1, ask: 2 })).unwrap();
+            taken.take(Message::Tick { number, at_ns: 1, bid: 1, ask: 2 }).unwrap();
         }
         assert!(!taken.is_done);
-        taken.take(&bytes(&Message::Closing { ticks: 8 })).unwrap();
+        taken.take(Message::Closing { ticks: 8 }).unwrap();
         let ticks = taken.ticks(Way::Cmq);
         assert!(taken.is_done);
         assert_eq!((ticks.received, ticks.missed), (3, 5));
-        assert!(taken.take(&bytes(&Message::Confirmed { id: 1 })).is_err());
+        assert!(taken.take(Message::Confirmed { id: 1 }).is_err());
     }
 }

@@ -50,12 +50,8 @@ pub(crate) fn run(args: &BdqsArgs) -> Result<(), BenchError> {
     let mut bench = Bench::open(args)?;
     let (mut sections, mut failed) = (Vec::new(), None);
     for experiment in &args.experiments {
-        let section = match bench.site.interrupt.is_set() {
-            true => Err(BdqsError::Interrupted.into()),
-            false => carry_out(&mut bench, *experiment),
-        };
         // What the others measured is reported all the same.
-        let section = match section {
+        let section = match carry_out(&mut bench, *experiment) {
             Ok(section) => section,
             Err(error) => {
                 failed = Some(error);
@@ -88,6 +84,9 @@ pub(crate) fn run(args: &BdqsArgs) -> Result<(), BenchError> {
 }
 
 fn carry_out(bench: &mut Bench<'_>, experiment: BdqsExperiment) -> Result<Section, BenchError> {
+    if bench.site.interrupt.is_set() {
+        return Err(BdqsError::Interrupted.into());
+    }
     match experiment {
         BdqsExperiment::Rates => rates::run(bench),
         BdqsExperiment::Requests => requests::run(bench),
