@@ -224,8 +224,11 @@ def test_where_no_stream_comes_through_figures_are_asked_for(broker, open_consol
     console.expect_failures()
     page = console.page
     streams = []
+    address = page.url
+    # The page that was signed in on may open its stream only now: it has to be gone first.
+    page.goto("about:blank")
     page.route("**/quelea/v1/watch*", lambda route: (streams.append(route), route.fulfill(status=404, json={"error": "x", "reason": "y"})))
-    page.reload()
+    page.goto(address)
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     for _ in range(3):
         with page.expect_request("**/api/overview"):
