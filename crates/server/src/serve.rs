@@ -245,7 +245,7 @@ struct Prepared {
 impl Checked {
     fn new(config: &Config) -> Result<Self, ServeError> {
         elastic::exposure::check(config)?;
-        let (cmq, elastic) = (cmq::check(config)?, elastic::check(&config.elastic)?);
+        let (cmq, elastic) = (cmq::check(config)?, elastic::check(config)?);
         let bridge = bridge::check(config)?;
         let has_keeper = bridge::has_keeper(config);
         elastic.iter().try_for_each(|elastic| elastic.check_keeper(has_keeper))?;

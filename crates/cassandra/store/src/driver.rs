@@ -14,10 +14,10 @@ use scylla::statement::prepared::PreparedStatement;
 use crate::fault::{unavailable, unreadable};
 
 /// The values of a row or of a condition.
-pub(crate) type Values<'a> = &'a (dyn SerializeRow + Sync);
+pub type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 /// The same, of whatever type.
-pub(crate) type OwnedValues = Box<dyn SerializeRow + Send + Sync>;
+pub type OwnedValues = Box<dyn SerializeRow + Send + Sync>;
 
 /// An answer that is on its way.
 pub(crate) type Answer<'a> = BoxFuture<'a, Result<QueryResult, ExecutionError>>;

@@ -23,7 +23,7 @@ use crate::settings::CassandraSettings;
 pub(crate) const VERSION: i32 = VERSIONS.len() as i32;
 
 /// The statements of each version, which may be carried out again.
-const VERSIONS: [&[&str]; 2] = [VERSION_1, VERSION_2];
+const VERSIONS: [&[&str]; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS queue (
@@ -98,6 +98,12 @@ const VERSION_2: &[&str] = &[
         WITH gc_grace_seconds = 3600",
     "CREATE TABLE IF NOT EXISTS cluster (name text PRIMARY KEY, value blob)",
 ];
+
+/// What directories of elastic queues agree on.
+const VERSION_3: &[&str] = &["CREATE TABLE IF NOT EXISTS elastic_metadata (
+        slot tinyint, kind tinyint, key text, revision bigint static, change uuid static, name text,
+        value blob, created bigint, modified bigint, lease bigint, ttl_ms bigint, beat bigint,
+        PRIMARY KEY ((slot), kind, key)) WITH gc_grace_seconds = 10800"];
 
 /// How long a front-end that died may keep the others from going on.
 const LOCK_TTL_S: i32 = 60;

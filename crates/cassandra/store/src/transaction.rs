@@ -2,6 +2,8 @@
 
 use quelea_sqs_protocol::Fault;
 use scylla::client::session::Session;
+use scylla::errors::ExecutionError;
+use scylla::response::query_result::QueryResult;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
 
@@ -10,9 +12,12 @@ use crate::fault::{is_outcome_unknown, unavailable, unreadable};
 
 /// How a lightweight transaction ended, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
+    /// Carried out.
     Done,
+    /// The condition did not hold: nothing was done.
     Refused,
+    /// Nobody knows: it may be done, or be done yet.
     Unknown,
 }
 
@@ -22,7 +27,12 @@ pub(crate) async fn change(
     statement: &PreparedStatement,
     values: driver::Values<'_>,
 ) -> Result<Change, Fault> {
-    let result = match driver::execute(session, statement, values).await {
+    outcome(driver::execute(session, statement, values).await)
+}
+
+/// What the answer to one says.
+pub(crate) fn outcome(answer: Result<QueryResult, ExecutionError>) -> Result<Change, Fault> {
+    let result = match answer {
         Ok(result) => result,
         Err(error) if is_outcome_unknown(&error) => return Ok(Change::Unknown),
         Err(error) => return Err(unavailable(&error)),

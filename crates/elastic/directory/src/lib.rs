@@ -22,7 +22,7 @@ pub use counters::DirectoryCounters;
 pub use relay_token::{TOKEN_VARIABLE, TokenSecret};
 pub use server::{
     DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError, MetaSettings,
-    ProviderSettings,
+    OpenMeta, ProviderSettings,
 };
 
 /// What an object-safe asynchronous method returns.

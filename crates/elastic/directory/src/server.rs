@@ -1,6 +1,7 @@
 //! A directory's thread: its runtime, its listener, and how it starts and stops.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc::{
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use crate::ResultFuture;
 use crate::connection::{self, SiteKey};
 use crate::counters::DirectoryCounters;
 use crate::driver::message::Message;
@@ -92,7 +94,14 @@ pub enum MetaSettings {
     /// An etcd cluster, by its endpoints.
     #[cfg(feature = "etcd")]
     Etcd(Vec<String>),
+    /// Another store that several directories share, which is opened on the directory's runtime.
+    Shared(OpenMeta),
 }
+
+/// Opens a store; the error says what is wrong.
+pub type OpenMeta = Box<
+    dyn FnOnce() -> ResultFuture<'static, Arc<dyn MetaStore>, Box<dyn Error + Send + Sync>> + Send,
+>;
 
 /// Why a directory does not start.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +120,9 @@ pub enum DirectoryStartError {
     /// The metadata store of several directories.
     #[error(transparent)]
     Meta(#[from] crate::meta::MetaError),
+    /// The metadata store of several directories, where it is opened.
+    #[error("elastic.metadata: {0}")]
+    Shared(Box<dyn Error + Send + Sync>),
     /// The provider.
     #[error(transparent)]
     Provider(#[from] crate::provider::ProviderError),
@@ -340,6 +352,7 @@ async fn open_meta(metadata: MetaSettings) -> Result<Arc<dyn MetaStore>, Directo
         MetaSettings::Etcd(endpoints) => {
             Ok(Arc::new(crate::meta::etcd::Etcd::connect(&endpoints).await?))
         }
+        MetaSettings::Shared(open) => open().await.map_err(DirectoryStartError::Shared),
     }
 }
 

@@ -18,8 +18,8 @@ pub(crate) struct Elastic {
     #[schemars(with = "OptionalAddress")]
     pub(crate) listen: String,
     /// Address at which relays, clients and other directories reach this one; empty: as
-    /// `elastic.listen`. Each directory of an etcd has another one, and it is not `0.0.0.0` or
-    /// `[::]`.
+    /// `elastic.listen`. Of several directories each has another one, and it is not `0.0.0.0`
+    /// or `[::]`.
     #[schemars(with = "OptionalAddress")]
     pub(crate) advertise: String,
     /// Most connections to the directory; further ones are closed at once. The limit of open files
@@ -53,7 +53,7 @@ pub(crate) struct Elastic {
     pub(crate) kubernetes_relay_listen: String,
     /// What becomes of the relays of the queues that this directory controls when it is stopped:
     /// `stop` ends them; `keep` leaves them to serve, and the next start, or another directory,
-    /// adopts them. Empty: `keep` if `elastic.metadata` is `etcd`, else `stop`.
+    /// adopts them. Empty: `stop` if `elastic.metadata` is `embedded`, else `keep`.
     pub(crate) relays_on_exit: RelaysOnExit,
     /// What a relay costs an hour, in millionths of whatever budgets are counted in. 0: nothing,
     /// and budgets have no effect.
@@ -64,7 +64,8 @@ pub(crate) struct Elastic {
     #[schemars(range(max = 1_000_000_000_000_u64))]
     pub(crate) relay_network_bytes_per_s_max: u64,
     /// Where queues' records are kept: `embedded`, a file of this directory alone in the data
-    /// directory; `etcd`, for several directories (only in a build with that feature).
+    /// directory; `cassandra`, for several directories, in the Cassandra that `cassandra.nodes`
+    /// names; `etcd`, for several directories (only in a build with that feature).
     pub(crate) metadata: Metadata,
     /// Where etcd is, as in `http://10.0.0.7:2379`.
     pub(crate) etcd_endpoints: Vec<String>,
@@ -165,6 +166,7 @@ pub(crate) enum Provider {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metadata {
     Embedded,
+    Cassandra,
     Etcd,
 }
 

@@ -5,6 +5,13 @@ mod absent;
 mod error;
 mod settings;
 
+#[cfg(feature = "cassandra")]
+use std::sync::Arc;
+
+#[cfg(feature = "cassandra")]
+use quelea_cassandra_metadata::CassandraMetadata;
+#[cfg(feature = "cassandra")]
+use quelea_elastic_directory::{OpenMeta, meta::MetaStore};
 use quelea_node::OtherStore;
 use quelea_openapi::Route;
 
@@ -64,4 +71,16 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<Cluster>, Cassandr
     #[cfg(not(feature = "cassandra"))]
     let cluster = Cluster::connect()?;
     Ok(Some(cluster))
+}
+
+/// Opens the metadata of elastic queues that is in it, on whichever runtime it is called.
+#[cfg(feature = "cassandra")]
+pub(crate) fn elastic_metadata(config: &Config) -> OpenMeta {
+    let settings = settings::of(config);
+    Box::new(move || {
+        Box::pin(async move {
+            let store = CassandraMetadata::connect(&settings).await?;
+            Ok(Arc::new(store) as Arc<dyn MetaStore>)
+        })
+    })
 }

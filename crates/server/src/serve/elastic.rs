@@ -59,6 +59,8 @@ pub(crate) enum ElasticError {
     EveryAddress { advertise: String, address: String },
     #[error("cannot find this program: {0}")]
     Program(std::io::Error),
+    #[error("elastic.metadata = \"cassandra\": cassandra.nodes names no node")]
+    NoNodes,
     #[error(transparent)]
     Start(#[from] DirectoryStartError),
     #[error(transparent)]
@@ -86,7 +88,8 @@ pub(crate) struct Prepared {
 }
 
 /// Looks at the settings, unless no directory is wanted.
-pub(crate) fn check(config: &ElasticConfig) -> Result<Option<Checked>, ElasticError> {
+pub(crate) fn check(config: &Config) -> Result<Option<Checked>, ElasticError> {
+    let (cassandra, config) = (&config.cassandra, &config.elastic);
     if config.listen.is_empty() {
         return if config.entry.is_empty() {
             Ok(None)
@@ -95,6 +98,9 @@ pub(crate) fn check(config: &ElasticConfig) -> Result<Option<Checked>, ElasticEr
         };
     }
     check_features(config)?;
+    if config.metadata == Metadata::Cassandra && cassandra.nodes.is_empty() {
+        return Err(ElasticError::NoNodes);
+    }
     let stop_relays = stop_relays(config);
     let key_file = match config.key_file.as_str() {
         "" => String::new(),
@@ -142,6 +148,9 @@ fn check_features(config: &ElasticConfig) -> Result<(), ElasticError> {
     if config.metadata == Metadata::Etcd && !cfg!(feature = "etcd") {
         return Err(ElasticError::Feature { key: "elastic.metadata", value: "etcd" });
     }
+    if config.metadata == Metadata::Cassandra && !cfg!(feature = "cassandra") {
+        return Err(ElasticError::Feature { key: "elastic.metadata", value: "cassandra" });
+    }
     Ok(())
 }
 
@@ -149,7 +158,7 @@ fn stop_relays(config: &ElasticConfig) -> bool {
     match config.relays_on_exit {
         RelaysOnExit::Stop => true,
         RelaysOnExit::Keep => false,
-        // With etcd other directories go on with its queues at once.
+        // Other directories that share its metadata go on with its queues at once.
         RelaysOnExit::ByMetadata => config.metadata == Metadata::Embedded,
     }
 }
@@ -219,10 +228,14 @@ fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderS
 }
 
 #[allow(unused_variables, reason = "the configuration is looked at by features")]
-fn metadata(config: &ElasticConfig, file: PathBuf) -> MetaSettings {
+fn metadata(config: &Config, file: PathBuf) -> MetaSettings {
     #[cfg(feature = "etcd")]
-    if config.metadata == Metadata::Etcd {
-        return MetaSettings::Etcd(config.etcd_endpoints.clone());
+    if config.elastic.metadata == Metadata::Etcd {
+        return MetaSettings::Etcd(config.elastic.etcd_endpoints.clone());
+    }
+    #[cfg(feature = "cassandra")]
+    if config.elastic.metadata == Metadata::Cassandra {
+        return MetaSettings::Shared(super::cassandra::elastic_metadata(config));
     }
     MetaSettings::Embedded(file)
 }
@@ -278,7 +291,7 @@ impl Prepared {
             relay_listen: config.elastic.relay_listen.clone(),
             relay_network_bytes_per_s_max: config.elastic.relay_network_bytes_per_s_max,
             key_file: checked.key_file,
-            metadata: metadata(&config.elastic, dir.join("metadata.redb")),
+            metadata: metadata(config, dir.join("metadata.redb")),
             stop_relays: checked.stop_relays,
             counters: Arc::clone(&counters),
             connections_max,
@@ -332,15 +345,16 @@ mod tests {
         let mut config =
             ElasticConfig { listen: "127.0.0.1:0".to_owned(), ..ElasticConfig::default() };
         change(&mut config);
+        let config = Config { elastic: config, ..Config::default() };
         let listened = check(&config)
-            .and_then(|checked| checked.map(|checked| checked.listen(&config)).transpose());
+            .and_then(|checked| checked.map(|checked| checked.listen(&config.elastic)).transpose());
         listened.err().map_or_else(String::new, |error| error.to_string())
     }
 
     #[test]
     fn it_is_off_without_an_address() {
         let off = ElasticConfig { listen: String::new(), ..ElasticConfig::default() };
-        assert!(check(&off).unwrap().is_none());
+        assert!(check(&Config { elastic: off, ..Config::default() }).unwrap().is_none());
         assert_eq!(refusal(|_| {}), "");
     }
 
@@ -352,6 +366,10 @@ mod tests {
         };
         for (refusal, expected) in [
             (refusal(|config| config.listen = "192.0.2.1:5670".to_owned()), "elastic.listen: "),
+            (
+                refusal(|config| config.metadata = Metadata::Cassandra),
+                "elastic.metadata = \"cassandra\": cassandra.nodes names no node",
+            ),
             (refusal(|config| config.key_file = "/nowhere".to_owned()), "elastic.key_file: "),
             (
                 refusal(|config| config.advertise = "0.0.0.0:5670".to_owned()),
@@ -406,7 +424,7 @@ mod tests {
 
     #[test]
     fn relays_are_kept_where_other_directories_can_go_on_with_them() {
-        use Metadata::{Embedded, Etcd};
+        use Metadata::{Cassandra, Embedded, Etcd};
         use RelaysOnExit::{ByMetadata, Keep, Stop};
 
         let stopped = |metadata, relays_on_exit| {
@@ -414,6 +432,7 @@ mod tests {
         };
         assert!(stopped(Embedded, ByMetadata) && !stopped(Embedded, Keep));
         assert!(!stopped(Etcd, ByMetadata) && stopped(Etcd, Stop));
+        assert!(!stopped(Cassandra, ByMetadata) && stopped(Cassandra, Stop));
     }
 
     #[test]
@@ -422,6 +441,7 @@ mod tests {
             ElasticConfig { listen: "127.0.0.1:0".to_owned(), ..ElasticConfig::default() };
         let definition = "{\"keep\": \"archive\"}".to_owned();
         config.queue.push(ElasticQueue { name: "q".to_owned(), definition });
+        let config = Config { elastic: config, ..Config::default() };
         let checked = check(&config).unwrap().unwrap();
         assert!(checked.check_keeper(true).is_ok());
         let refused = checked.check_keeper(false).unwrap_err().to_string();

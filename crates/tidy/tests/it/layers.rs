@@ -10,7 +10,7 @@ use crate::assert_none;
 
 /// Each room with what it may depend on, lowest first. A family knows another only through `core`; the
 /// exceptions are `core/node`, which drives `amqp/session`, and the rooms that join families.
-const LAYERS: [(&str, &[&str]); 30] = [
+const LAYERS: [(&str, &[&str]); 31] = [
     ("core/model", &[]),
     ("core/net", &["core/model"]),
     ("core/openapi", &[]),
@@ -62,6 +62,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
         &["core/net", "elastic/core", "elastic/proto", "elastic/zmtp", "elastic/client"],
     ),
     ("elastic/directory", &["core/net", "core/openapi", "elastic/core", "elastic/proto"]),
+    ("cassandra/metadata", &["cassandra/store", "elastic/directory"]),
     (
         "elastic/bridge",
         &[

@@ -1,0 +1,21 @@
+//! The metadata of elastic queues in Cassandra, for directories that share them: the trait `MetaStore`, as etcd implements
+//! it, by lightweight transactions on one partition. All reads are of most replicas, and each transaction changes one
+//! partition at once, so that a read sees the store as it was after some transaction.
+//!
+//! No clock of another machine counts. A lease's holder changes its `beat`; every directory watches all leases, and ends one
+//! whose beat has stood still for the lease's time by the watcher's own clock (`sightings.rs`).
+//! Start reading at `metadata.rs`; `plan.rs` and `sightings.rs` have no I/O.
+
+mod changes;
+mod entries;
+mod fault;
+mod leases;
+mod limits;
+mod metadata;
+mod plan;
+mod sightings;
+mod stored;
+mod tables;
+mod watch;
+
+pub use metadata::CassandraMetadata;
