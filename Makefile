@@ -44,8 +44,8 @@ test-console: ## Runs the console in Chromium as the suite `console` of `make te
 test-kubernetes: ## Runs the Kubernetes provider and the Helm chart against a real API server, which is compiled from its sources once (a quarter of an hour)
 	$(PYTHON) tests/run.py kubernetes
 
-test-cassandra: ## Runs replicated queues on three nodes of Cassandra, which are killed, frozen and cut off; then all SQS clients against three front-ends that take turns
-	$(PYTHON) tests/run.py cassandra_faults cassandra_sqs
+test-cassandra: ## Runs replicated queues on three nodes of Cassandra, which are killed, frozen and cut off; then all SQS clients against three front-ends that take turns; and directories of elastic queues that share a node
+	$(PYTHON) tests/run.py cassandra_faults elastic_cassandra_all cassandra_sqs
 
 test-rabbitmq: ## Runs the suites of the AMQP clients and of the management API against Debian's RabbitMQ too, takes definitions from it and to it, and compares what clients see in random scenarios
 	$(PYTHON) tests/run.py rabbitmq

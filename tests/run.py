@@ -36,7 +36,8 @@ from harness.sqs import suites as sqs  # noqa: E402
 FAMILIES = [amqp, management, sqs, cassandra, cmq, elastic, console, papers]
 SUITES = {suite.name: suite for suite in [*workspace.SUITES, *(suite for family in FAMILIES for suite in family.SUITES)]}
 # What compiles too long for every run, or needs too much memory beside others.
-NAMED_SUITES = {suite.name: suite for suite in [*kubernetes.SUITES, *cassandra.NAMED_SUITES, *rabbitmq.NAMED_SUITES]}
+NAMED = [*kubernetes.SUITES, *cassandra.NAMED_SUITES, *elastic.NAMED_SUITES, *rabbitmq.NAMED_SUITES]
+NAMED_SUITES = {suite.name: suite for suite in NAMED}
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """The store of replicated queues on a node of Cassandra."""
 
-from harness.cassandra.store_tests import run_store_tests
+from harness.store_tests import run_store_tests
 
 
 def test_it_does_what_every_store_of_queues_has_to(cassandra):

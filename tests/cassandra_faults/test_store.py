@@ -1,7 +1,7 @@
 """The store's own tests over three replicas."""
 
 import pytest
-from harness.cassandra.store_tests import run_store_tests
+from harness.store_tests import run_store_tests
 
 
 @pytest.mark.parametrize("file", ["conformance", "front_ends", "fifo", "costs"])

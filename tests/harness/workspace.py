@@ -29,7 +29,7 @@ FEATURES = ["quelea-server/cassandra-tls", "quelea-cassandra-store/tls"]
 """With these: all that a suite of `make test` needs; another build with fewer would compile most of it again."""
 WELL_KNOWN_TYPES = Path("/usr/include/google/protobuf/descriptor.proto")
 """What etcd's definitions import, and protoc has in another package."""
-PROGRAMS = ["--workspace", "--bins", "--example", "worker", "--test", "cassandra"]
+PROGRAMS = ["--workspace", "--bins", "--example", "worker", "--test", "cassandra", "--test", "cassandra_metadata"]
 """The broker, the examples that are tested, and the tests of what needs another's server. All members are named, as for the
 tests, so that dependencies have the same features and are compiled once."""
 EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]

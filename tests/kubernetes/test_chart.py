@@ -114,6 +114,21 @@ def test_front_ends_are_scaled_between_their_bounds():
     assert not [one for one in chart("quelea", NAMESPACE) if one["kind"] == "Deployment"]
 
 
+def test_directories_share_the_cassandra_of_the_front_ends():
+    values = ("replicas=2", "elastic.metadata=cassandra", *FRONT_ENDS[1:3])
+    made = {one["kind"]: one for one in chart("quelea", NAMESPACE, *values) if one["metadata"]["name"] == "quelea"}
+    settings = tomllib.loads(made["ConfigMap"]["data"]["quelea.toml"])
+    assert settings["elastic"]["metadata"] == "cassandra"
+    assert settings["cassandra"]["nodes"] == ["cassandra-0:9042", "cassandra-1:9042"]
+    assert settings["cassandra"]["password_file"] == "/etc/quelea/cassandra/password"
+    pod = made["StatefulSet"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    user = next(one for one in container["env"] if one["name"] == "QUELEA__CASSANDRA__USER")
+    assert user["valueFrom"]["secretKeyRef"] == {"name": "cassandra", "key": "username"}
+    assert {"name": "cassandra", "mountPath": "/etc/quelea/cassandra", "readOnly": True} in container["volumeMounts"]
+    assert [one["secret"]["secretName"] for one in pod["volumes"] if one["name"] == "cassandra"] == ["cassandra"]
+
+
 def files(release, *values):
     """What the chart's ConfigMap for the broker has."""
     return next(
@@ -126,9 +141,10 @@ def files(release, *values):
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("replicas=2", "replicas: more than one need elastic.metadata: etcd"),
+        ("replicas=2", "replicas: more than one need elastic.metadata: etcd or cassandra"),
         ("replicas=0", "replicas"),
         ("elastic.metadata=etcd", "elastic.etcdEndpoints: is empty"),
+        ("elastic.metadata=cassandra", "frontEnds.cassandra.nodes: is empty"),
         ("elastic.metadata=paper", "elastic.metadata"),
         ("elastic.drainMs=1", "drainMs"),
         ("admin.user=guest", "admin.user"),

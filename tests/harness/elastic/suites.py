@@ -5,6 +5,7 @@ from pathlib import Path
 from harness import python_package
 from harness.amqp.suites import install_python, python_suite
 from harness.cache import installed
+from harness.cassandra.node import install_cassandra
 from harness.install import TESTS, apt, install_command, jars, python_environment
 from harness.outcome import Outcome
 from harness.python_package import install_tools
@@ -23,7 +24,7 @@ def run_monitoring() -> Outcome:
     return run_pytest(python, "elastic_monitoring", QUELEA_MONITORING=program("quelea-monitoring"))
 
 
-# -- etcd ----------------------------------------------------------------------------------------
+# -- directories that share a store --------------------------------------------------------------
 
 
 def install_etcd() -> Path:
@@ -39,8 +40,24 @@ def install_etcd() -> Path:
 
 
 def run_etcd() -> Outcome:
-    programs = {"QUELEA_ETCD": install_etcd(), "QUELEA_DIRECTORY_TESTS": program("etcd")}
-    return run_pytest(install_python() / "bin" / "python", "elastic_etcd", **programs)
+    return run_directories("etcd", QUELEA_ETCD=install_etcd(), QUELEA_ETCD_TESTS=program("etcd"))
+
+
+WHERE_STORES_DIFFER = "every_store_has_to or killed_and_the_other or slept_through or without_their_store"
+
+
+def run_cassandra() -> Outcome:
+    return run_directories("cassandra", "-k", WHERE_STORES_DIFFER, QUELEA_METADATA_TESTS=program("cassandra_metadata"))
+
+
+def run_all_on_cassandra() -> Outcome:
+    return run_directories("cassandra", QUELEA_METADATA_TESTS=program("cassandra_metadata"))
+
+
+def run_directories(metadata: str, *options: str, **programs) -> Outcome:
+    """Directories that share their queues by such a store."""
+    python = install_python() / "bin" / "python"
+    return run_pytest(python, "elastic_directories", *options, QUELEA_TEST_METADATA=metadata, **programs)
 
 
 # -- ZeroMQ --------------------------------------------------------------------------------------
@@ -91,5 +108,9 @@ SUITES = [
     python_suite("elastic_queues"),
     python_suite("elastic_failover"),
     Suite("elastic_etcd", run_etcd, lambda: (install_python(), install_etcd()), ensure_binary),
+    Suite("elastic_cassandra", run_cassandra, lambda: (install_python(), install_cassandra()), ensure_binary),
     Suite("elastic_python", run_python, install_tools, lambda: (ensure_binary(), build_package())),
+]
+NAMED_SUITES = [
+    Suite("elastic_cassandra_all", run_all_on_cassandra, lambda: (install_python(), install_cassandra()), ensure_binary),
 ]

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::entries;
 use crate::fault::timed;
 use crate::limits::{CHANGES_MAX, LEASES_EVERY};
-use crate::metadata::{Shared, pause};
 use crate::plan::Plan;
+use crate::shared::{Shared, pause};
 use crate::sightings::{Beat, Sightings};
 use crate::tables::{LeaseRow, Tables, lease_of, unsigned};
 
@@ -37,6 +37,19 @@ pub(crate) async fn grant(shared: &Shared, ttl: Duration) -> Result<LeaseId, Met
         }
         // One of which that is not known ends by itself.
         pause().await;
+    }
+}
+
+/// Changes its beat.
+pub(crate) async fn keep_alive(shared: &Shared, lease: LeaseId) -> Result<(), MetaError> {
+    let tables = &shared.tables;
+    loop {
+        let beat = vec![tables.beat(lease, shared.next_beat())];
+        match tables.change("keep a lease alive", beat).await? {
+            Outcome::Done => return Ok(()),
+            Outcome::Refused => return Err(MetaError::LeaseEnded(lease)),
+            Outcome::Unknown => pause().await,
+        }
     }
 }
 

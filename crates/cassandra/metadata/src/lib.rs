@@ -4,7 +4,7 @@
 //!
 //! No clock of another machine counts. A lease's holder changes its `beat`; every directory watches all leases, and ends one
 //! whose beat has stood still for the lease's time by the watcher's own clock (`sightings.rs`).
-//! Start reading at `metadata.rs`; `plan.rs` and `sightings.rs` have no I/O.
+//! Start reading at `metadata.rs`, then `shared.rs`; `plan.rs` and `sightings.rs` have no I/O.
 
 mod changes;
 mod entries;
@@ -13,6 +13,7 @@ mod leases;
 mod limits;
 mod metadata;
 mod plan;
+mod shared;
 mod sightings;
 mod stored;
 mod tables;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::changes::{Logged, changes_after};
 use crate::fault::timed;
 use crate::limits::{ANSWER_MAX, LOOK_EVERY};
-use crate::metadata::Shared;
+use crate::shared::Shared;
 
 /// Somebody's watch over the keys that begin with a prefix.
 pub(crate) struct CassandraWatch {

@@ -39,3 +39,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "quelea.toml" -}}
 {{- if kindIs "float64" . }}{{ if eq . (floor .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}{{ else }}{{ toJson . }}{{ end }}
 {{- end -}}
+
+{{/* The settings of the Cassandra that front-ends use, and directories that share it. */}}
+{{- define "quelea.cassandra" -}}
+{{- with .Values.frontEnds.cassandra -}}
+cassandra.nodes = {{ .nodes | toJson }}
+cassandra.keyspace = {{ .keyspace | toJson }}
+cassandra.datacenter = {{ .datacenter | toJson }}
+cassandra.replication = {{ int64 .replication }}
+cassandra.consistency = {{ .consistency | toJson }}
+{{- if .existingSecret }}
+cassandra.password_file = "/etc/quelea/cassandra/password"
+{{- end }}
+{{- end }}
+{{- end }}

@@ -8,6 +8,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
+from harness.store_tests import run_program
 from harness.elastic.broker import wait_for
 from harness.ports import free_port
 from harness.process import die_with_parent
@@ -45,8 +46,22 @@ class Etcd:
             assert self.process.poll() is None, (Path(self.directory.name) / "log").read_text()[-2_000:]
             return False
 
-    def signal(self, number):
-        self.process.send_signal(number)
+    def settings(self):
+        return {
+            "QUELEA__ELASTIC__METADATA": "etcd",
+            "QUELEA__ELASTIC__ETCD_ENDPOINTS": self.endpoint,
+            "QUELEA__ELASTIC__RELAYS_ON_EXIT": "keep",
+        }
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def check(self):
+        """Runs the store's own tests, which are built beside the broker, and by the same command."""
+        run_program(os.environ["QUELEA_ETCD_TESTS"], "etcd_is_a_store", {"QUELEA_ETCD_ENDPOINT": self.endpoint}, "--ignored")
 
     def close(self):
         self.process.kill()
@@ -60,13 +75,5 @@ def serving(server):
         wait_for("etcd", server.is_healthy)
         yield server
     finally:
-        server.signal(signal.SIGCONT)
+        server.resume()
         server.close()
-
-
-def settings(etcd):
-    return {
-        "QUELEA__ELASTIC__METADATA": "etcd",
-        "QUELEA__ELASTIC__ETCD_ENDPOINTS": etcd.endpoint,
-        "QUELEA__ELASTIC__RELAYS_ON_EXIT": "keep",
-    }

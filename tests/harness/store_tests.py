@@ -1,4 +1,4 @@
-"""The store's own tests, as one program: each test's name begins with its file's."""
+"""A store's own tests, as one program: each test's name begins with its file's."""
 
 import os
 import subprocess
@@ -7,8 +7,12 @@ PATIENCE_S = 600
 
 
 def run_store_tests(prefix: str, environment: dict[str, str]) -> str:
-    """Runs those of a file; returns what they printed."""
-    command = [os.environ["QUELEA_CASSANDRA_TESTS"], prefix, "--nocapture"]
+    """Runs those of replicated queues that are in a file; returns what they printed."""
+    return run_program(os.environ["QUELEA_CASSANDRA_TESTS"], prefix, environment)
+
+
+def run_program(program: str, prefix: str, environment: dict[str, str], *options: str) -> str:
+    command = [program, prefix, "--nocapture", *options]
     run = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

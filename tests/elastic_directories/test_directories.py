@@ -1,4 +1,4 @@
-"""Several directories that share their queues by etcd: one owns a queue at a time, whatever any of them believes."""
+"""Several directories that share their queues: one owns a queue at a time, whatever any of them believes."""
 
 import signal
 import time
@@ -196,13 +196,13 @@ def test_an_owner_that_slept_through_its_lease_can_change_nothing(directories, c
     assert len(other.wait_for_relays(queue, 2)) == 2
 
 
-def test_directories_cut_off_from_etcd_own_nothing_and_relays_and_clients_go_on(directories, clients, queue, etcd):
+def test_directories_without_their_store_own_nothing_and_relays_and_clients_go_on(directories, clients, queue, metadata):
     pair = directories()
     producers, listeners = joined(clients, pair, queue)
     owner = owner_among(pair, queue)
     fence = owner.queue(queue)["fence"]
     with Load(producers) as load:
-        etcd.signal(signal.SIGSTOP)
+        metadata.pause()
         load.wait_for_progress(200)
         # Nobody can tell the owner that its lease has ended: it knows so itself, and answers all the while.
         wait_for("the owner to give it up", lambda: (shown := shown_by(owner, queue)) and shown["owner"] is None)
@@ -210,7 +210,7 @@ def test_directories_cut_off_from_etcd_own_nothing_and_relays_and_clients_go_on(
             owner.queue(queue)
         assert refused.value.status == 503
         load.wait_for_progress(200)
-        etcd.signal(signal.SIGCONT)
+        metadata.resume()
         assert serving(pair, queue, 4, 2)["fence"] > fence
         load.wait_for_progress()
         load.stop()
