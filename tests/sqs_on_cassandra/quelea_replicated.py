@@ -4,7 +4,7 @@ design (replicated_differences.py). One that passes all the same is reported as 
 import os
 
 import pytest
-from replicated_differences import DIFFERENCES, FIFO, FIFO_TESTS, MAY_FAIL
+from replicated_differences import DIFFERENCES, MAY_FAIL
 
 SUITE = "QUELEA_TEST_SUITE"
 
@@ -19,16 +19,10 @@ def pytest_collection_modifyitems(config, items):
         left -= {name, stem}
         if reason := always.get(name) or always.get(stem):
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
-        elif reason := reason_of(item, suite, stem):
+        elif reason := MAY_FAIL.get(suite, {}).get(stem):
             item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
     if left and not config.option.keyword and not config.option.markexpr and not is_partial(config):
         raise pytest.UsageError(f"replicated_differences.py names tests of {suite} that there are not: {sorted(left)}")
-
-
-def reason_of(item, suite: str, name: str) -> str | None:
-    words = (item.nodeid.lower(), *getattr(item, "fixturenames", ()))
-    is_of_fifo = name in FIFO_TESTS or any("fifo" in word for word in words)
-    return FIFO if is_of_fifo else MAY_FAIL.get(suite, {}).get(name)
 
 
 def is_partial(config) -> bool:

@@ -57,20 +57,3 @@ MAY_FAIL: dict[str, dict[str, str]] = {
     "sqs_javascript": {"a thousand messages sent at once are all there, once": TWICE},
     "sqs_java": {"theBatchManagerSendsReceivesAndDeletes": TWICE},
 }
-
-# Until FIFO queues are there: with these lines go the rules that find such tests (quelea_replicated.py and
-# harness/cassandra/differences.py). All whose name, or fixtures' names, hold the word, and:
-FIFO = "replicated FIFO queues are refused for now (docs/cassandra/running.md)"
-FIFO_TESTS = {
-    "test_an_expired_handle_is_expired_after_a_restart_too",
-    # Of moto.
-    "test_get_queue_attributes_template_response_validation",
-    "test_message_system_attributes_contains_all_attributes",
-    "test_message_system_attributes_contains_system_attribute",
-    "test_purge_queue_before_delete_message",
-    "test_receive_messages_with_message_group_id",
-    "test_receive_messages_with_message_group_id_on_requeue",
-    "test_send_message_delay_seconds_validation",
-    "test_send_message_with_message_group_id",
-    "test_tags",
-}

@@ -24,7 +24,6 @@ def judged(suite: str, outcome: Outcome, output: str) -> Outcome:
     expected = 0
     for name in sorted(failed):
         reason = always.get(name) or known.MAY_FAIL.get(suite, {}).get(name)
-        reason = reason or (known.FIFO if "fifo" in name.lower() else None)
         if reason is not None:
             print(f"expected to fail: {suite} {name}: {reason}")
             expected += 1

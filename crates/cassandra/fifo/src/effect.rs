@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Fault, ReceiptOutcome, Received, SendOutcome};
+use quelea_sqs_protocol::{Fault, QueueRef, ReceiptOutcome, Received, SendOutcome};
 
 use crate::call::CallId;
 use crate::message::{Arrival, RowKey, SegmentKey};
+use crate::owner::{MovedOut, Moving};
 
 /// Rows that are written at once, to one partition.
 #[derive(Clone, Debug)]
@@ -73,6 +74,16 @@ pub enum Effect {
         /// How often it was received here.
         receives: u32,
     },
+    /// Send messages to another queue, those that go to the same one in their order, and delete them here when they are there;
+    /// then [`Owner::moved_out`](crate::Owner::moved_out).
+    MoveOut {
+        /// Who wants it.
+        call: CallId,
+        /// The messages.
+        messages: Vec<Moving>,
+        /// Where to; `None`: each to the queue that it came from.
+        to: Option<QueueRef>,
+    },
     /// Remove partitions of which nothing is left, each with its last number. Nothing depends on it.
     Drop(Vec<(SegmentKey, u64)>),
     /// Ask for the lease again; then [`Owner::renewed`](crate::Owner::renewed), or what failed of it.
@@ -85,6 +96,8 @@ pub enum Effect {
     Received(CallId, Vec<Received>),
     /// Answer a deletion, or a change of visibility.
     Settled(CallId, Vec<ReceiptOutcome>),
+    /// Answer a call that had messages moved.
+    MovedOut(CallId, MovedOut),
     /// A call failed.
     Failed(CallId, Fault),
     /// This is not the queue's owner any more: the caller looks for it again.
@@ -99,6 +112,7 @@ impl Effect {
             Self::Sent(..)
                 | Self::Received(..)
                 | Self::Settled(..)
+                | Self::MovedOut(..)
                 | Self::Failed(..)
                 | Self::NotOwner(..)
         )

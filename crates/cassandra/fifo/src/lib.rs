@@ -24,7 +24,7 @@ pub use lease::{Observation, Watch};
 pub use message::{
     Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, sent_at_ms,
 };
-pub use owner::{Owner, ReceiveCall, SendCall, Settings};
+pub use owner::{MoveCall, MovedOut, Moving, Owner, ReceiveCall, SendCall, Settings};
 pub use receipt::Receipt;
 pub use segments::Stretch;
 pub use take_over::{OwnerRow, SegmentRow, TakeOver, listed_from, tail_of, take_over};

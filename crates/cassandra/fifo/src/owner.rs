@@ -4,6 +4,7 @@
 
 mod delete;
 mod load;
+mod move_out;
 mod receive;
 mod send;
 #[cfg(test)]
@@ -27,9 +28,10 @@ use crate::limits::{IDLE_MS, SEALS_IDLE_MAX};
 use crate::message::{Arrival, sent_at_ms};
 use crate::segments::Segments;
 use crate::take_over::TakeOver;
-use crate::window::Window;
+use crate::window::{Holder, Window};
 
 use delete::{DeleteCall, Deletion};
+pub use move_out::{MoveCall, MovedOut, Moving};
 use receive::Reading;
 pub use receive::ReceiveCall;
 use send::PendingSend;
@@ -99,6 +101,8 @@ pub struct Owner {
     deleted: Vec<Deletion>,
     delete_calls: FxHashMap<CallId, DeleteCall>,
     moves: usize,
+    /// Messages that calls have moved elsewhere.
+    moves_out: FxHashMap<CallId, Vec<(u64, Holder)>>,
     receptions: u64,
     next_id: u64,
     used_at_ms: u64,
@@ -147,6 +151,7 @@ impl Owner {
             deleted: Vec::new(),
             delete_calls: FxHashMap::default(),
             moves: 0,
+            moves_out: FxHashMap::default(),
             receptions: 0,
             next_id: 0,
             used_at_ms: now.steady_ms,

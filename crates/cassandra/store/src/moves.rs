@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quelea_cassandra_fifo::{MoveCall, MovedOut};
 use quelea_sqs_protocol::{
     ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts, QueueRef,
 };
@@ -11,6 +12,7 @@ use uuid::Uuid;
 
 use crate::dead_letter::Leaving;
 use crate::entry::Entry;
+use crate::fifo::no_source;
 use crate::head::{Reach, Start};
 use crate::limits::{GRACE_MS, MOVE_TASKS_MAX, MOVED_ROWS_MAX};
 use crate::look::read_directory;
@@ -43,14 +45,18 @@ impl Shared {
         task: NewMoveTask,
     ) -> Result<String, Fault> {
         if let Some(destination) = &task.destination
-            && self.destination(destination).await?.is_none()
+            && self.queues.record(&self.database, destination).await?.is_none()
         {
             return Err(Fault::NoSuchQueue);
         }
         let (queue, database) = (self.id(facts), &self.database);
         // They are sorted by time, the newest first.
         let handle = database.ids.next(database.now_us(), fastrand::u64(..));
-        let to_move = self.backlog(facts).await?.visible;
+        let backlog = match facts.settings.is_fifo() {
+            true => self.fifo_backlog(facts).await?,
+            false => self.backlog(facts).await?,
+        };
+        let to_move = backlog.visible;
         let task = MoveTask {
             handle: None,
             state: MoveTaskState::Running,
@@ -187,15 +193,19 @@ impl Shared {
 
     /// Moves some messages of the queue's head.
     async fn step(self: &Arc<Self>, task: &MoveTask) -> Result<Step, Fault> {
-        let Some(source) = self.destination(&task.source).await? else {
-            return Err(Fault::NotFound("The queue was deleted.".to_owned()));
-        };
         let most = match task.task.messages_per_second_max {
             Some(rate) => (rate as usize / STEPS_PER_S).max(1),
             None => MOVED_ROWS_MAX,
         };
-        let until_us = last_of_task_us(task.started_at_ms);
         let most = most.min(MOVED_ROWS_MAX);
+        let deleted = || Fault::NotFound("The queue was deleted.".to_owned());
+        let record = self.queues.record(&self.database, &task.source).await?;
+        let facts = record.ok_or_else(deleted)?.facts.clone();
+        if facts.settings.is_fifo() {
+            return self.fifo_step(task, &facts, most).await;
+        }
+        let source = self.destination(&task.source).await?.ok_or_else(deleted)?;
+        let until_us = last_of_task_us(task.started_at_ms);
         let Some(leaving) = self.take_leaving(&source.facts, &source.queue, most, until_us).await?
         else {
             return Ok(Step::Done);
@@ -207,11 +217,7 @@ impl Shared {
         for one in leaving {
             let wanted =
                 task.task.destination.clone().or_else(|| one.message.content.source.clone());
-            let Some(to) = wanted else {
-                return Err(Fault::NotFound(
-                    "A message does not come from another queue.".to_owned(),
-                ));
-            };
+            let to = wanted.ok_or_else(no_source)?;
             by_destination.entry(to).or_default().push(one);
         }
         let mut moved = 0;
@@ -223,6 +229,26 @@ impl Shared {
             moved += self.move_messages(&source.facts, &source.queue, leaving, &to, None).await?;
         }
         moved_some(moved)
+    }
+
+    /// Has the queue's owner move its next messages. What comes to the queue later is behind those that were there when the
+    /// task began, so that it ends though its messages return.
+    async fn fifo_step(
+        self: &Arc<Self>,
+        task: &MoveTask,
+        facts: &QueueFacts,
+        most: usize,
+    ) -> Result<Step, Fault> {
+        let left = usize::try_from(task.to_move.saturating_sub(task.moved)).unwrap_or(usize::MAX);
+        if left == 0 {
+            return Ok(Step::Done);
+        }
+        let wanted = MoveCall { max: most.min(left), to: task.task.destination.clone() };
+        Ok(match self.fifo_move_out(facts, wanted).await? {
+            MovedOut { moved: 0, is_empty: true } => Step::Done,
+            MovedOut { moved: 0, is_empty: false } => Step::Waits,
+            MovedOut { moved, .. } => Step::Moved(moved as usize),
+        })
     }
 
     /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.

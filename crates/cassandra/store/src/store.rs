@@ -359,10 +359,6 @@ impl Queues for CassandraQueues {
         queue: &Arc<QueueFacts>,
         task: NewMoveTask,
     ) -> Result<String, Fault> {
-        if queue.settings.is_fifo() {
-            let why = "Messages of a replicated FIFO queue cannot be moved by a task yet.";
-            return Err(Fault::Unsupported(why.to_owned()));
-        }
         self.shared.start_move(queue, task).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Delivery, ReceiptOutcome};
+use quelea_sqs_protocol::{Delivery, Fault, ReceiptOutcome};
 use uuid::Uuid;
 
 use super::*;
@@ -171,4 +171,56 @@ fn an_owner_reads_on_with_few_messages_only_while_memory_is_short() {
     owner.tick(at(1));
     let asked = effects(&mut owner);
     assert!(matches!(asked[..], [Effect::Load(_)]), "{asked:?}");
+}
+
+fn move_out(owner: &mut Owner, call: u64, max: usize) -> Vec<Effect> {
+    owner.move_out(CallId(call), MoveCall { max, to: None }, at(100));
+    effects(owner)
+}
+
+#[test]
+fn what_a_task_moves_is_received_by_nobody_and_what_stays_was_not_received() {
+    let mut owner = owner(1, Vec::new(), SETTINGS);
+    (1..=3).for_each(|call| drop(send(&mut owner, call, at(0))));
+    let moving = move_out(&mut owner, 4, 2);
+    let [Effect::MoveOut { messages, to: None, .. }] = &moving[..] else { panic!("{moving:?}") };
+    let numbers: Vec<u64> = messages.iter().map(|one| one.row.number).collect();
+    assert_eq!(numbers, [1_000, 1_001], "in order, of one group");
+    assert!(
+        matches!(&receive(&mut owner, 5, 0, at(200))[..], [Effect::Received(_, none)] if none.is_empty())
+    );
+    owner.moved_out(CallId(4), &[1_000], Some(Fault::NotFound("why".to_owned())), at(300));
+    let done = effects(&mut owner);
+    let moved = MovedOut { moved: 1, is_empty: false };
+    assert!(matches!(&done[..], [Effect::MovedOut(CallId(4), got)] if *got == moved), "{done:?}");
+    let received = receive(&mut owner, 6, 0, at(300));
+    let [Effect::Received(_, received)] = &received[..] else { panic!("{received:?}") };
+    assert_eq!(
+        (received[0].sequence_number.clone(), received[0].receive_count),
+        (Some(sequence(1_001)), 1)
+    );
+}
+
+#[test]
+fn a_task_hears_why_nothing_moves_and_when_nothing_is_left() {
+    let mut owner = owner(1, Vec::new(), SETTINGS);
+    let none = MovedOut { moved: 0, is_empty: true };
+    assert!(matches!(&move_out(&mut owner, 1, 10)[..], [Effect::MovedOut(_, got)] if *got == none));
+    drop(send(&mut owner, 2, at(0)));
+    assert!(matches!(&move_out(&mut owner, 3, 10)[..], [Effect::MoveOut { .. }]));
+    owner.moved_out(CallId(3), &[], Some(Fault::Unavailable("why".to_owned())), at(200));
+    let failed = effects(&mut owner);
+    assert!(matches!(&failed[..], [Effect::Failed(CallId(3), _)]), "{failed:?}");
+    let again = move_out(&mut owner, 4, 10);
+    assert!(matches!(&again[..], [Effect::MoveOut { messages, .. }] if messages.len() == 1));
+    // While it is away another call finds none, which says nothing about what is left.
+    assert!(matches!(&move_out(&mut owner, 5, 10)[..], [Effect::MovedOut(..)]));
+    owner.lost();
+    owner.moved_out(CallId(4), &[1_000], None, at(300));
+    let late = effects(&mut owner);
+    assert!(late.iter().any(|effect| matches!(effect, Effect::NotOwner(CallId(4)))), "{late:?}");
+}
+
+fn sequence(number: u64) -> String {
+    send::sequence_number(number)
 }

@@ -45,7 +45,10 @@ impl World {
                         self.call_failed(client, call);
                     }
                 }
-                Effect::Move { .. } | Effect::Drop(_) => {}
+                Effect::Move { .. }
+                | Effect::MoveOut { .. }
+                | Effect::MovedOut(..)
+                | Effect::Drop(_) => {}
             }
         }
         if self.front_ends[at].owner.as_ref().is_some_and(Owner::has_ended) {

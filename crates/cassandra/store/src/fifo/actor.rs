@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
 use super::inbox::Input;
+use super::move_out::Moved;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::part_reads::{READS_AT_ONCE, read_each};
 use super::send_then_delete::send_then_delete;
@@ -40,6 +41,7 @@ enum Done {
     Contents(u64, Result<Vec<Option<Content>>, Fault>),
     Deleted(u64, Vec<Result<(), Fault>>),
     Moved(u64, bool),
+    MovedOut(CallId, Moved),
     Renewed(u64, Result<Change, Fault>),
     /// The queue was purged or deleted.
     Obsolete,
@@ -210,6 +212,7 @@ impl Actor {
             Operation::ChangeVisibility(changes) => {
                 self.owner.change_visibility(call, &changes, now);
             }
+            Operation::MoveOut(wanted) => self.owner.move_out(call, wanted, now),
             Operation::Backlog => {}
         }
     }
@@ -222,6 +225,10 @@ impl Actor {
             Done::Contents(id, contents) => self.owner.contents_read(id, contents, now),
             Done::Deleted(id, outcomes) => self.owner.deleted(id, &outcomes, now),
             Done::Moved(number, is_moved) => self.owner.moved(number, is_moved, now),
+            Done::MovedOut(call, Moved { gone, fault }) => {
+                let gone: Vec<u64> = gone.iter().map(|row| row.number).collect();
+                self.owner.moved_out(call, &gone, fault, now);
+            }
             Done::Renewed(asked_at_ms, Ok(Change::Done)) => self.owner.renewed(asked_at_ms, now),
             Done::Renewed(_, Ok(Change::Refused)) => {
                 tracing::warn!(queue = %self.queue.name.name, "another front-end has taken a FIFO queue over");
@@ -239,6 +246,7 @@ impl Actor {
             match effect {
                 Effect::Sent(call, outcomes) => self.reply(call, Answer::Sent(outcomes)),
                 Effect::Settled(call, outcomes) => self.reply(call, Answer::Settled(outcomes)),
+                Effect::MovedOut(call, moved) => self.reply(call, Answer::MovedOut(moved)),
                 Effect::Failed(call, fault) => self.reply(call, Answer::Failed(fault)),
                 Effect::NotOwner(call) => self.reply(call, Answer::NotOwner),
                 Effect::Received(call, received) => {
@@ -302,19 +310,12 @@ impl Actor {
             }
             Effect::Move { row, message, receives } => {
                 let queue = self.queue.clone();
+                Box::pin(move_to_dead_letters(weak, shared, queue, row, message, receives))
+            }
+            Effect::MoveOut { call, messages, to } => {
+                let queue = self.queue.clone();
                 Box::pin(async move {
-                    let from = queue.clone();
-                    let send = async move {
-                        shared.send_to_dead_letters(&from, row, message, receives).await
-                    };
-                    let delete = |shared: Arc<Shared>| async move {
-                        shared.fifo.rows.delete(&shared.database, generation, &[row]).await
-                    };
-                    let moved = send_then_delete(weak, send, delete).await;
-                    if let Err(fault) = &moved {
-                        tracing::warn!(queue = %queue.name.name, %fault, "a message was not moved to its dead-letter queue");
-                    }
-                    Done::Moved(row.number, moved.is_ok())
+                    Done::MovedOut(call, shared.move_out(&queue, messages, to).await)
                 })
             }
             Effect::Drop(segments) => Box::pin(async move {
@@ -345,6 +346,7 @@ impl Actor {
             | Effect::Sent(..)
             | Effect::Received(..)
             | Effect::Settled(..)
+            | Effect::MovedOut(..)
             | Effect::Failed(..)
             | Effect::NotOwner(_) => Box::pin(async { Done::Nothing }),
         }
@@ -378,6 +380,27 @@ fn arrival(shared: &Shared, outgoing: Outgoing, now: Now) -> Arrival {
     let id = id.unwrap_or_else(|| database.ids.next(database.now_us(), fastrand::u64(..)));
     let visible_at_ms = if delay_ms == 0 { 0 } else { now.wall_ms.saturating_add(delay_ms) };
     Arrival { id, content, visible_at_ms, ttl_s, deduplication }
+}
+
+async fn move_to_dead_letters(
+    weak: Weak<Shared>,
+    shared: Arc<Shared>,
+    queue: FifoQueue,
+    row: RowKey,
+    message: Uuid,
+    receives: u32,
+) -> Done {
+    let generation = queue.generation;
+    let from = &queue;
+    let send = async move { shared.send_to_dead_letters(from, row, message, receives).await };
+    let delete = |shared: Arc<Shared>| async move {
+        shared.fifo.rows.delete(&shared.database, generation, &[row]).await
+    };
+    let moved = send_then_delete(weak, send, delete).await;
+    if let Err(fault) = &moved {
+        tracing::warn!(queue = %queue.name.name, %fault, "a message was not moved to its dead-letter queue");
+    }
+    Done::Moved(row.number, moved.is_ok())
 }
 
 /// Does something until it succeeds, or the store is no more.
@@ -421,7 +444,7 @@ async fn read_deduplications(
     read_each(&shared, &permits, wanted, read).await.map_or(Done::Nothing, Done::Deduplications)
 }
 
-fn by_segment(rows: &[RowKey]) -> BTreeMap<SegmentKey, Vec<RowKey>> {
+pub(super) fn by_segment(rows: &[RowKey]) -> BTreeMap<SegmentKey, Vec<RowKey>> {
     let mut parts: BTreeMap<SegmentKey, Vec<RowKey>> = BTreeMap::new();
     rows.iter().for_each(|row| parts.entry(row.segment).or_default().push(*row));
     parts

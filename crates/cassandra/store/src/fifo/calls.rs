@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_cassandra_fifo::{Content, deduplication_key};
+use quelea_cassandra_fifo::{Content, MoveCall, MovedOut, deduplication_key};
 use quelea_sqs_protocol::{
     Backlog, Consistency, DeduplicationScope, Delivery, Fault, NewMessage, QueueFacts,
     QueueSettings, ReceiptOutcome, Receive, Received, SendOutcome,
@@ -97,6 +97,18 @@ impl Shared {
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
         match self.call_of(facts, operation, PATIENCE).await? {
             Answer::Settled(outcomes) => Ok(outcomes),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// Has the queue's next messages moved: to the queue that is named, or each to the one that it came from.
+    pub(crate) async fn fifo_move_out(
+        self: &Arc<Self>,
+        facts: &QueueFacts,
+        wanted: MoveCall,
+    ) -> Result<MovedOut, Fault> {
+        match self.call_of(facts, Operation::MoveOut(wanted), PATIENCE).await? {
+            Answer::MovedOut(moved) => Ok(moved),
             other => Err(other.unexpected()),
         }
     }

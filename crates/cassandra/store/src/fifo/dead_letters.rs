@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_cassandra_fifo::{RowKey, sent_at_ms};
-use quelea_sqs_protocol::Fault;
+use quelea_sqs_protocol::{Fault, QueueFacts};
 use uuid::Uuid;
 
 use super::actor::read_contents;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
+use crate::database::Database;
 use crate::shared::Shared;
 
 /// How long to wait for the owner of the dead-letter queue.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Shared {
     /// Sends one message to the dead-letter queue, unless it is gone.
@@ -32,13 +33,11 @@ impl Shared {
         let Some(mut content) = found.into_iter().flatten().next() else { return Ok(()) };
         content.source = Some(queue.name.clone());
         content.earlier_receives = content.earlier_receives.saturating_add(receives);
-        let age_ms = self.database.now_ms().saturating_sub(sent_at_ms(message));
-        let left_s = to.facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
         let outgoing = Outgoing {
             id: Some(message),
             content: Arc::new(content),
             delay_ms: 0,
-            ttl_s: (left_s as i32).max(1),
+            ttl_s: time_left_s(&self.database, &to.facts, message),
             deduplication: None,
         };
         let to = self.fifo_queue(&to.facts).await?;
@@ -49,4 +48,10 @@ impl Shared {
             other => Err(other.unexpected()),
         }
     }
+}
+
+/// For how long a message that comes to a queue is kept there: its age counts.
+pub(super) fn time_left_s(database: &Database, to: &QueueFacts, message: Uuid) -> i32 {
+    let age_ms = database.now_ms().saturating_sub(sent_at_ms(message));
+    ((to.settings.retention_ms.saturating_sub(age_ms) / 1_000) as i32).max(1)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_cassandra_fifo::Content;
+use quelea_cassandra_fifo::{Content, MoveCall, MovedOut};
 use quelea_sqs_protocol::{
     Backlog, Delivery, Fault, QueueRef, ReceiptOutcome, Receive, Received, SendOutcome,
 };
@@ -38,6 +38,7 @@ pub(crate) enum Operation {
     Delete(Vec<Delivery>),
     ChangeVisibility(Vec<(Delivery, u64)>),
     Backlog,
+    MoveOut(MoveCall),
 }
 
 /// What an owner answers.
@@ -47,6 +48,7 @@ pub(crate) enum Answer {
     Received(Vec<Received>),
     Settled(Vec<ReceiptOutcome>),
     Backlog(Backlog),
+    MovedOut(MovedOut),
     Failed(Fault),
     /// Somebody else is the owner, or nobody.
     NotOwner,

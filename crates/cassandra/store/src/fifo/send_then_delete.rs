@@ -19,10 +19,18 @@ pub(super) async fn send_then_delete<S, F: Future<Output = Result<(), Fault>>>(
     delete: impl Fn(Arc<S>) -> F,
 ) -> Result<(), Fault> {
     send.await?;
+    until_deleted(store, delete).await
+}
+
+/// Deletes what is elsewhere, again and again until that succeeds.
+pub(super) async fn until_deleted<S, F: Future<Output = Result<(), Fault>>>(
+    store: Weak<S>,
+    delete: impl Fn(Arc<S>) -> F,
+) -> Result<(), Fault> {
     loop {
         let deleted = delete(store.upgrade().ok_or_else(stopped)?).await;
         let Err(fault) = deleted else { return Ok(()) };
-        tracing::debug!(%fault, "the deletion of a dead letter is repeated");
+        tracing::debug!(%fault, "the deletion of a message that was moved is repeated");
         tokio::time::sleep(AGAIN_AFTER).await;
     }
 }

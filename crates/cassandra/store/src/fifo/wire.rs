@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quelea_cassandra_fifo::Content;
+use quelea_cassandra_fifo::limits::BATCH_ROWS_MAX;
+use quelea_cassandra_fifo::{Content, MoveCall, MovedOut};
 use quelea_sqs_protocol::{
     Backlog, Fault, MessageAttribute, QueueRef, ReceiptOutcome, Receive, Received, Sent,
 };
@@ -42,6 +43,7 @@ enum WireOperation {
     Delete(Vec<Blob>),
     ChangeVisibility(Vec<(Blob, u64)>),
     Backlog,
+    MoveOut { max: u32, to: Option<Name> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,12 +75,14 @@ enum WireAnswer {
     Backlog { visible: u64, in_flight: u64, delayed: u64, oldest_age_s: u64 },
     Failed(WireFault),
     NotOwner,
+    MovedOut { moved: u64, is_empty: bool },
 }
 
 #[derive(Serialize, Deserialize)]
 enum WireFault {
     Unavailable(String),
     Other(String),
+    NotFound(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -183,6 +187,7 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Option<Answer> {
         }
         WireAnswer::Failed(failed) => Answer::Failed(fault(failed)),
         WireAnswer::NotOwner => Answer::NotOwner,
+        WireAnswer::MovedOut { moved, is_empty } => Answer::MovedOut(MovedOut { moved, is_empty }),
     })
 }
 
@@ -219,6 +224,9 @@ fn wire_operation(operation: Operation) -> WireOperation {
             changes.into_iter().map(|(delivery, ms)| (Blob(delivery.into()), ms)).collect(),
         ),
         Operation::Backlog => WireOperation::Backlog,
+        Operation::MoveOut(MoveCall { max, to }) => {
+            WireOperation::MoveOut { max: max as u32, to: to.as_ref().map(wire_name) }
+        }
     }
 }
 
@@ -245,6 +253,10 @@ fn operation(operation: WireOperation) -> Operation {
             changes.into_iter().map(|(bytes, ms)| (bytes.0.to_vec(), ms)).collect(),
         ),
         WireOperation::Backlog => Operation::Backlog,
+        WireOperation::MoveOut { max, to } => {
+            let max = (max as usize).clamp(1, BATCH_ROWS_MAX);
+            Operation::MoveOut(MoveCall { max, to: to.map(name) })
+        }
     }
 }
 
@@ -305,12 +317,14 @@ fn wire_answer(answer: Answer) -> WireAnswer {
         }
         Answer::Failed(failed) => WireAnswer::Failed(wire_fault(failed)),
         Answer::NotOwner => WireAnswer::NotOwner,
+        Answer::MovedOut(MovedOut { moved, is_empty }) => WireAnswer::MovedOut { moved, is_empty },
     }
 }
 
 fn wire_fault(fault: Fault) -> WireFault {
     match fault {
         Fault::Unavailable(why) => WireFault::Unavailable(why),
+        Fault::NotFound(why) => WireFault::NotFound(why),
         other => WireFault::Other(other.to_string()),
     }
 }
@@ -318,6 +332,7 @@ fn wire_fault(fault: Fault) -> WireFault {
 fn fault(fault: WireFault) -> Fault {
     match fault {
         WireFault::Unavailable(why) => Fault::Unavailable(why),
+        WireFault::NotFound(why) => Fault::NotFound(why),
         WireFault::Other(why) => Fault::Invalid(why),
     }
 }
@@ -415,6 +430,8 @@ mod tests {
             Operation::Delete(vec![vec![1, 2], vec![]]),
             Operation::ChangeVisibility(vec![(vec![3], 4)]),
             Operation::Backlog,
+            Operation::MoveOut(MoveCall { max: 10, to: None }),
+            Operation::MoveOut(MoveCall { max: 1, to: Some(queue().name) }),
         ] {
             let bytes = encode_call(&queue(), operation.clone()).unwrap();
             assert_eq!(decode_call(&bytes), Some((queue(), operation)));
@@ -445,7 +462,12 @@ mod tests {
         let sent = Sent { message_id: "m".into(), sequence_number: Some("6".into()) };
         let unavailable = || Fault::Unavailable("why".into());
         let backlog = Backlog { visible: 1, in_flight: 2, delayed: 3, oldest_age_s: 4 };
-        for make in [|| Answer::NotOwner, || Answer::Settled(OUTCOMES.to_vec())] {
+        for make in [
+            || Answer::NotOwner,
+            || Answer::Settled(OUTCOMES.to_vec()),
+            || Answer::MovedOut(MovedOut { moved: 7, is_empty: true }),
+            || Answer::Failed(Fault::NotFound("why".into())),
+        ] {
             let bytes = encode_answer(make()).unwrap();
             assert_eq!(decode_answer(&bytes), Some(make()));
         }

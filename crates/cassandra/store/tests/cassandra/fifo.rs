@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quelea_cassandra_store::CassandraQueues;
 use quelea_sqs_protocol::{
-    Created, Fault, NewMessage, NewQueue, QueueClass, QueueFacts, QueueRef, Queues, ReceiptOutcome,
-    Receive, Received, Sent,
+    Created, Fault, MoveTask, MoveTaskState, NewMessage, NewMoveTask, NewQueue, QueueClass,
+    QueueFacts, QueueRef, Queues, ReceiptOutcome, Receive, Received, Sent,
 };
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -234,6 +234,80 @@ fn a_message_received_too_often_goes_to_the_dead_letter_queue_of_another_owner()
         assert_eq!(moved.dead_letter_source, Some(facts.queue.clone()));
         assert_eq!(moved.group_id.as_deref(), Some("g"));
     });
+}
+
+#[test]
+fn a_task_brings_dead_letters_back_in_order_whoever_owns_the_queues() {
+    const COUNT: usize = 25;
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (one, other) = (site.another().await, site.another().await);
+        let dead = fifo_queue(&other, "dead_moved", &[]).await;
+        assert_eq!(receive_now(&other, &dead).await, [], "it is owned there");
+        let policy = format!(
+            r#"{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:{ACCOUNT}:dead_moved.fifo","maxReceiveCount":1}}"#
+        );
+        let facts = fifo_queue(&one, "failing_moved", &[("RedrivePolicy", &policy)]).await;
+        let ids: Vec<String> = (0..COUNT).map(|number| format!("{number:02}")).collect();
+        let all: Vec<&str> = ids.iter().map(String::as_str).collect();
+        for ids in all.chunks(10) {
+            send(&one, &facts, ids).await;
+        }
+        // Each is received once, and again too often.
+        let mut failed = 0;
+        while failed < COUNT {
+            let received = receive_ten(&one, &facts).await;
+            failed += received.len();
+            let again = received.into_iter().map(|one| (one.delivery, 0)).collect();
+            one.change_visibility(&facts, again).await.unwrap();
+        }
+        // Who receives has them moved, one of a group at a time.
+        while other.backlog(&dead).await.unwrap().visible < COUNT as u64 {
+            assert_eq!(receive_now(&one, &facts).await, []);
+        }
+        let task = NewMoveTask { destination: None, messages_per_second_max: None };
+        // A third front-end, which owns neither, carries it out.
+        let third = site.another().await;
+        third.start_move(&dead, task).await.unwrap();
+        let over = until_moved(&one, &dead).await;
+        assert_eq!((over.state, over.moved, over.to_move), (MoveTaskState::Completed, COUNT as u64, COUNT as u64));
+        let mut came = Vec::new();
+        while came.len() < COUNT {
+            let received = receive_ten(&other, &facts).await;
+            assert!(received.iter().all(|one| one.receive_count == 1 && one.dead_letter_source.is_none()));
+            came.extend(bodies(&received).into_iter().map(str::to_owned));
+            let done = received.into_iter().map(|one| one.delivery).collect();
+            other.delete(&facts, done).await.unwrap();
+        }
+        assert_eq!(came, all);
+        assert_eq!(receive_now(&other, &dead).await, []);
+        // What did not come from a queue cannot go back, and stays.
+        send(&one, &dead, &["stray"]).await;
+        let task = NewMoveTask { destination: None, messages_per_second_max: None };
+        third.start_move(&dead, task).await.unwrap();
+        let failed = until_moved(&one, &dead).await;
+        assert_eq!((failed.state, failed.moved), (MoveTaskState::Failed, 0));
+        assert!(failed.failure_reason.unwrap().contains("does not come from another queue"));
+        assert_eq!(bodies(&[receive_one(&one, &dead).await]), ["stray"]);
+    });
+}
+
+async fn receive_ten(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Vec<Received> {
+    let receive =
+        Receive { max: 10, visibility_timeout_ms: 30_000, wait_ms: 10_000, attempt_id: None };
+    queues.receive(facts, receive).await.unwrap()
+}
+
+/// The newest task, when it is over.
+async fn until_moved(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> MoveTask {
+    for _ in 0..300 {
+        let task = queues.move_tasks(facts, 1).await.unwrap().remove(0);
+        if task.state != MoveTaskState::Running {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the task is never over");
 }
 
 #[test]

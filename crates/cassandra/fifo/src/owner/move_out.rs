@@ -1,0 +1,111 @@
+//! Messages that go to another queue because a task wants it. Meanwhile they are in flight, so that nobody receives them, but
+//! they were not received.
+
+use quelea_sqs_protocol::{Fault, QueueRef};
+
+use super::Owner;
+use crate::call::CallId;
+use crate::clock::Now;
+use crate::effect::Effect;
+use crate::limits::{AT_ONCE_MAX, RECEIVE_BYTES_MAX};
+use crate::message::{RowKey, sent_at_ms};
+use crate::window::Holder;
+
+/// For how long nobody gets a message that is on its way, in ms. What came of it is said before.
+const AWAY_MS: u64 = 86_400_000;
+
+/// A call that has messages moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveCall {
+    /// At most so many.
+    pub max: usize,
+    /// Where to; `None`: each to the queue that it came from.
+    pub to: Option<QueueRef>,
+}
+
+/// A message that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moving {
+    /// Where it is.
+    pub row: RowKey,
+    /// Its id.
+    pub message: uuid::Uuid,
+}
+
+/// What came of a call that has messages moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovedOut {
+    /// Messages that are at their destination and gone here.
+    pub moved: u64,
+    /// Whether nothing else can be received.
+    pub is_empty: bool,
+}
+
+impl Owner {
+    /// Has the next messages moved, in the order in which they would be received. The answer is [`Effect::MovedOut`].
+    pub fn move_out(&mut self, call: CallId, wanted: MoveCall, now: Now) {
+        if !self.takes(call, now) {
+            return;
+        }
+        self.window.make_due_visible(now.wall_ms);
+        let is_busy = !self.lease.is_valid(now) || self.moves_out.len() >= AT_ONCE_MAX;
+        let (messages, holders) = match is_busy {
+            true => Default::default(),
+            false => self.choose_to_move(wanted.max, now),
+        };
+        if messages.is_empty() {
+            let is_empty = !is_busy && !self.is_loading && self.loaded_to >= self.acked_to;
+            self.effects.push_back(Effect::MovedOut(call, MovedOut { moved: 0, is_empty }));
+        } else {
+            self.moves_out.insert(call, holders);
+            self.effects.push_back(Effect::MoveOut { call, messages, to: wanted.to });
+        }
+        self.go_on(now);
+    }
+
+    fn choose_to_move(&mut self, max: usize, now: Now) -> (Vec<Moving>, Vec<(u64, Holder)>) {
+        let (mut messages, mut holders): (Vec<Moving>, Vec<(u64, Holder)>) = Default::default();
+        let (mut bytes, mut last) = (0, None);
+        while messages.len() < max && bytes < RECEIVE_BYTES_MAX {
+            let Some(number) = self.window.next(last) else { break };
+            let Some(held) = self.window.get(number) else { break };
+            let ends_at_ms = sent_at_ms(held.id).saturating_add(self.settings.retention_ms);
+            if ends_at_ms <= now.wall_ms {
+                self.forget(number);
+                continue;
+            }
+            bytes += held.bytes;
+            let row = RowKey { segment: held.segment, number };
+            messages.push(Moving { row, message: held.id });
+            self.receptions += 1;
+            let holder = (self.epoch, self.receptions);
+            self.window.receive(number, holder, now.wall_ms.saturating_add(AWAY_MS), now.wall_ms);
+            holders.push((number, holder));
+            last = Some(number);
+        }
+        (messages, holders)
+    }
+
+    /// Those of a call's messages are at their destination, and gone here; the others stay, for that reason.
+    pub fn moved_out(&mut self, call: CallId, gone: &[u64], fault: Option<Fault>, now: Now) {
+        let Some(holders) = self.moves_out.remove(&call) else { return };
+        if self.has_ended() {
+            self.effects.push_back(Effect::NotOwner(call));
+            return;
+        }
+        for (number, holder) in holders {
+            if gone.contains(&number) {
+                self.forget(number);
+            } else {
+                self.window.undo(number, holder);
+            }
+        }
+        let answer = match fault {
+            Some(fault) if gone.is_empty() => Effect::Failed(call, fault),
+            // The next call meets it again.
+            _ => Effect::MovedOut(call, MovedOut { moved: gone.len() as u64, is_empty: false }),
+        };
+        self.effects.push_back(answer);
+        self.go_on(now);
+    }
+}

@@ -1,0 +1,111 @@
+//! Messages that a task takes to another queue, which may have another owner: first they are there, then they are gone here. A
+//! crash in between leaves them in both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quelea_cassandra_fifo::{Content, Moving, RowKey};
+use quelea_sqs_protocol::{ErrorKind, Fault, QueueRef, SendOutcome};
+
+use super::actor::{by_segment, read_contents};
+use super::dead_letters::{PATIENCE, time_left_s};
+use super::operation::{Answer, FifoQueue, Operation, Outgoing};
+use super::send_then_delete::until_deleted;
+use crate::shared::Shared;
+
+/// What became of messages that were to move: those that are gone here, and why others are not.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    pub(super) gone: Vec<RowKey>,
+    pub(super) fault: Option<Fault>,
+}
+
+impl Shared {
+    /// Moves messages, to the queue that is named, or each to the one that it came from.
+    pub(super) async fn move_out(
+        self: Arc<Self>,
+        queue: &FifoQueue,
+        messages: Vec<Moving>,
+        to: Option<QueueRef>,
+    ) -> Moved {
+        let rows: Vec<RowKey> = messages.iter().map(|moving| moving.row).collect();
+        let contents = match read_contents(&self, queue.generation, &rows).await {
+            Ok(contents) => contents,
+            Err(fault) => return Moved { fault: Some(fault), ..Moved::default() },
+        };
+        let mut moved = Moved::default();
+        let mut by_destination: BTreeMap<QueueRef, Vec<(Moving, Content)>> = BTreeMap::new();
+        for (moving, content) in messages.into_iter().zip(contents) {
+            // It has ended, or was deleted by an earlier owner's last request.
+            let Some(content) = content else {
+                moved.gone.push(moving.row);
+                continue;
+            };
+            match to.clone().or_else(|| content.source.clone()) {
+                Some(to) => by_destination.entry(to).or_default().push((moving, content)),
+                None => moved.fault = Some(no_source()),
+            }
+        }
+        let mut sent = Vec::new();
+        for (to, leaving) in by_destination {
+            let rows: Vec<RowKey> = leaving.iter().map(|(moving, _)| moving.row).collect();
+            match self.send_on(&to, leaving).await {
+                Ok(outcomes) => {
+                    for (row, outcome) in rows.into_iter().zip(outcomes) {
+                        match outcome {
+                            Ok(_) => sent.push(row),
+                            Err(fault) => moved.fault = Some(fault),
+                        }
+                    }
+                }
+                Err(fault) => moved.fault = Some(fault),
+            }
+        }
+        let (generation, weak) = (queue.generation, Arc::downgrade(&self));
+        drop(self);
+        let deleted = until_deleted(weak, |shared: Arc<Self>| {
+            let sent = sent.clone();
+            async move {
+                for (_, rows) in by_segment(&sent) {
+                    shared.fifo.rows.delete(&shared.database, generation, &rows).await?;
+                }
+                Ok(())
+            }
+        });
+        if let Err(fault) = deleted.await {
+            return Moved { fault: Some(fault), ..moved };
+        }
+        moved.gone.extend(sent);
+        moved
+    }
+
+    async fn send_on(
+        self: &Arc<Self>,
+        to: &QueueRef,
+        leaving: Vec<(Moving, Content)>,
+    ) -> Result<Vec<SendOutcome>, Fault> {
+        let record = self.queues.record(&self.database, to).await?;
+        // SQS gives the code, and clients compare it.
+        let gone = || Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned());
+        let to = record.filter(|to| to.facts.settings.is_fifo()).ok_or_else(gone)?;
+        let outgoing = leaving.into_iter().map(|(Moving { message, .. }, content)| Outgoing {
+            id: Some(message),
+            content: Arc::new(Content { source: None, earlier_receives: 0, ..content }),
+            delay_ms: 0,
+            ttl_s: time_left_s(&self.database, &to.facts, message),
+            deduplication: None,
+        });
+        let operation = Operation::Send(outgoing.collect());
+        let queue = self.fifo_queue(&to.facts).await?;
+        // Boxed, since that queue's owner may have to move messages on.
+        match Box::pin(self.fifo_call(queue, operation, PATIENCE)).await? {
+            Answer::Sent(outcomes) => Ok(outcomes),
+            other => Err(other.unexpected()),
+        }
+    }
+}
+
+/// Why a message that goes back cannot.
+pub(crate) fn no_source() -> Fault {
+    Fault::NotFound("A message does not come from another queue.".to_owned())
+}
