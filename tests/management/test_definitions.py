@@ -95,6 +95,60 @@ def test_a_virtual_hosts_definitions_go_to_another(api, vhost, name):
         api.get("/api/definitions/nowhere")
 
 
+def sqs(api, action, account="000000000000", **request):
+    return api.post(f"/quelea/v1/sqs/{account}/{action}", request)
+
+
+SQS_ATTRIBUTES = {"VisibilityTimeout": "77", "DelaySeconds": "3", "OrderHint": "4"}
+
+
+@pytest.mark.quelea("RabbitMQ has no SQS")
+def test_what_sqs_has_set_of_queues_goes_along(api, other, name):
+    dead, queue_name, fifo = name("dead"), name("sqs"), f"{name('sqs')}.fifo"
+    sqs(api, "CreateQueue", QueueName=dead)
+    policy = f'{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:{dead}","maxReceiveCount":2}}'
+    attributes = {**SQS_ATTRIBUTES, "RedrivePolicy": policy}
+    sqs(api, "CreateQueue", QueueName=queue_name, Attributes=attributes, tags={"team": "a"})
+    sqs(api, "CreateQueue", QueueName=fifo, Attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+    exported = api.get("/api/definitions")
+    by_name = {one["name"]: one for one in exported["queues"]}
+    assert by_name[queue_name]["quelea_sqs"] == {"attributes": attributes, "tags": {"team": "a"}}
+    assert "quelea_sqs" not in by_name[dead]
+    there, broker = other
+    mine = {**exported, "queues": [by_name[one] for one in (queue_name, dead, fifo)], "bindings": [], "exchanges": []}
+    there.post("/api/definitions", mine)
+    there.post("/api/definitions", mine)
+    broker.kill()
+    broker.start()
+    there = Management(broker.http)
+    found = sqs(there, "GetQueueAttributes", QueueUrl=f"/000000000000/{queue_name}", AttributeNames=["All", "OrderHint"])["Attributes"]
+    assert attributes.items() <= found.items()
+    assert sqs(there, "ListQueueTags", QueueUrl=f"/000000000000/{queue_name}")["Tags"] == {"team": "a"}
+    send = {"QueueUrl": f"/000000000000/{fifo}", "MessageBody": "once", "MessageGroupId": "g"}
+    assert sqs(there, "SendMessage", **send)["SequenceNumber"] == sqs(there, "SendMessage", **send)["SequenceNumber"]
+    assert there.get(f"/api/queues/%2F/{fifo}")["messages"] == 1
+    for one in (queue_name, dead, fifo):
+        api.delete(f"/api/queues/%2F/{one}")
+
+
+@pytest.mark.quelea("RabbitMQ has no SQS")
+def test_what_sqs_would_not_take_is_refused_whole(api, vhost, name):
+    queue_name = name("sqs")
+    sqs(api, "CreateQueue", QueueName=queue_name, Attributes=SQS_ATTRIBUTES)
+    first = queue("first", vhost)
+    for object_, told in (
+        (queue("q", vhost, quelea_sqs={"attributes": {"DelaySeconds": "901"}}), "queues\\[1\\]: quelea_sqs: .*DelaySeconds"),
+        (queue("q", vhost, quelea_sqs={"attributes": {"Colour": "red"}}), "Colour"),
+        (queue("q", vhost, quelea_sqs={"tags": {"a": 1}}), "quelea_sqs.tags.a must be a string, it is 1"),
+        (queue("q.fifo", vhost, quelea_sqs={"attributes": {}}), "quelea_sqs: "),
+        (queue(queue_name, "/", quelea_sqs={"attributes": {"DelaySeconds": "4"}}), "what SQS has set of the queue that stands differs"),
+    ):
+        with pytest.raises(Refused, match=f"400.*{told}"):
+            api.post("/api/definitions", {"queues": [first, object_]})
+    assert api.get(f"/api/queues/{vhost}") == []
+    api.delete(f"/api/queues/%2F/{queue_name}")
+
+
 @pytest.mark.quelea("RabbitMQ reads its own hashes")
 def test_users_that_rabbitmq_cannot_read_are_exported_with_a_warning(api):
     exported = api.get("/api/definitions")

@@ -5,6 +5,7 @@ mod apply;
 mod check;
 mod document;
 mod export;
+mod sqs;
 mod standing;
 
 use std::sync::Arc;

@@ -13,7 +13,10 @@ use quelea_store::Durability;
 type Pairs = BTreeMap<String, String>;
 
 /// What the broker is given to keep. `account` is the queue's: a redrive policy stays within it.
-pub(crate) fn to_broker(
+///
+/// # Errors
+/// [`Fault::Unsupported`] of a dead-letter queue in another account.
+pub fn to_broker(
     attributes: &Pairs,
     tags: &Pairs,
     account: &str,
@@ -28,7 +31,8 @@ pub(crate) fn to_broker(
 }
 
 /// Names and values, as fronts have them.
-pub(crate) fn from_broker(pairs: &[(Box<str>, Box<str>)]) -> Pairs {
+#[must_use]
+pub fn from_broker(pairs: &[(Box<str>, Box<str>)]) -> Pairs {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 

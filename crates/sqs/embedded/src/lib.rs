@@ -3,7 +3,7 @@
 //! what it can look up again, and must never speak HTTP: `front.rs` puts the server of `sqs/server` over it.
 //! Start with `queues.rs`; `message.rs` turns SQS's messages into AMQP's and back.
 
-mod attributes;
+pub mod attributes;
 mod broker_calls;
 mod front;
 mod identity;

@@ -58,7 +58,9 @@ pub use queues::{
     Queues, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
 };
 pub use redrive::{RedriveAllowPolicy, RedrivePolicy};
-pub use service::{AnyService, Caller, ChangeSink, QueueChange, Service, ServiceSettings};
+pub use service::{
+    AnyService, Caller, ChangeSink, QueueChange, Service, ServiceSettings, check_new_queue,
+};
 pub use shape::{Description, Kind, Member, Names};
 pub use signing::{SignedHeaders, Signer};
 pub use sigv4::{

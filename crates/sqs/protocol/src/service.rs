@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 pub use self::caller::Caller;
 pub use self::queue_change::{ChangeSink, QueueChange};
+pub use self::queues::check_new_queue;
 use crate::names::{arn_of_queue, path_of_queue, queue_of_url};
 use crate::refusal;
 use crate::{

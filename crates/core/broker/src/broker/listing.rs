@@ -5,6 +5,7 @@ use quelea_model::{QueueId, QueueName, Table, VhostName};
 
 use super::Broker;
 use crate::ids::{ChannelId, ConnectionId, ConsumerId, VhostId};
+use crate::queues::queue::attributes::QueueAttributes;
 use crate::report::{
     BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport,
     MessageCounters, QueueReport, VhostReport,
@@ -140,6 +141,24 @@ impl Broker {
         let names = names.collect();
         self.work.spend(looked_at as u64 * STEPS_PER_NAME);
         (names, looked_at)
+    }
+
+    /// Attributes of queues by their keys, of those that have any. Returns how many of the keys it has looked at, too; 1 at
+    /// least.
+    pub fn list_queue_attributes(
+        &mut self,
+        keys: &[ListKey],
+    ) -> (Vec<(ListedName, QueueAttributes)>, usize) {
+        let looked_at = keys.len().min((self.work.per_turn() / STEPS_PER_REPORT).max(1) as usize);
+        let found = keys[..looked_at].iter().filter_map(|key| {
+            let queue = self.messaging.queues.get(key.queue()?)?;
+            let attributes = queue.attributes.as_deref()?.clone();
+            let (vhost, name) = (queue.vhost_name.clone(), queue.name.clone());
+            Some((ListedName { key: *key, vhost, name }, attributes))
+        });
+        let found = found.collect();
+        self.work.spend(looked_at as u64 * STEPS_PER_REPORT);
+        (found, looked_at)
     }
 }
 

@@ -3,19 +3,20 @@
 
 use quelea_broker::access::{ADMINISTRATION, TopicPermission};
 use quelea_broker::{
-    Broker, ChannelId, ConnectionInfo, DeclareExchange, DeclareQueue, ExchangeBinding, QueueBinding,
+    Broker, ChannelId, ConnectionInfo, DeclareExchange, ExchangeBinding, QueueBinding,
 };
 use quelea_model::Timestamp;
 use quelea_store::Ticket;
 
 use super::document::{
-    BindingDefinition, Document, PermissionDefinition, TopicPermissionDefinition, UserDefinition,
+    BindingDefinition, Document, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
+    UserDefinition,
 };
 use super::standing::Standing;
 use crate::api::users::password_hash;
 use crate::error::ApiError;
 use crate::operation::{until_free, with_channel};
-use crate::state::ApiState;
+use crate::state::{ApiState, SharedState as _};
 
 /// # Errors
 /// Why something cannot be made. Nothing of it is left then.
@@ -51,8 +52,8 @@ impl Changes<'_> {
         for (at, (vhost, exchange)) in document.exchanges.into_iter().enumerate() {
             self.exchange(vhost, exchange).await.map_err(here("exchanges", at))?;
         }
-        for (at, (vhost, queue)) in document.queues.into_iter().enumerate() {
-            self.queue(vhost, queue).await.map_err(here("queues", at))?;
+        for (at, queue) in document.queues.into_iter().enumerate() {
+            self.queue(queue).await.map_err(here("queues", at))?;
         }
         for (at, binding) in document.bindings.into_iter().enumerate() {
             self.binding(binding).await.map_err(here("bindings", at))?;
@@ -96,7 +97,8 @@ impl Changes<'_> {
         self.done(make, undo).await
     }
 
-    async fn queue(&mut self, vhost: String, request: DeclareQueue) -> Result<(), ApiError> {
+    async fn queue(&mut self, definition: QueueDefinition) -> Result<(), ApiError> {
+        let QueueDefinition { vhost, declared: request, sqs } = definition;
         let name = request.name.clone();
         if self.standing.queues.contains_key(&(vhost.clone(), name.clone())) {
             return Ok(());
@@ -110,11 +112,20 @@ impl Changes<'_> {
         let make = administered(vhost.clone(), move |b, now, channel| {
             b.declare_queue(now, channel, &request).map(|declared| declared.ticket)
         });
+        let (of, queue) = (vhost.clone(), name.clone());
         // A message that somebody has put into it meanwhile is not lost.
         let undo = administered(vhost, move |b, now, channel| {
             b.delete_queue(now, channel, &name, true, true).map(|deleted| deleted.ticket)
         });
-        self.done(make, undo).await
+        self.done(make, undo).await?;
+        let Some(sqs) = sqs else { return Ok(()) };
+        let account = self.api.account_of(&of).to_owned();
+        self.run(change(move |b, now| {
+            let kept = sqs.to_broker(&account, now)?;
+            let id = b.queue_id(&of, &queue).ok_or(ApiError::NotFound)?;
+            b.put_queue_attributes(id, kept).map_err(|error| ApiError::bad(error.to_string()))
+        }))
+        .await
     }
 
     async fn binding(&mut self, binding: BindingDefinition) -> Result<(), ApiError> {

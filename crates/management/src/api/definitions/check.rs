@@ -36,7 +36,8 @@ struct Check<'a> {
 impl Check<'_> {
     fn queues(&self) -> Result<(), ApiError> {
         let mut seen = HashMap::new();
-        for (at, (vhost, queue)) in self.document.queues.iter().enumerate() {
+        for (at, definition) in self.document.queues.iter().enumerate() {
+            let (vhost, queue) = (&definition.vhost, &definition.declared);
             let here = Here("queues", at);
             self.vhost(here, vhost)?;
             let place: Place = (vhost.clone(), queue.name.clone());
@@ -51,7 +52,13 @@ impl Check<'_> {
                 if stands != facts {
                     return here.refuse(&queue.name, "a queue of that name stands and differs");
                 }
+                let stands = self.standing.sqs.get(&place);
+                if definition.sqs.is_some() && definition.sqs.as_ref() != stands {
+                    let reason = "what SQS has set of the queue that stands differs";
+                    return here.refuse(&queue.name, reason);
+                }
             }
+            let facts = (facts, &definition.sqs);
             if seen.insert(place, facts.clone()).is_some_and(|other| other != facts) {
                 return here.refuse(&queue.name, "it stands twice in the definitions and differs");
             }
@@ -94,7 +101,8 @@ impl Check<'_> {
         let defined = |all: &mut dyn Iterator<Item = (&String, &String)>| {
             all.map(|(vhost, name)| (vhost.clone(), name.clone())).collect::<HashSet<Place>>()
         };
-        let queues = defined(&mut self.document.queues.iter().map(|(v, q)| (v, &q.name)));
+        let queues =
+            defined(&mut self.document.queues.iter().map(|q| (&q.vhost, &q.declared.name)));
         let exchanges = defined(&mut self.document.exchanges.iter().map(|(v, e)| (v, &e.name)));
         for (at, binding) in self.document.bindings.iter().enumerate() {
             let here = Here("bindings", at);

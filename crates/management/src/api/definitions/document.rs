@@ -4,6 +4,7 @@ use quelea_broker::{DeclareExchange, DeclareQueue};
 use quelea_model::Table;
 use serde_json::Value;
 
+use super::sqs::SqsAttributes;
 use crate::api::users::tags;
 use crate::api::{arguments_field, flag_field, required_field, text_field};
 use crate::error::ApiError;
@@ -17,10 +18,18 @@ pub(super) struct Document {
     pub(super) permissions: Vec<PermissionDefinition>,
     pub(super) topic_permissions: Vec<TopicPermissionDefinition>,
     pub(super) exchanges: Vec<(String, DeclareExchange)>,
-    pub(super) queues: Vec<(String, DeclareQueue)>,
+    pub(super) queues: Vec<QueueDefinition>,
     pub(super) bindings: Vec<BindingDefinition>,
     /// What it holds that Quelea does not have.
     pub(super) unsupported: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct QueueDefinition {
+    pub(super) vhost: String,
+    pub(super) declared: DeclareQueue,
+    /// What SQS has set of it.
+    pub(super) sqs: Option<SqsAttributes>,
 }
 
 #[derive(Debug)]
@@ -88,7 +97,7 @@ impl Document {
         let of = |object: &Value| vhost_field(object, vhost);
         let mut document = Self {
             exchanges: section(body, "exchanges", |o| Ok((of(o)?, exchange(o)?)))?,
-            queues: section(body, "queues", |o| Ok((of(o)?, queue(o)?)))?,
+            queues: section(body, "queues", |o| queue(o, of(o)?))?,
             bindings: section(body, "bindings", |o| binding(o, of(o)?))?,
             ..Self::default()
         };
@@ -172,14 +181,16 @@ fn exchange(object: &Value) -> Result<DeclareExchange, ApiError> {
     })
 }
 
-fn queue(object: &Value) -> Result<DeclareQueue, ApiError> {
-    Ok(DeclareQueue {
-        name: required_field(object, "name")?.to_owned(),
+fn queue(object: &Value, vhost: String) -> Result<QueueDefinition, ApiError> {
+    let name = required_field(object, "name")?;
+    let declared = DeclareQueue {
+        name: name.to_owned(),
         durable: flag_field(object, "durable", true)?,
         auto_delete: flag_field(object, "auto_delete", false)?,
         arguments: arguments_field(object)?,
         ..DeclareQueue::default()
-    })
+    };
+    Ok(QueueDefinition { vhost, sqs: SqsAttributes::parse(object, name)?, declared })
 }
 
 fn binding(object: &Value, vhost: String) -> Result<BindingDefinition, ApiError> {
@@ -285,7 +296,7 @@ mod tests {
     fn a_virtual_hosts_document_names_none_and_its_users_are_not_looked_at() {
         let body = json!({ "queues": [{"name": "q"}], "permissions": [{"nonsense": true}] });
         let document = Document::parse(&body, Some("v")).unwrap();
-        assert_eq!(document.queues[0].0, "v");
+        assert_eq!(document.queues[0].vhost, "v");
         assert!(document.permissions.is_empty());
     }
 }

@@ -1,13 +1,14 @@
 //! Definitions as RabbitMQ exports them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use quelea_broker::access::{Permission, TopicPermission, User};
 use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
 use serde_json::{Value, json};
 
 use super::document::OWN_HASH;
-use super::standing::users;
+use super::sqs::{self, SqsAttributes};
+use super::standing::{Place, users};
 use crate::api::listing::{Listed, fetch};
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::api::{bindings, exchanges};
@@ -57,6 +58,7 @@ async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiErro
     let mut queues = fetch::<QueueReport>(api, vhost.clone()).await?;
     queues.retain(|queue| !queue.exclusive);
     let all_exchanges = fetch::<ExchangeReport>(api, vhost.clone()).await?;
+    let sqs = sqs::standing(api, vhost.clone()).await?;
     let mut all_bindings = fetch::<BindingReport>(api, vhost).await?;
     let kept: HashSet<_> = queues.iter().map(|queue| (&queue.vhost, queue.name.as_str())).collect();
     all_bindings.retain(|binding| {
@@ -71,7 +73,7 @@ async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiErro
     Ok(json!({
         "policies": [],
         "parameters": [],
-        "queues": queues.iter().map(queue).collect::<Value>(),
+        "queues": queues.iter().map(|one| queue(one, &sqs)).collect::<Value>(),
         "exchanges": made.map(exchanges::definition).collect::<Value>(),
         "bindings": all_bindings.iter().map(bindings::definition).collect::<Value>(),
     }))
@@ -82,14 +84,18 @@ async fn listed<T: Listed>(api: &ApiState) -> Result<Value, ApiError> {
     Ok(all.iter().map(|object| object.to_json(api)).collect())
 }
 
-fn queue(queue: &QueueReport) -> Value {
-    json!({
+fn queue(queue: &QueueReport, sqs: &HashMap<Place, SqsAttributes>) -> Value {
+    let mut shown = json!({
         "name": queue.name.as_str(),
         "vhost": queue.vhost.as_str(),
         "durable": queue.durable,
         "auto_delete": queue.auto_delete,
         "arguments": from_table(&queue.arguments),
-    })
+    });
+    if let Some(sqs) = sqs.get(&(queue.vhost.to_string(), queue.name.to_string())) {
+        shown[sqs::FIELD] = sqs.to_json();
+    }
+    shown
 }
 
 /// A user with a hash that RabbitMQ can read, or with an empty one, by which nobody signs in there, and our own beside it.

@@ -6,6 +6,7 @@ use quelea_broker::access::{Permission, TopicPermission, User};
 use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
 
 use super::document::{BindingDefinition, BindingKey};
+use super::sqs::{self, SqsAttributes};
 use crate::api::listing::fetch;
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -21,6 +22,8 @@ pub(super) struct Standing {
     pub(super) topic_permissions: Vec<TopicPermission>,
     pub(super) exchanges: HashMap<Place, ExchangeReport>,
     pub(super) queues: HashMap<Place, QueueReport>,
+    /// Those of queues of which SQS has set something.
+    pub(super) sqs: HashMap<Place, SqsAttributes>,
     pub(super) bindings: HashSet<BindingKey>,
 }
 
@@ -46,6 +49,7 @@ pub(super) async fn look(api: &ApiState) -> Result<Standing, ApiError> {
             .into_iter()
             .map(|q| ((q.vhost.to_string(), q.name.to_string()), q))
             .collect(),
+        sqs: sqs::standing(api, None).await?,
         bindings: bindings.into_iter().map(|binding| definition(binding).key()).collect(),
     })
 }

@@ -8,12 +8,28 @@ use crate::action::{
     GetQueueUrlResult, ListDeadLetterSourceQueuesRequest, ListDeadLetterSourceQueuesResult,
     ListQueuesRequest, ListQueuesResult, PurgeQueueRequest,
 };
-use crate::attributes::{CLASS, class_of, first_difference, for_new_queue, is_fifo};
+use crate::attributes::{Attributes, CLASS, class_of, first_difference, for_new_queue, is_fifo};
 use crate::names::{FIFO_SUFFIX, is_fifo_queue_name, is_standard_queue_name};
 use crate::refusal;
 use crate::{
     Action, Created, Error, ErrorKind, Fault, Identity, NewQueue, QueueRef, Queues, Reply,
 };
+
+/// The attributes of a queue that is to be made, in the form in which they are stored.
+///
+/// # Errors
+/// As SQS refuses names, attributes and tags; what other queues have to do with it is not looked at.
+pub fn check_new_queue(
+    name: &str,
+    attributes: &Attributes,
+    tags: &Attributes,
+) -> Result<Attributes, Error> {
+    let says_fifo = attributes.get("FifoQueue");
+    check_name(name, says_fifo.is_some_and(|value| value.eq_ignore_ascii_case("true")))?;
+    let checked = for_new_queue(attributes)?;
+    tags::check(tags, name)?;
+    Ok(checked)
+}
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn create_queue(
@@ -22,13 +38,10 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         request: CreateQueueRequest,
     ) -> Result<Reply, Error> {
         let name = request.queue_name.ok_or_else(no_name)?;
-        let says_fifo = request.attributes.get("FifoQueue");
-        check_name(&name, says_fifo.is_some_and(|value| value.eq_ignore_ascii_case("true")))?;
+        let attributes = check_new_queue(&name, &request.attributes, &request.tags)?;
         let says_class = class_of(&request.attributes)?;
         let class = says_class.unwrap_or(self.settings.default_class);
-        let attributes = for_new_queue(&request.attributes)?;
         self.check_of_class(class, &request.attributes)?;
-        tags::check(&request.tags, &name)?;
         let queue = QueueRef { account: caller.user.account.clone(), name: name.into() };
         self.check_permits(caller, Action::CreateQueue, &queue).await?;
         if let Some(policy) = request.attributes.get("RedrivePolicy")
