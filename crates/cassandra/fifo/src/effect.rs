@@ -7,7 +7,7 @@ use quelea_sqs_protocol::{Fault, QueueRef, ReceiptOutcome, Received, SendOutcome
 
 use crate::call::CallId;
 use crate::message::{Arrival, RowKey, SegmentKey};
-use crate::owner::{MovedOut, Moving};
+use crate::moving::{MovedOut, Moving};
 
 /// Rows that are written at once, to one partition.
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ mod groups;
 mod lease;
 pub mod limits;
 mod message;
+mod moving;
 mod owner;
 mod receipt;
 mod segments;
@@ -24,7 +25,8 @@ pub use lease::{Observation, Watch};
 pub use message::{
     Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, sent_at_ms,
 };
-pub use owner::{MoveCall, MovedOut, Moving, Owner, ReceiveCall, SendCall, Settings};
+pub use moving::{MoveCall, MovedOut, Moving};
+pub use owner::{Owner, ReceiveCall, SendCall, Settings};
 pub use receipt::Receipt;
 pub use segments::Stretch;
 pub use take_over::{OwnerRow, SegmentRow, TakeOver, listed_from, tail_of, take_over};

@@ -31,7 +31,6 @@ use crate::take_over::TakeOver;
 use crate::window::{Holder, Window};
 
 use delete::{DeleteCall, Deletion};
-pub use move_out::{MoveCall, MovedOut, Moving};
 use receive::Reading;
 pub use receive::ReceiveCall;
 use send::PendingSend;

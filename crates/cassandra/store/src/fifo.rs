@@ -2,6 +2,7 @@
 //! and its messages in Cassandra; the others send their calls there. Start with `calls.rs`, then `owning.rs`.
 
 mod actor;
+mod by_segment;
 mod calls;
 mod dead_letters;
 mod inbox;

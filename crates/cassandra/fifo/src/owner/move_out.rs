@@ -1,7 +1,7 @@
 //! Messages that go to another queue because a task wants it. Meanwhile they are in flight, so that nobody receives them, but
 //! they were not received.
 
-use quelea_sqs_protocol::{Fault, QueueRef};
+use quelea_sqs_protocol::Fault;
 
 use super::Owner;
 use crate::call::CallId;
@@ -9,37 +9,11 @@ use crate::clock::Now;
 use crate::effect::Effect;
 use crate::limits::{AT_ONCE_MAX, RECEIVE_BYTES_MAX};
 use crate::message::{RowKey, sent_at_ms};
+use crate::moving::{MoveCall, MovedOut, Moving};
 use crate::window::Holder;
 
 /// For how long nobody gets a message that is on its way, in ms. What came of it is said before.
 const AWAY_MS: u64 = 86_400_000;
-
-/// A call that has messages moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MoveCall {
-    /// At most so many.
-    pub max: usize,
-    /// Where to; `None`: each to the queue that it came from.
-    pub to: Option<QueueRef>,
-}
-
-/// A message that moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moving {
-    /// Where it is.
-    pub row: RowKey,
-    /// Its id.
-    pub message: uuid::Uuid,
-}
-
-/// What came of a call that has messages moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MovedOut {
-    /// Messages that are at their destination and gone here.
-    pub moved: u64,
-    /// Whether nothing else can be received.
-    pub is_empty: bool,
-}
 
 impl Owner {
     /// Has the next messages moved, in the order in which they would be received. The answer is [`Effect::MovedOut`].

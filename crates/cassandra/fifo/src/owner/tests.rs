@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::limits::{LEASE_MS, RENEW_EVERY_MS, WAITING_ROWS_MAX, WINDOW_MESSAGES_MIN};
 use crate::message::{Content, Row, SegmentKey};
+use crate::moving::{MoveCall, MovedOut};
 use crate::receipt::Receipt;
 use crate::segments::Stretch;
 

@@ -1,14 +1,13 @@
 //! The task of a queue that this front-end owns: calls come in by a channel, and what the owner's state wants done is done
 //! beside it.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::{self, FuturesUnordered};
+use futures_util::stream::FuturesUnordered;
 use quelea_cassandra_fifo::{
     Arrival, CallId, Content, Effect, Noted, Now, Owner, OwnerRow, ReceiveCall, Renewal, Row,
     RowKey, SegmentKey, SendCall, Settings,
@@ -18,12 +17,12 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
+use super::by_segment::{delete, read_contents};
 use super::inbox::Input;
 use super::move_out::Moved;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
-use super::part_reads::{READS_AT_ONCE, read_each};
+use super::part_reads::read_each;
 use super::send_then_delete::send_then_delete;
-use crate::send::stopped;
 use crate::shared::Shared;
 use crate::transaction::Change;
 
@@ -442,38 +441,4 @@ async fn read_deduplications(
         Ok((part.0, shared.fifo.rows.noted(&shared.database, generation, part).await?))
     };
     read_each(&shared, &permits, wanted, read).await.map_or(Done::Nothing, Done::Deduplications)
-}
-
-pub(super) fn by_segment(rows: &[RowKey]) -> BTreeMap<SegmentKey, Vec<RowKey>> {
-    let mut parts: BTreeMap<SegmentKey, Vec<RowKey>> = BTreeMap::new();
-    rows.iter().for_each(|row| parts.entry(row.segment).or_default().push(*row));
-    parts
-}
-
-/// Messages, in the order in which they are named.
-pub(super) async fn read_contents(
-    shared: &Shared,
-    generation: Uuid,
-    rows: &[RowKey],
-) -> Result<Vec<Option<Content>>, Fault> {
-    let mut found: BTreeMap<RowKey, Content> = BTreeMap::new();
-    for (segment, rows) in by_segment(rows) {
-        let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
-        let read =
-            shared.fifo.rows.contents(&shared.database, generation, segment, &numbers).await?;
-        let keyed = read.into_iter().map(|(number, content)| (RowKey { segment, number }, content));
-        found.extend(keyed);
-    }
-    Ok(rows.iter().map(|row| found.remove(row)).collect())
-}
-
-/// Deletes messages; an outcome for each.
-async fn delete(shared: &Shared, generation: Uuid, rows: &[RowKey]) -> Vec<Result<(), Fault>> {
-    let delete = |(segment, rows): (SegmentKey, Vec<RowKey>)| async move {
-        (segment, shared.fifo.rows.delete(&shared.database, generation, &rows).await)
-    };
-    let parts = stream::iter(by_segment(rows)).map(delete).buffer_unordered(READS_AT_ONCE);
-    let outcomes: BTreeMap<SegmentKey, Result<(), Fault>> = parts.collect().await;
-    let outcome = |row: &RowKey| outcomes.get(&row.segment).cloned();
-    rows.iter().map(|row| outcome(row).unwrap_or_else(|| Err(stopped()))).collect()
 }

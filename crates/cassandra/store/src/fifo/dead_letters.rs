@@ -8,7 +8,7 @@ use quelea_cassandra_fifo::{RowKey, sent_at_ms};
 use quelea_sqs_protocol::{Fault, QueueFacts};
 use uuid::Uuid;
 
-use super::actor::read_contents;
+use super::by_segment::read_contents;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use crate::database::Database;
 use crate::shared::Shared;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quelea_cassandra_fifo::{Content, Moving, RowKey};
 use quelea_sqs_protocol::{ErrorKind, Fault, QueueRef, SendOutcome};
 
-use super::actor::{by_segment, read_contents};
+use super::by_segment::{by_segment, read_contents};
 use super::dead_letters::{PATIENCE, time_left_s};
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::send_then_delete::until_deleted;
