@@ -93,5 +93,9 @@ pub const SEALS_MAX: usize = 16_384;
 /// A visibility timeout may end this long after the message was received, as in SQS, in ms.
 pub const VISIBILITY_MS_MAX: u64 = 12 * 3600 * 1000;
 
+/// For how long a receive that finds nothing waits for messages that it has moved to the dead-letter queue, in ms: then those behind
+/// them can be received.
+pub const MOVE_WAITED_MS: u64 = 1_000;
+
 /// After which time a message that could not be moved to its dead-letter queue is tried again, in ms.
 pub const MOVE_AGAIN_MS: u64 = 1_000;

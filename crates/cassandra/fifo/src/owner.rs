@@ -100,6 +100,8 @@ pub struct Owner {
     deleted: Vec<Deletion>,
     delete_calls: FxHashMap<CallId, DeleteCall>,
     moves: usize,
+    /// When the first of those began that are under way.
+    moving_since_ms: u64,
     /// Messages that calls have moved elsewhere.
     moves_out: FxHashMap<CallId, Vec<(u64, Holder)>>,
     receptions: u64,
@@ -150,6 +152,7 @@ impl Owner {
             deleted: Vec::new(),
             delete_calls: FxHashMap::default(),
             moves: 0,
+            moving_since_ms: 0,
             moves_out: FxHashMap::default(),
             receptions: 0,
             next_id: 0,
@@ -246,7 +249,10 @@ impl Owner {
         let may_end = self.lease.is_valid(now) && !self.is_loading && !self.is_reading_enough();
         let steady = [
             self.lease.renewal_due_ms(),
-            self.ends.first().filter(|_| may_end).map(|(at_ms, _)| *at_ms),
+            self.ends
+                .first()
+                .filter(|_| may_end)
+                .map(|(at_ms, _)| (*at_ms).max(self.moves_waited_until_ms())),
             Some(self.drop_at_ms),
         ];
         let steady = steady.into_iter().flatten().map(|at_ms| at_ms.saturating_sub(now.steady_ms));

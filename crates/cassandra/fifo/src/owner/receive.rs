@@ -10,7 +10,9 @@ use super::send::sequence_number;
 use crate::call::CallId;
 use crate::clock::Now;
 use crate::effect::Effect;
-use crate::limits::{AT_ONCE_MAX, MOVE_AGAIN_MS, RECEIVE_BYTES_MAX, WAITING_RECEIVES_MAX};
+use crate::limits::{
+    AT_ONCE_MAX, MOVE_AGAIN_MS, MOVE_WAITED_MS, RECEIVE_BYTES_MAX, WAITING_RECEIVES_MAX,
+};
 use crate::message::{Content, RowKey, sent_at_ms};
 use crate::receipt::Receipt;
 use crate::window::{Holder, State};
@@ -146,6 +148,9 @@ impl Owner {
         let row = RowKey { segment: held.segment, number };
         let (message, receives) = (held.id, held.receive_count);
         self.window.set(number, State::Leaving);
+        if self.moves == 0 {
+            self.moving_since_ms = now.steady_ms;
+        }
         self.moves += 1;
         self.effects.push_back(Effect::Move { row, message, receives });
     }
@@ -264,9 +269,14 @@ impl Owner {
         })
     }
 
+    /// Until when nobody hears that there is nothing, since messages go to the dead-letter queue.
+    pub(super) fn moves_waited_until_ms(&self) -> u64 {
+        if self.moves == 0 { 0 } else { self.moving_since_ms.saturating_add(MOVE_WAITED_MS) }
+    }
+
     /// Answers those that wait no longer: there is nothing. While messages are being read there may be something.
     fn end_receives(&mut self, now: Now) {
-        if self.is_loading {
+        if self.is_loading || now.steady_ms < self.moves_waited_until_ms() {
             return;
         }
         while let Some((until_ms, call)) = self.ends.first().copied() {

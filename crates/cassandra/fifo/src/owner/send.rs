@@ -15,6 +15,9 @@ use crate::limits::{
 };
 use crate::message::{Arrival, Noted, Row, sent_at_ms};
 
+/// What a message's number is added to.
+const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
+
 /// One call's messages.
 #[derive(Clone, Debug)]
 pub struct SendCall {
@@ -145,5 +148,6 @@ impl Owner {
 
 /// SequenceNumber: 20 digits, as in SQS.
 pub(super) fn sequence_number(number: u64) -> String {
-    format!("{number:020}")
+    // 20 digits, as Amazon's are, of which the first is no zero.
+    SEQUENCE_BASE.saturating_add(number).to_string()
 }

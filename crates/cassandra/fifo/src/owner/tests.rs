@@ -7,7 +7,9 @@ use quelea_sqs_protocol::{Delivery, Fault, ReceiptOutcome};
 use uuid::Uuid;
 
 use super::*;
-use crate::limits::{LEASE_MS, RENEW_EVERY_MS, WAITING_ROWS_MAX, WINDOW_MESSAGES_MIN};
+use crate::limits::{
+    LEASE_MS, MOVE_WAITED_MS, RENEW_EVERY_MS, WAITING_ROWS_MAX, WINDOW_MESSAGES_MIN,
+};
 use crate::message::{Content, Row, SegmentKey};
 use crate::moving::{MoveCall, MovedOut};
 use crate::receipt::Receipt;
@@ -224,4 +226,29 @@ fn a_task_hears_why_nothing_moves_and_when_nothing_is_left() {
 
 fn sequence(number: u64) -> String {
     send::sequence_number(number)
+}
+
+#[test]
+fn a_receive_waits_for_what_it_has_moved_to_the_dead_letter_queue_but_not_for_long() {
+    let settings = Settings { receives_max: Some(1), ..SETTINGS };
+    let mut owner = owner(1, Vec::new(), settings);
+    (1..=2).for_each(|call| drop(send(&mut owner, call, at(0))));
+    assert!(
+        matches!(&receive(&mut owner, 3, 0, at(0))[..], [Effect::Received(_, got)] if got.len() == 1)
+    );
+    // Its visibility timeout is over: it goes, and the one behind it comes when it has gone.
+    let moving = receive(&mut owner, 4, 0, at(20));
+    let [Effect::Move { row, .. }] = &moving[..] else { panic!("{moving:?}") };
+    owner.moved(row.number, true, at(30));
+    let received = effects(&mut owner);
+    assert!(matches!(&received[..], [Effect::Received(CallId(4), got)] if got.len() == 1));
+    // One that does not get there keeps nobody waiting.
+    assert!(matches!(&receive(&mut owner, 5, 0, at(50))[..], [Effect::Move { .. }]));
+    assert_eq!(owner.due_in_ms(at(50)), MOVE_WAITED_MS);
+    owner.tick(at(50 + MOVE_WAITED_MS));
+    assert!(
+        effects(&mut owner)
+            .iter()
+            .any(|effect| matches!(effect, Effect::Received(CallId(5), none) if none.is_empty()))
+    );
 }
