@@ -282,6 +282,7 @@ impl Counted {
             bytes: 0,
             receive_count: self.receive_count,
             first_received_at_ms: 0,
+            group: 0,
             written_at_us: self.written_at_us,
         })
     }

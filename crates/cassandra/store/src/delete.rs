@@ -83,8 +83,10 @@ impl Shared {
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let rows = self.rows(&facts, queue);
         let entries: Vec<Entry> = jobs.iter().flat_map(|job| job.entries.iter().copied()).collect();
-        let mut outcomes = self.remove(&rows, &entries, self.database.now_us()).await.into_iter();
+        let now_us = self.database.now_us();
+        let mut outcomes = self.remove(&rows, &entries, now_us).await.into_iter();
         queue.in_flight.deleted(entries.len());
+        entries.iter().for_each(|entry| queue.note_changed(entry, None, now_us));
         for job in jobs {
             let _ = job.reply.send(outcomes.by_ref().take(job.entries.len()).collect());
         }

@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) receive_count: i32,
     /// When it was first received, in ms since 1970; 0: never.
     pub(crate) first_received_at_ms: i64,
+    /// Its message's group, as a number; 0: it has none.
+    pub(crate) group: i64,
     /// The timestamp of its row. Each entry of a message has a larger one than those before it, whatever the clocks of
     /// front-ends say, and its row is deleted with the next larger: so a delete reaches what it means, and nothing later.
     pub(crate) written_at_us: i64,
@@ -80,6 +82,7 @@ pub(crate) fn entry_for_tests(visible_at_us: i64, number: u128) -> Entry {
         bytes: 100,
         receive_count: 0,
         first_received_at_ms: 0,
+        group: 0,
         written_at_us: visible_at_us,
     }
 }

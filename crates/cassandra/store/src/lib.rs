@@ -25,6 +25,7 @@ mod delete;
 mod directory;
 mod driver;
 mod entry;
+mod fair;
 mod fault;
 mod fifo;
 mod front_end_table;

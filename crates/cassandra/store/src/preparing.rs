@@ -17,7 +17,8 @@ impl Preparing<'_> {
     }
 }
 
-fn in_keyspace(cql: &str, keyspace: &str) -> String {
+/// A statement with the tables of that keyspace.
+pub(crate) fn in_keyspace(cql: &str, keyspace: &str) -> String {
     cql.replace('@', &format!("{keyspace}."))
 }
 

@@ -12,6 +12,8 @@ use uuid::Uuid;
 
 use crate::bucket::{Bucket, Filling};
 use crate::database::{Database, For};
+use crate::entry::Entry;
+use crate::fair::Fairness;
 use crate::gather::Gatherer;
 use crate::head::Head;
 use crate::in_flight::InFlight;
@@ -41,6 +43,7 @@ pub(crate) struct Queue {
     /// K, where `OrderHint` is `auto`.
     auto_hint: Mutex<AutoHint>,
     pub(crate) in_flight: InFlight,
+    fair: Mutex<Fairness>,
     /// Entries of the last look that others were taking.
     passed_over: AtomicUsize,
     /// An entry was put into a bucket that the directory did not list before.
@@ -70,6 +73,7 @@ impl Queue {
             head: tokio::sync::Mutex::default(),
             auto_hint: Mutex::default(),
             in_flight: InFlight::default(),
+            fair: Mutex::default(),
             passed_over: AtomicUsize::new(0),
             has_new_bucket: AtomicBool::new(false),
             nudged: Mutex::default(),
@@ -92,6 +96,26 @@ impl Queue {
     /// K, where `OrderHint` is `auto`.
     pub(crate) fn auto_hint(&self) -> MutexGuard<'_, AutoHint> {
         self.auto_hint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What groups of messages have in flight.
+    pub(crate) fn fair(&self) -> MutexGuard<'_, Fairness> {
+        self.fair.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The visibility of one that was delivered was changed: until when it is in flight now, if it still is.
+    pub(crate) fn note_changed(&self, entry: &Entry, until_us: Option<i64>, now_us: i64) {
+        let mut fair = self.fair();
+        fair.settled(entry.group, entry.visible_at_us, now_us);
+        if let Some(until_us) = until_us {
+            fair.delivered(entry.group, until_us);
+        }
+    }
+
+    /// These were delivered.
+    pub(crate) fn note_fair<'a>(&self, entries: impl Iterator<Item = &'a Entry>) {
+        let mut fair = self.fair();
+        entries.for_each(|entry| fair.delivered(entry.group, entry.visible_at_us));
     }
 
     /// The partition of an entry that is written now.

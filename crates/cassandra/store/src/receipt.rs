@@ -2,7 +2,7 @@
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
-//! | 0 | 1 | version, 2 (1 is a receipt of the embedded log) |
+//! | 0 | 1 | version: 4 of a message with a group, 2 of one without (1 is a receipt of the embedded log, 3 one of a FIFO queue) |
 //! | 1 | 16 | queue |
 //! | 17 | 16 | its generation, which a purge changes |
 //! | 33 | 16 | message |
@@ -16,7 +16,8 @@
 //! | 87 | 8 | when it was first received, in ms |
 //! | 95 | 8 | when it was received, in ms |
 //! | 103 | 4 | the body's size |
-//! | 107 | 4 | CRC32C of what is before it (against typing errors, not against forgery: whoever has a receipt for a queue may delete from it) |
+//! | 107 | 8 | its message's group, as a number: of version 4, not of 2 |
+//! | 107 or 115 | 4 | CRC32C of what is before it (against typing errors, not against forgery: whoever has a receipt for a queue may delete from it) |
 //!
 //! Numbers are little-endian, UUIDs as they are written.
 
@@ -26,8 +27,10 @@ use crate::bucket::Bucket;
 use crate::entry::Entry;
 
 const VERSION: u8 = 2;
+const VERSION_WITH_GROUP: u8 = 4;
 const SUMMED_BYTES: usize = 107;
-const BYTES: usize = SUMMED_BYTES + 4;
+const GROUP_BYTES: usize = 8;
+const SUM_BYTES: usize = 4;
 
 /// One reception of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +49,8 @@ impl Receipt {
     /// Its bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let Self { queue, generation, entry, received_at_ms } = self;
-        let mut bytes = Vec::with_capacity(BYTES);
-        bytes.push(VERSION);
+        let mut bytes = Vec::with_capacity(SUMMED_BYTES + GROUP_BYTES + SUM_BYTES);
+        bytes.push(if entry.group == 0 { VERSION } else { VERSION_WITH_GROUP });
         for id in [queue, generation, &entry.message] {
             bytes.extend_from_slice(id.as_bytes());
         }
@@ -61,15 +64,22 @@ impl Receipt {
         bytes.extend_from_slice(&entry.first_received_at_ms.to_le_bytes());
         bytes.extend_from_slice(&received_at_ms.to_le_bytes());
         bytes.extend_from_slice(&entry.bytes.to_le_bytes());
+        if entry.group != 0 {
+            bytes.extend_from_slice(&entry.group.to_le_bytes());
+        }
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes
     }
 
     /// The receipt of these bytes, if they are one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
-        let (summed, sum) = bytes.split_at(SUMMED_BYTES);
-        if bytes[0] != VERSION || crc32c::crc32c(summed).to_le_bytes() != *sum {
+        let (summed, sum) = bytes.split_last_chunk::<SUM_BYTES>()?;
+        let has_group = match (bytes[0], summed.len().checked_sub(SUMMED_BYTES)?) {
+            (VERSION, 0) => false,
+            (VERSION_WITH_GROUP, GROUP_BYTES) => true,
+            _ => return None,
+        };
+        if crc32c::crc32c(summed).to_le_bytes() != *sum {
             return None;
         }
         let mut fields = Fields(&summed[1..]);
@@ -79,6 +89,7 @@ impl Receipt {
         let receive_count = i32::from_le_bytes(fields.take()?);
         let (first_received_at_ms, received_at_ms) = (fields.i64()?, fields.i64()?);
         let size = i32::from_le_bytes(fields.take()?);
+        let group = if has_group { fields.i64()? } else { 0 };
         let entry = Entry {
             bytes: size,
             visible_at_us,
@@ -87,6 +98,7 @@ impl Receipt {
             body,
             receive_count,
             first_received_at_ms,
+            group,
             written_at_us,
         };
         Some(Self { queue, generation, entry, received_at_ms })
@@ -137,21 +149,25 @@ mod tests {
 
     #[test]
     fn a_receipt_survives_and_any_other_bytes_are_none() {
-        let bytes = receipt().encode();
-        assert_eq!(Receipt::decode(&bytes), Some(receipt()));
-        for at in 0..bytes.len() {
-            let mut other = bytes.clone();
-            other[at] ^= 1;
-            assert_eq!(Receipt::decode(&other), None);
+        for group in [0, 9, i64::MIN] {
+            let receipt = Receipt { entry: Entry { group, ..receipt().entry }, ..receipt() };
+            let bytes = receipt.encode();
+            assert_eq!(Receipt::decode(&bytes), Some(receipt));
+            for at in 0..bytes.len() {
+                let mut other = bytes.clone();
+                other[at] ^= 1;
+                assert_eq!(Receipt::decode(&other), None);
+                assert_eq!(Receipt::decode(&bytes[..at]), None);
+            }
+            assert_eq!(Receipt::decode(&bytes[1..]), None);
         }
-        assert_eq!(Receipt::decode(&bytes[1..]), None);
         assert_eq!(Receipt::decode(b""), None);
     }
 
     #[test]
     fn the_bytes_of_a_receipt_never_change() {
         let bytes = receipt().encode();
-        assert_eq!(bytes.len(), BYTES);
+        assert_eq!(bytes.len(), SUMMED_BYTES + SUM_BYTES);
         assert_eq!((bytes[0], bytes[16], bytes[32], bytes[48]), (2, 7, 8, 9));
         assert_eq!(bytes[103..], [100, 0, 0, 0, 46, 195, 66, 112]);
     }

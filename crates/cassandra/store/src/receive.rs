@@ -156,6 +156,8 @@ impl Shared {
         let rows = self.rows(&facts, queue);
         let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
         let k = self.k(&facts, queue);
+        let front_ends = self.peers.front_ends();
+        let more_of_fair = queue.fair().rows_more(self.database.now_us(), front_ends);
         let mut undelivered: Vec<Uuid> = Vec::new();
         // Until all is moved: another look would find the same.
         let mut head = queue.head.lock().await;
@@ -166,7 +168,7 @@ impl Shared {
             let looked_at = Instant::now();
             let look = match self.prepare_look(&rows, &mut head).await {
                 Ok(start) => {
-                    let more = undelivered.len() + queue.passed_over();
+                    let more = undelivered.len() + queue.passed_over() + more_of_fair;
                     let look = self.look(&rows, head.directory(), start, wanted.max(k) + more);
                     look.await.map(|look| (start, look))
                 }
@@ -192,6 +194,7 @@ impl Shared {
                 // Others take all of these: the next look sees those behind them.
                 continue;
             }
+            let candidates = queue.fair().in_turn(candidates, front_ends);
             let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
             let chosen: Vec<Entry> = within_bytes(places.iter().map(|place| candidates[*place]));
             self.peers.claim(queue.generation, &chosen);
@@ -278,6 +281,7 @@ impl Shared {
         self.peers.release(rows.generation, &left);
         queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
         queue.in_flight.delivered(moved.len());
+        queue.note_fair(moved.iter().map(|one| &one.new.row));
         self.answer(facts, rows, queue, waiting, moved, now_us)
     }
 

@@ -125,6 +125,7 @@ fn insert_entry(generation: Uuid, new: &Timed<Entry>) -> OwnedValues {
         entry.bytes,
         entry.receive_count,
         entry.first_received_at_ms,
+        MaybeUnset::from_option((entry.group != 0).then_some(entry.group)),
         entry.written_at_us,
         entry.written_at_us,
         *ttl_s,

@@ -191,6 +191,7 @@ impl Rows<'_> {
             Option<i32>,
             Option<i64>,
             Option<i64>,
+            Option<i64>,
         );
         let mut entries = Vec::with_capacity(rows.rows_num());
         for row in rows.rows::<Row>().map_err(unreadable)? {
@@ -203,6 +204,7 @@ impl Rows<'_> {
                 receive_count,
                 first,
                 written,
+                group,
             ) = row.map_err(unreadable)?;
             let body = body_start_s
                 .zip(body_level)
@@ -220,6 +222,7 @@ impl Rows<'_> {
                 bytes: bytes.unwrap_or_default(),
                 receive_count: receive_count.unwrap_or_default(),
                 first_received_at_ms: first.unwrap_or_default(),
+                group: group.unwrap_or_default(),
                 written_at_us,
             });
         }

@@ -17,21 +17,22 @@ use uuid::Uuid;
 use crate::connect::Connected;
 use crate::connect_error::ConnectError;
 use crate::driver;
+use crate::preparing::in_keyspace;
 use crate::settings::CassandraSettings;
 
 /// The version that this Quelea needs.
 pub(crate) const VERSION: i32 = VERSIONS.len() as i32;
 
-/// The statements of each version, which may be carried out again.
+/// The statements of each version, which may be carried out again; they name each table as `@table`.
 const VERSIONS: [&[&str]; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &[&str] = &[
-    "CREATE TABLE IF NOT EXISTS queue (
+    "CREATE TABLE IF NOT EXISTS @queue (
         account text, name text, id uuid, generation uuid, attributes frozen<map<text, text>>,
         tags frozen<map<text, text>>, created_at bigint, modified_at bigint, purged_at bigint,
         revision bigint, change uuid, deleted_at bigint,
         PRIMARY KEY ((account), name))",
-    "CREATE TABLE IF NOT EXISTS message (
+    "CREATE TABLE IF NOT EXISTS @message (
         generation uuid, shard smallint, start bigint, level tinyint, message uuid, body blob,
         attributes frozen<map<text, frozen<tuple<text, blob>>>>, sender text, trace_header text,
         group_id text, deduplication_id text, source frozen<tuple<text, text>>,
@@ -40,50 +41,50 @@ const VERSION_1: &[&str] = &[
         PRIMARY KEY ((generation, shard, start, level), message))
         WITH gc_grace_seconds = 10800 AND compaction = {'class': 'TimeWindowCompactionStrategy',
             'compaction_window_unit': 'HOURS', 'compaction_window_size': 12}",
-    "CREATE TABLE IF NOT EXISTS entry (
+    "CREATE TABLE IF NOT EXISTS @entry (
         generation uuid, shard smallint, start bigint, level tinyint, visible_at bigint, message uuid,
         body_start bigint, body_level tinyint, bytes int, receive_count int, first_received_at bigint,
         written_at bigint,
         PRIMARY KEY ((generation, shard, start, level), visible_at, message))
         WITH gc_grace_seconds = 10800 AND compaction = {'class': 'UnifiedCompactionStrategy',
             'scaling_parameters': 'L4'}",
-    "CREATE TABLE IF NOT EXISTS bucket (
+    "CREATE TABLE IF NOT EXISTS @bucket (
         generation uuid, shard smallint, start bigint, level tinyint,
         PRIMARY KEY ((generation, shard), start, level)) WITH gc_grace_seconds = 10800",
-    "CREATE TABLE IF NOT EXISTS low_water_mark (
+    "CREATE TABLE IF NOT EXISTS @low_water_mark (
         generation uuid, shard smallint, visible_at bigint,
         PRIMARY KEY ((generation, shard)))",
-    "CREATE TABLE IF NOT EXISTS move_task (
+    "CREATE TABLE IF NOT EXISTS @move_task (
         queue uuid, handle uuid, state text, source frozen<tuple<text, text>>,
         destination frozen<tuple<text, text>>, per_second int, moved bigint, to_move bigint,
         failure text, started_at bigint,
         PRIMARY KEY ((queue), handle)) WITH CLUSTERING ORDER BY (handle DESC)",
-    "CREATE TABLE IF NOT EXISTS running_move_task (
+    "CREATE TABLE IF NOT EXISTS @running_move_task (
         slot tinyint, queue uuid, handle uuid, holder uuid, held_until bigint,
         is_cancelled boolean, PRIMARY KEY ((slot), queue)) WITH gc_grace_seconds = 10800",
-    "CREATE TABLE IF NOT EXISTS account (
+    "CREATE TABLE IF NOT EXISTS @account (
         slot tinyint, account text, created_at bigint, PRIMARY KEY ((slot), account))",
-    "CREATE TABLE IF NOT EXISTS user (
+    "CREATE TABLE IF NOT EXISTS @user (
         slot tinyint, name text, password_hash text, tags frozen<list<text>>,
         PRIMARY KEY ((slot), name))",
-    "CREATE TABLE IF NOT EXISTS permission (
+    "CREATE TABLE IF NOT EXISTS @permission (
         slot tinyint, account text, user text, configure text, write text, read text,
         PRIMARY KEY ((slot), account, user))",
-    "CREATE TABLE IF NOT EXISTS access_key (
+    "CREATE TABLE IF NOT EXISTS @access_key (
         slot tinyint, id text, account text, user text, secret text, is_enabled boolean,
         created_at bigint, PRIMARY KEY ((slot), id))",
 ];
 
 /// Front-ends find each other, and own FIFO queues.
 const VERSION_2: &[&str] = &[
-    "CREATE TABLE IF NOT EXISTS fifo_owner (
+    "CREATE TABLE IF NOT EXISTS @fifo_owner (
         generation uuid PRIMARY KEY, epoch bigint, holder uuid, address text, held_until bigint,
         sealed frozen<map<bigint, bigint>>, sealed_to bigint, oldest_epoch bigint,
         oldest_first bigint)",
-    "CREATE TABLE IF NOT EXISTS fifo_segment (
+    "CREATE TABLE IF NOT EXISTS @fifo_segment (
         generation uuid, epoch bigint, first bigint, began_at bigint,
         PRIMARY KEY ((generation), epoch, first)) WITH gc_grace_seconds = 10800",
-    "CREATE TABLE IF NOT EXISTS fifo_message (
+    "CREATE TABLE IF NOT EXISTS @fifo_message (
         generation uuid, epoch bigint, segment bigint, kind tinyint, number bigint,
         last bigint static, message uuid, bytes int, visible_at bigint, body blob,
         attributes frozen<map<text, frozen<tuple<text, blob>>>>, sender text, trace_header text,
@@ -92,18 +93,21 @@ const VERSION_2: &[&str] = &[
         PRIMARY KEY ((generation, epoch, segment), kind, number))
         WITH gc_grace_seconds = 10800 AND compaction = {'class': 'UnifiedCompactionStrategy',
             'scaling_parameters': 'L4'}",
-    "CREATE TABLE IF NOT EXISTS cluster_key (slot tinyint PRIMARY KEY, secret blob)",
-    "CREATE TABLE IF NOT EXISTS front_end (
+    "CREATE TABLE IF NOT EXISTS @cluster_key (slot tinyint PRIMARY KEY, secret blob)",
+    "CREATE TABLE IF NOT EXISTS @front_end (
         slot tinyint, id uuid, address text, beat bigint, PRIMARY KEY ((slot), id))
         WITH gc_grace_seconds = 3600",
-    "CREATE TABLE IF NOT EXISTS cluster (name text PRIMARY KEY, value blob)",
+    "CREATE TABLE IF NOT EXISTS @cluster (name text PRIMARY KEY, value blob)",
 ];
 
-/// What directories of elastic queues agree on.
-const VERSION_3: &[&str] = &["CREATE TABLE IF NOT EXISTS elastic_metadata (
+/// Fair queues, and what directories of elastic queues agree on.
+const VERSION_3: &[&str] = &[
+    "ALTER TABLE @entry ADD IF NOT EXISTS message_group bigint",
+    "CREATE TABLE IF NOT EXISTS @elastic_metadata (
         slot tinyint, kind tinyint, key text, revision bigint static, change uuid static, name text,
         value blob, created bigint, modified bigint, lease bigint, ttl_ms bigint, beat bigint,
-        PRIMARY KEY ((slot), kind, key)) WITH gc_grace_seconds = 10800"];
+        PRIMARY KEY ((slot), kind, key)) WITH gc_grace_seconds = 10800",
+];
 
 /// How long a front-end that died may keep the others from going on.
 const LOCK_TTL_S: i32 = 60;
@@ -238,11 +242,7 @@ impl Migration<'_> {
         let from = self.version().await?;
         for (statements, version) in VERSIONS.iter().zip(1..).skip(from.max(0) as usize) {
             for statement in *statements {
-                let in_keyspace = statement.replacen(
-                    "IF NOT EXISTS ",
-                    &format!("IF NOT EXISTS {}.", self.settings.keyspace),
-                    1,
-                );
+                let in_keyspace = in_keyspace(statement, &self.settings.keyspace);
                 self.define("create tables", &in_keyspace).await?;
             }
             let query = format!(
@@ -435,7 +435,8 @@ mod tests {
 
     #[test]
     fn the_page_has_every_table() {
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words =
+            |text: &str| text.replace('@', "").split_whitespace().collect::<Vec<_>>().join(" ");
         let page = words(include_str!("../../../../docs/cassandra/schema.md"));
         for statement in VERSIONS.iter().flat_map(|version| *version) {
             assert!(

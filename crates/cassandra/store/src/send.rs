@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::bucket::Bucket;
 use crate::content::{Content, NewRow, Timed};
 use crate::entry::Entry;
+use crate::fair::group_of;
 use crate::gather::Size;
 use crate::jobs::{Outgoing, SendJob};
 use crate::limits::{
@@ -135,6 +136,7 @@ impl Shared {
                 bytes: bytes.min(i32::MAX as usize) as i32,
                 receive_count: 0,
                 first_received_at_ms: 0,
+                group: group_of(message.content.group_id.as_deref()),
                 written_at_us,
             };
             entries

@@ -100,14 +100,14 @@ impl Statements {
             .await?,
             insert_entry: prepare(
                 "INSERT INTO @entry (generation, shard, start, level, visible_at, message, body_start, body_level,
-                    bytes, receive_count, first_received_at, written_at)
-                 VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+                    bytes, receive_count, first_received_at, message_group, written_at)
+                 VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
                     .to_owned(),
             )
             .await?,
             read_entries: prepare(format!(
-                "SELECT visible_at, message, body_start, body_level, bytes, receive_count, first_received_at, written_at
-                 FROM @entry WHERE {OF_ENTRIES} AND visible_at >= ? LIMIT ?"
+                "SELECT visible_at, message, body_start, body_level, bytes, receive_count, first_received_at, written_at,
+                    message_group FROM @entry WHERE {OF_ENTRIES} AND visible_at >= ? LIMIT ?"
             ))
             .await?,
             count_entries: prepare(format!(

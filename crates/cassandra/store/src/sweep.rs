@@ -20,6 +20,7 @@ use crate::content::Timed;
 use crate::database::For;
 use crate::directory::Directory;
 use crate::entry::Entry;
+use crate::fair::group_of;
 use crate::fault::unreadable;
 use crate::limits::{SWEPT_AGE_MS_MIN, SWEPT_AT_ONCE};
 use crate::message_id::sent_at_ms;
@@ -250,6 +251,7 @@ impl Shared {
                 visible_at_us,
                 bucket: queue.place_entry(visible_at_us, now_us),
                 bytes: message.content.bytes().min(i32::MAX as usize) as i32,
+                group: group_of(message.content.group_id.as_deref()),
                 written_at_us: now_us.max(found.lease_written_at_us.saturating_add(1)),
                 ..*entry
             };
@@ -282,6 +284,7 @@ fn lost_entry(message: Uuid, found: &Found) -> Entry {
         bytes: LOST_BYTES,
         receive_count: 0,
         first_received_at_ms: 0,
+        group: 0,
         written_at_us: 0,
     }
 }

@@ -81,6 +81,7 @@ impl Shared {
             inserted?;
         }
         write_lease(&rows, &new[0].row, ttl_s).await?;
+        queue.note_changed(&current, (timeout_ms > 0).then_some(visible_at_us), now_us);
         // One that stays is older than the note.
         let _ = rows.delete_entries(&[current]).await;
         if timeout_ms == 0 {
