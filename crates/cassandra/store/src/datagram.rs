@@ -3,14 +3,18 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 1 | version, 1 |
-//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release |
+//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 5 changed |
 //! | 2 | 16 | the front-end that says it |
 //! | 18 | | what it says |
 //!
 //! *Interest*: generations of queues that are polled there, 16 bytes each; none: a greeting. *Nudge*: generation (16), then the
 //! bucket with the new entry: start (8), level (1). *Claim* and *release*: generation (16), then entries: message (16) and
-//! timestamp (8), of which the highest bit says that the message was delivered. Numbers are little-endian.
+//! timestamp (8), of which the highest bit says that the message was delivered.
+//! *Changed*: the length of an account's name (1), that name, and the name of a queue in it. Numbers are little-endian.
 
+use std::sync::Arc;
+
+use quelea_sqs_protocol::QueueRef;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
@@ -20,6 +24,7 @@ const INTEREST: u8 = 1;
 const NUDGE: u8 = 2;
 const CLAIM: u8 = 3;
 const RELEASE: u8 = 4;
+const CHANGED: u8 = 5;
 
 /// Things of one datagram: so it fits into a packet of any network.
 pub(crate) const THINGS_MAX: usize = 40;
@@ -49,6 +54,8 @@ pub(crate) enum Said {
     Nudge { generation: Uuid, bucket: Bucket },
     /// These entries are being taken, or were.
     Claim { generation: Uuid, claims: Vec<Claim> },
+    /// What was remembered of that queue does not hold any more.
+    Changed(QueueRef),
     /// These are not taken after all.
     Release { generation: Uuid, entries: Vec<EntryName> },
 }
@@ -68,6 +75,7 @@ impl Datagram {
             Said::Nudge { .. } => NUDGE,
             Said::Claim { .. } => CLAIM,
             Said::Release { .. } => RELEASE,
+            Said::Changed(_) => CHANGED,
         };
         let mut bytes = vec![VERSION, kind];
         bytes.extend_from_slice(self.from.as_bytes());
@@ -87,6 +95,13 @@ impl Datagram {
                 for claim in claims.iter().take(THINGS_MAX) {
                     put_entry(&mut bytes, &claim.entry, claim.is_delivered);
                 }
+            }
+            Said::Changed(QueueRef { account, name }) => {
+                // No account has a longer name.
+                let length = u8::try_from(account.len()).unwrap_or(u8::MAX);
+                bytes.push(length);
+                bytes.extend_from_slice(account.as_bytes());
+                bytes.extend_from_slice(name.as_bytes());
             }
             Said::Release { generation, entries } => {
                 bytes.extend_from_slice(generation.as_bytes());
@@ -111,6 +126,12 @@ impl Datagram {
                 let (start_s, level) = (i64::from_le_bytes(*start_s), i8::from_le_bytes([level]));
                 Said::Nudge { generation, bucket: Bucket::stored(start_s, level)? }
             }
+            CHANGED => {
+                let (length, rest) = rest.split_first()?;
+                let (account, name) = rest.split_at_checked(usize::from(*length))?;
+                let (account, name) = (text(account)?, text(name)?);
+                Said::Changed(QueueRef { account, name })
+            }
             CLAIM => {
                 let (generation, rest) = take_id(rest)?;
                 Said::Claim { generation, claims: things(rest, take_claim)? }
@@ -132,6 +153,10 @@ fn put_entry(bytes: &mut Vec<u8>, entry: &EntryName, is_delivered: bool) {
     let flag = if is_delivered { DELIVERED } else { 0 };
     let time = entry.written_at_us.max(0).unsigned_abs() & !DELIVERED;
     bytes.extend_from_slice(&(time | flag).to_le_bytes());
+}
+
+fn text(bytes: &[u8]) -> Option<Arc<str>> {
+    std::str::from_utf8(bytes).ok().map(Arc::from)
 }
 
 fn take_id(bytes: &[u8]) -> Option<(Uuid, &[u8])> {
@@ -184,6 +209,10 @@ mod tests {
             Said::Nudge { generation, bucket: Bucket::holding(1 << 50, 2) },
             Said::Claim { generation, claims: claims.collect() },
             Said::Release { generation, entries: vec![entry(1), entry(2)] },
+            Said::Changed(QueueRef {
+                account: "a".repeat(255).into(),
+                name: "q".repeat(80).into(),
+            }),
         ];
         said.into_iter().map(|said| Datagram { from: Uuid::from_u128(9), said }).collect()
     }

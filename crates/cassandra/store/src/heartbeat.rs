@@ -75,10 +75,11 @@ impl Shared {
     }
 
     fn pass_on(&self, generation: Uuid, news: News) {
-        let Some(queue) = self.served.find(generation) else { return };
+        let queue = || self.served.find(generation);
         match news {
-            News::Stored(bucket) => queue.nudged(bucket),
-            News::Duplicate => queue.auto_hint().duplicated(),
+            News::Changed(queue) => self.queues.forget(&queue),
+            News::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
+            News::Duplicate => queue().into_iter().for_each(|queue| queue.auto_hint().duplicated()),
         }
     }
 }

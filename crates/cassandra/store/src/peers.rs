@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use quelea_sqs_protocol::QueueRef;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -21,12 +22,14 @@ use crate::peer_socket::PeerSocket;
 use crate::rendezvous::owner;
 
 /// What another front-end has said that a queue has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// Something that can be received at once was put into that bucket.
     Stored(Bucket),
     /// A message was delivered here and there.
     Duplicate,
+    /// What is remembered of that queue does not hold any more.
+    Changed(QueueRef),
 }
 
 /// Datagrams that are taken in before whoever does so goes on with its own work.
@@ -176,6 +179,13 @@ impl Peers {
         add(&self.counts.nudges_sent, self.tell(&nudged, said));
     }
 
+    /// A queue was changed here: its attributes, or which messages it has.
+    pub(crate) fn changed(&self, queue: &QueueRef) {
+        if self.socket.get().is_some() {
+            self.tell_all(Said::Changed(queue.clone()));
+        }
+    }
+
     // -- messages that go ---------------------------------------------------------------------
 
     /// Whether the others say what they take.
@@ -291,6 +301,7 @@ impl Peers {
                     news(generation, News::Duplicate);
                 }
             }
+            Said::Changed(queue) => news(Uuid::nil(), News::Changed(queue)),
             Said::Release { generation, entries } => {
                 let mut claims = lock(&self.claims);
                 entries.iter().for_each(|entry| claims.hear_release(generation, *entry, from));
@@ -395,5 +406,22 @@ mod tests {
             assert_ne!(a, b);
             assert!(a > at_us && a < at_us + 512);
         }
+    }
+
+    #[test]
+    fn what_was_changed_elsewhere_is_passed_on_and_what_one_says_oneself_is_not() {
+        let peers = Peers::new(Uuid::from_u128(1), true);
+        let queue = QueueRef { account: "000000000000".into(), name: "q".into() };
+        let mut changed = Vec::new();
+        for from in [1, 2] {
+            let said = Said::Changed(queue.clone());
+            let datagram = Datagram { from: Uuid::from_u128(from), said }.encode();
+            peers.hear(&datagram, &mut |_, news| {
+                if let News::Changed(queue) = news {
+                    changed.push(queue);
+                }
+            });
+        }
+        assert_eq!(changed, [queue]);
     }
 }

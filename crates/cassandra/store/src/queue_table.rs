@@ -172,7 +172,8 @@ impl QueueTable {
         record
     }
 
-    fn forget(&self, queue: &QueueRef) {
+    /// What is remembered of it does not hold any more.
+    pub(crate) fn forget(&self, queue: &QueueRef) {
         self.remembered.forget(queue);
     }
 

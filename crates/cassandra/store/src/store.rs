@@ -231,21 +231,24 @@ impl Queues for CassandraQueues {
         if let Some(fault) = refused(&QueueSettings::of(&new.attributes)) {
             return Err(fault);
         }
-        self.shared.queues.create(&self.shared.database, queue, &new, self.shared.cooldown_ms).await
+        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
+        let created = queues.create(database, queue, &new, *cooldown_ms).await?;
+        self.shared.peers.changed(queue);
+        Ok(created)
     }
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
-        self.shared
-            .queues
-            .delete(&self.shared.database, queue, self.shared.id(queue), self.shared.cooldown_ms)
-            .await
+        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
+        queues.delete(database, queue, self.shared.id(queue), *cooldown_ms).await?;
+        self.shared.peers.changed(&queue.queue);
+        Ok(())
     }
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
-        self.shared
-            .queues
-            .purge(&self.shared.database, queue, self.shared.id(queue), self.shared.cooldown_ms)
-            .await
+        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
+        queues.purge(database, queue, self.shared.id(queue), *cooldown_ms).await?;
+        self.shared.peers.changed(&queue.queue);
+        Ok(())
     }
 
     async fn list(
@@ -278,10 +281,10 @@ impl Queues for CassandraQueues {
         if let Some(fault) = refused(&QueueSettings::of(&attributes)) {
             return Err(fault);
         }
-        self.shared
-            .queues
-            .put_attributes(&self.shared.database, seen, self.shared.id(seen), attributes)
-            .await
+        let Shared { queues, database, .. } = &*self.shared;
+        queues.put_attributes(database, seen, self.shared.id(seen), attributes).await?;
+        self.shared.peers.changed(&seen.queue);
+        Ok(())
     }
 
     async fn put_tags(
@@ -289,7 +292,10 @@ impl Queues for CassandraQueues {
         seen: &Arc<QueueFacts>,
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        self.shared.queues.put_tags(&self.shared.database, seen, self.shared.id(seen), tags).await
+        let Shared { queues, database, .. } = &*self.shared;
+        queues.put_tags(database, seen, self.shared.id(seen), tags).await?;
+        self.shared.peers.changed(&seen.queue);
+        Ok(())
     }
 
     async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
