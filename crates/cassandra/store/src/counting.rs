@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quelea_sqs_protocol::{Backlog, Consistency, Fault, QueueFacts};
 use rustc_hash::FxHashMap;
@@ -27,6 +28,12 @@ use crate::shared::Shared;
 const PAGE: i32 = 5_000;
 
 /// A count that read so little, which costs no more than a receive, is not remembered.
+/// Messages in flight that are counted to see which group is noisy, roughly.
+const FAIR_ROWS_MAX: usize = 2_000;
+
+/// For how long a receive waits for that count.
+const COUNT_WAITED: Duration = Duration::from_millis(50);
+
 const UNREMEMBERED_ROWS_MAX: usize = 1_000;
 const UNREMEMBERED_BUCKETS_MAX: usize = 4;
 
@@ -48,6 +55,7 @@ struct Counted {
     body: Option<Bucket>,
     receive_count: i32,
     written_at_us: i64,
+    group: i64,
 }
 
 impl Tally {
@@ -92,7 +100,7 @@ impl Shared {
         let counted = match queue.in_flight.recall() {
             Some(counted) => counted,
             None => {
-                let counted = self.count_in_flight(facts, queue, limit).await?;
+                let counted = self.in_flight(facts, queue, limit).await?.len() as u64;
                 queue.in_flight.remember(counted, self.peers.front_ends());
                 counted
             }
@@ -100,14 +108,35 @@ impl Shared {
         if counted >= limit as u64 { Err(Fault::OverLimit { limit }) } else { Ok(()) }
     }
 
-    /// Counts what becomes visible again later and was received, as far as the limit. Nothing is extrapolated: messages that
+    /// Counts what groups have in flight, now and then, if there may be a noisy one.
+    pub(crate) async fn count_groups(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+    ) {
+        let (now_us, front_ends) = (self.database.now_us(), self.peers.front_ends());
+        if !queue.fair().begins_count(now_us, front_ends) {
+            return;
+        }
+        let (shared, facts, queue) = (self.clone(), facts.clone(), queue.clone());
+        let counting = self.runtime.spawn(async move {
+            // Without a count all groups are alike.
+            if let Ok(found) = shared.in_flight(&facts, &queue, FAIR_ROWS_MAX).await {
+                queue.fair().counted(found.iter().map(|entry| entry.group));
+            }
+        });
+        // A longer one is for those who come later.
+        let _ = tokio::time::timeout(COUNT_WAITED, counting).await;
+    }
+
+    /// What becomes visible again later and was received, as far as the limit. Nothing is extrapolated: messages that
     /// wait or are delayed say nothing of it.
-    async fn count_in_flight(
+    async fn in_flight(
         &self,
         facts: &Arc<QueueFacts>,
         queue: &Queue,
         limit: usize,
-    ) -> Result<u64, Fault> {
+    ) -> Result<Vec<Counted>, Fault> {
         let rows = self.rows(facts, queue);
         let start = {
             let mut head = queue.head.lock().await;
@@ -115,18 +144,17 @@ impl Shared {
         };
         let now_us = start.now_us;
         let directory = read_directory(&rows, Start { from_us: now_us, ..start }).await?;
-        let mut in_flight = 0;
+        let mut in_flight = Vec::new();
         for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
             let entries = read_counted(&rows, *bucket, now_us).await?;
-            in_flight += entries
-                .iter()
-                .filter(|entry| entry.receive_count > 0 && entry.visible_at_us > now_us)
-                .count();
-            if in_flight >= limit {
+            let is_in_flight =
+                |entry: &Counted| entry.receive_count > 0 && entry.visible_at_us > now_us;
+            in_flight.extend(entries.into_iter().filter(is_in_flight));
+            if in_flight.len() >= limit {
                 break;
             }
         }
-        Ok(in_flight as u64)
+        Ok(in_flight)
     }
 
     /// Counts what waits.
@@ -195,10 +223,10 @@ async fn read_counted(
     let values = (generation, bucket.start_s, bucket.level, from_us, PAGE);
     let found =
         database.read(For::Upkeep, &database.statements.count_entries, consistency, values).await?;
-    type Row = (i64, Uuid, Option<i64>, Option<i8>, Option<i32>, Option<i64>);
+    type Row = (i64, Uuid, Option<i64>, Option<i8>, Option<i32>, Option<i64>, Option<i64>);
     let mut counted = Vec::with_capacity(found.rows_num());
     for row in found.rows::<Row>().map_err(unreadable)? {
-        let (visible_at_us, message, start_s, level, receive_count, written) =
+        let (visible_at_us, message, start_s, level, receive_count, written, group) =
             row.map_err(unreadable)?;
         let body = start_s.zip(level).and_then(|(start_s, level)| Bucket::stored(start_s, level));
         counted.push(Counted {
@@ -208,6 +236,7 @@ async fn read_counted(
             body,
             receive_count: receive_count.unwrap_or_default(),
             written_at_us: written.unwrap_or_default(),
+            group: group.unwrap_or_default(),
         });
     }
     Ok(counted)
@@ -282,7 +311,7 @@ impl Counted {
             bytes: 0,
             receive_count: self.receive_count,
             first_received_at_ms: 0,
-            group: 0,
+            group: self.group,
             written_at_us: self.written_at_us,
         })
     }
@@ -305,6 +334,7 @@ mod tests {
                 body: Some(body),
                 receive_count,
                 written_at_us,
+                group: 0,
             }
         };
         let entries = [(10, 0), (10, 3), (11, 0), (11, 1), (12, 2)].map(counted);

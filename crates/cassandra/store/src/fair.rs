@@ -1,8 +1,8 @@
 //! Fair queues: a standard queue whose messages have groups. One whose group has very many in flight comes after the others.
 //!
-//! What is in flight is what was delivered here, less what was deleted here, whoever delivered that, until the visibility
-//! timeouts end. The other front-ends are taken to deliver and delete as much: so the sum over all of them is right,
-//! whichever of them a deletion comes to.
+//! What is in flight is counted in the index once a second, while there may be a noisy group; in between what is delivered and
+//! deleted here counts. Whether there may be one follows from what was delivered here, less what was deleted here, until the
+//! visibility timeouts end; the other front-ends are taken to do as much.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,10 @@ const NOISY_EVERY: u32 = 10;
 
 /// Messages that are remembered. When there are more, all are forgotten, and no group is noisy until it is again.
 const REMEMBERED_MAX: usize = 20_000;
+
+/// While a group may have so many in flight, all are counted, and how often.
+const SUSPICIOUS_IN_FLIGHT: i64 = NOISY_IN_FLIGHT_MIN / 2;
+const COUNTED_EVERY_US: i64 = 1_000_000;
 
 /// Entries that a look reads more while a group is noisy: what is behind more of them waits.
 const ROWS_MORE: usize = 500;
@@ -42,6 +46,12 @@ pub(crate) struct Fairness {
     number: u64,
     has_groups: bool,
     choices: u32,
+    /// When all were counted last; what each group had then, and of that what was counted here.
+    counted_at_us: Option<i64>,
+    counted: FxHashMap<i64, i64>,
+    counted_all: i64,
+    held_then: FxHashMap<i64, i64>,
+    all_then: i64,
 }
 
 impl Fairness {
@@ -79,35 +89,66 @@ impl Fairness {
         }
     }
 
-    /// How many entries more a look is to read, with so many front-ends.
-    pub(crate) fn rows_more(&mut self, now_us: i64, front_ends: usize) -> usize {
-        if self.has_noisy(now_us, front_ends) { ROWS_MORE } else { 0 }
+    /// Whether it is time to count all; whoever is told so does it.
+    pub(crate) fn begins_count(&mut self, now_us: i64, front_ends: usize) -> bool {
+        self.forget_until(now_us);
+        let front_ends = front_ends.max(1) as i64;
+        let is_suspicious = |(group, held): (&i64, &i64)| {
+            *group != 0 && held.saturating_mul(front_ends) >= SUSPICIOUS_IN_FLIGHT
+        };
+        let is_fresh = self
+            .counted_at_us
+            .is_some_and(|at_us| (0..COUNTED_EVERY_US).contains(&(now_us - at_us)));
+        let begins = !is_fresh && self.held.iter().any(is_suspicious);
+        if begins {
+            self.counted_at_us = Some(now_us);
+        }
+        if !is_fresh {
+            self.counted.clear();
+            (self.counted_all, self.all_then) = (0, self.all);
+            self.held_then.clone_from(&self.held);
+        }
+        begins
     }
 
-    /// Forgets those whose visibility timeout is over; returns whether a group is noisy.
-    fn has_noisy(&mut self, now_us: i64, front_ends: usize) -> bool {
+    /// These groups' messages are in flight, one for each.
+    pub(crate) fn counted(&mut self, groups: impl Iterator<Item = i64>) {
+        self.counted.clear();
+        self.counted_all = 0;
+        for group in groups {
+            *self.counted.entry(group).or_default() += 1;
+            self.counted_all += 1;
+        }
+        (self.held_then, self.all_then) = (self.held.clone(), self.all);
+    }
+
+    /// How many entries more a look is to read.
+    pub(crate) fn rows_more(&self) -> usize {
+        if self.counted.keys().any(|group| self.is_noisy(*group)) { ROWS_MORE } else { 0 }
+    }
+
+    /// Forgets those whose visibility timeout is over.
+    fn forget_until(&mut self, now_us: i64) {
         while let Some(first) = self.ends.first_entry().filter(|first| first.key().0 <= now_us) {
             let (group, change) = first.remove();
             self.add(group, -change);
         }
-        self.held.keys().any(|group| self.is_noisy(*group, front_ends))
     }
 
-    fn is_noisy(&self, group: i64, front_ends: usize) -> bool {
-        let held = self.held.get(&group).copied().unwrap_or_default();
-        let of_all_front_ends = held.saturating_mul(front_ends.max(1) as i64);
-        group != 0
-            && of_all_front_ends >= NOISY_IN_FLIGHT_MIN
-            && held.saturating_mul(NOISY_PART) > self.all
+    fn is_noisy(&self, group: i64) -> bool {
+        let of = |held: &FxHashMap<i64, i64>| held.get(&group).copied().unwrap_or_default();
+        let in_flight = of(&self.counted) + of(&self.held) - of(&self.held_then);
+        let all = self.counted_all + self.all - self.all_then;
+        group != 0 && in_flight >= NOISY_IN_FLIGHT_MIN && in_flight.saturating_mul(NOISY_PART) > all
     }
 
     /// Entries in the order in which they are to be taken: those of noisy groups after the others, save every tenth.
-    pub(crate) fn in_turn(&mut self, entries: Vec<Entry>, front_ends: usize) -> Vec<Entry> {
+    pub(crate) fn in_turn(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
         if !self.has_groups {
             return entries;
         }
         let (noisy, quiet): (Vec<Entry>, Vec<Entry>) =
-            entries.into_iter().partition(|entry| self.is_noisy(entry.group, front_ends));
+            entries.into_iter().partition(|entry| self.is_noisy(entry.group));
         if noisy.is_empty() || quiet.is_empty() {
             return if quiet.is_empty() { noisy } else { quiet };
         }
@@ -141,37 +182,50 @@ mod tests {
         entries.iter().map(|entry| entry.group).collect()
     }
 
+    /// Counted at that time; what was delivered here is some of it.
     fn with_in_flight(of_groups: &[(i64, usize)]) -> Fairness {
         let mut fair = Fairness::default();
-        for (group, count) in of_groups {
-            (0..*count).for_each(|_| fair.delivered(*group, LATE));
-        }
+        (0..SUSPICIOUS_IN_FLIGHT).for_each(|_| fair.delivered(7, LATE));
+        assert!(fair.begins_count(1, 1));
+        fair.counted(
+            of_groups.iter().flat_map(|(group, count)| std::iter::repeat_n(*group, *count)),
+        );
         fair
     }
 
     #[test]
     fn a_group_is_noisy_with_thirty_in_flight_that_are_more_than_a_tenth() {
-        assert!(with_in_flight(&[(7, 30)]).has_noisy(0, 1));
-        assert!(!with_in_flight(&[(7, 29)]).has_noisy(0, 1));
-        assert!(with_in_flight(&[(7, 10)]).has_noisy(0, 3), "the others deliver as much");
+        let is_any_noisy = |of_groups: &[(i64, usize)]| with_in_flight(of_groups).rows_more() > 0;
+        assert!(is_any_noisy(&[(7, 30)]));
+        assert!(!is_any_noisy(&[(7, 29)]));
         let many: Vec<(i64, usize)> = (1..=11).map(|group| (group, 30)).collect();
-        assert!(!with_in_flight(&many).has_noisy(0, 1), "each has less than a tenth");
-        assert!(
-            !with_in_flight(&[(7, 1), (0, 200)]).has_noisy(0, 1),
-            "what has no group is not noisy"
-        );
+        assert!(!is_any_noisy(&many), "each has less than a tenth");
+        assert!(!is_any_noisy(&[(7, 1), (0, 200)]), "what has no group is not noisy");
+        assert!(!is_any_noisy(&[(7, 30), (0, 270)]) && is_any_noisy(&[(7, 30), (0, 269)]));
     }
 
     #[test]
-    fn what_is_deleted_or_visible_again_is_not_in_flight() {
-        let mut fair = with_in_flight(&[(7, 30)]);
-        fair.settled(7, LATE, 0);
-        assert!(!fair.has_noisy(0, 1));
-        fair.delivered(7, LATE + 1);
-        assert!(fair.has_noisy(LATE - 1, 1));
-        assert!(!fair.has_noisy(LATE, 1), "the deletion ends with what it deleted");
-        assert!(!fair.has_noisy(LATE + 1, 1));
+    fn all_are_counted_once_a_second_while_a_group_may_be_noisy() {
+        let mut fair = Fairness::default();
+        (0..5).for_each(|_| fair.delivered(7, 9 * COUNTED_EVERY_US));
+        assert!(!fair.begins_count(1, 2));
+        assert!(fair.begins_count(2, 3), "the others deliver as much");
+        assert!(!fair.begins_count(3, 3));
+        assert!(fair.begins_count(2 + COUNTED_EVERY_US, 3));
+        assert!(!fair.begins_count(9 * COUNTED_EVERY_US, 3), "none is in flight any more");
         assert!(fair.held.is_empty() && fair.ends.is_empty() && fair.all == 0);
+    }
+
+    #[test]
+    fn between_two_counts_what_happens_here_counts() {
+        let mut fair = with_in_flight(&[(7, 30)]);
+        fair.settled(7, LATE, 1);
+        assert_eq!(fair.rows_more(), 0);
+        fair.delivered(7, LATE + 1);
+        assert_eq!(fair.rows_more(), ROWS_MORE);
+        // A count that is old says nothing.
+        assert!(!fair.begins_count(LATE + 1 + COUNTED_EVERY_US, 1));
+        assert_eq!(fair.rows_more(), 0);
     }
 
     #[test]
@@ -179,19 +233,19 @@ mod tests {
         let mut fair = with_in_flight(&[(7, 30)]);
         let entries: Vec<Entry> =
             (0..40).map(|number| entry(number, if number < 20 { 7 } else { 2 })).collect();
-        let ordered = fair.in_turn(entries.clone(), 1);
+        let ordered = fair.in_turn(entries.clone());
         assert_eq!(groups(&ordered[..11]), [2, 2, 2, 2, 2, 2, 2, 2, 2, 7, 2]);
         assert_eq!(ordered.len(), 40);
         let noisy: Vec<u128> =
             ordered.iter().filter(|one| one.group == 7).map(|one| one.message.as_u128()).collect();
         assert_eq!(noisy, (0..20).collect::<Vec<_>>(), "in their order");
-        assert_eq!(with_in_flight(&[(7, 29)]).in_turn(entries.clone(), 1), entries);
+        assert_eq!(with_in_flight(&[(7, 29)]).in_turn(entries.clone()), entries);
     }
 
     #[test]
     fn what_is_remembered_has_a_limit() {
-        let mut fair = with_in_flight(&[(7, REMEMBERED_MAX)]);
-        fair.delivered(8, LATE);
+        let mut fair = Fairness::default();
+        (0..=REMEMBERED_MAX).for_each(|_| fair.delivered(7, LATE));
         assert_eq!((fair.ends.len(), fair.all), (1, 1));
     }
 }

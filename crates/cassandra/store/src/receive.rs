@@ -154,10 +154,10 @@ impl Shared {
             return Served::None { next_visible_in: None };
         };
         let rows = self.rows(&facts, queue);
+        self.count_groups(&facts, queue).await;
         let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
         let k = self.k(&facts, queue);
-        let front_ends = self.peers.front_ends();
-        let more_of_fair = queue.fair().rows_more(self.database.now_us(), front_ends);
+        let more_of_fair = queue.fair().rows_more();
         let mut undelivered: Vec<Uuid> = Vec::new();
         // Until all is moved: another look would find the same.
         let mut head = queue.head.lock().await;
@@ -194,7 +194,7 @@ impl Shared {
                 // Others take all of these: the next look sees those behind them.
                 continue;
             }
-            let candidates = queue.fair().in_turn(candidates, front_ends);
+            let candidates = queue.fair().in_turn(candidates);
             let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
             let chosen: Vec<Entry> = within_bytes(places.iter().map(|place| candidates[*place]));
             self.peers.claim(queue.generation, &chosen);

@@ -111,7 +111,7 @@ impl Statements {
             ))
             .await?,
             count_entries: prepare(format!(
-                "SELECT visible_at, message, body_start, body_level, receive_count, written_at
+                "SELECT visible_at, message, body_start, body_level, receive_count, written_at, message_group
                  FROM @entry WHERE {OF_ENTRIES} AND visible_at >= ? LIMIT ?"
             ))
             .await?,
