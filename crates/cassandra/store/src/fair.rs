@@ -33,7 +33,10 @@ pub(crate) fn group_of(id: Option<&str>) -> i64 {
     let Some(id) = id.filter(|id| !id.is_empty()) else { return 0 };
     let digest = Sha256::digest(id);
     let first: [u8; 8] = std::array::from_fn(|at| digest[at]);
-    i64::from_le_bytes(first).max(1)
+    match i64::from_le_bytes(first) {
+        0 => 1,
+        number => number,
+    }
 }
 
 /// What one queue's groups have in flight.
@@ -191,6 +194,14 @@ mod tests {
             of_groups.iter().flat_map(|(group, count)| std::iter::repeat_n(*group, *count)),
         );
         fair
+    }
+
+    #[test]
+    fn groups_have_numbers_of_their_own() {
+        let numbers: std::collections::BTreeSet<i64> =
+            (0..1_000).map(|number| group_of(Some(&format!("group {number}")))).collect();
+        assert_eq!((numbers.len(), numbers.contains(&0)), (1_000, false));
+        assert_eq!((group_of(None), group_of(Some(""))), (0, 0));
     }
 
     #[test]
