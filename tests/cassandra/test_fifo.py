@@ -49,6 +49,18 @@ def test_an_owner_that_stops_in_order_is_followed_at_once(pair):
     assert [message["Body"] for message in other.poll(url, 10, wait=20)] == ["a", "b"]
 
 
+def test_what_is_in_flight_does_not_come_again_when_its_owner_stops_in_order(pair):
+    one, other = (Sqs(front_end.sqs) for front_end in pair)
+    url = one.create("handed-over.fifo", FifoQueue="true", ContentBasedDeduplication="true")
+    for body in ("a", "b"):
+        one.send(url, body, MessageGroupId="g")
+    [first] = one.poll(url, 1, wait=20, VisibilityTimeout=900)
+    pair[0].terminate()
+    assert other.poll(url, 10) == [], "the group rests"
+    other.delete(url, first)
+    assert [message["Body"] for message in other.poll(url, 10, wait=20)] == ["b"]
+
+
 def test_the_order_that_clients_saw_is_judged():
     def faults(*received, deleting=(), deleted=()) -> int:
         return len(History(received=list(received), deleting=dict(deleting), deleted=dict(deleted)).faults())

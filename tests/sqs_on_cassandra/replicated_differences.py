@@ -8,7 +8,7 @@ without brackets stands for all of its parameters.
 AMQP = "a front-end alone speaks no AMQP, and has no API for queues (docs/cassandra/front-ends.md)"
 PLACE = "a message that becomes visible again takes its place by that time, not its old one (BDQS §III-B.3)"
 OLD_RECEIPT = "a receipt changes the visibility of its own reception: nothing notes where a later one has put the message"
-OWNER = "what is in flight in a FIFO queue is known to its owner alone, and comes again when another follows it (docs/cassandra/fifo.md)"
+OWNER = "what is in flight in a FIFO queue is known to its owner alone, and comes again when another follows it after a crash (docs/cassandra/fifo.md)"
 DURABILITY = "replicated queues have Consistency in the place of Durability"
 
 # Always.
@@ -26,8 +26,8 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "test_the_management_api_shows_the_queue": AMQP,
         "test_the_durability_comes_back": DURABILITY,
         "test_a_message_returns_to_its_place": PLACE,
-        "test_a_fifo_queue_keeps_order_groups_and_deduplication_ids": OWNER,
-        "test_an_expired_handle_is_expired_after_a_restart_too": OWNER,
+        "test_a_fifo_queue_keeps_order_groups_and_deduplication_ids[kill]": OWNER,
+        "test_an_expired_handle_is_expired_after_a_restart_too[kill]": OWNER,
     },
     "sqs_moto": {
         "test_change_message_visibility_on_old_message": OLD_RECEIPT,

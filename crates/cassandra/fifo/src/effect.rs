@@ -37,6 +37,8 @@ pub struct Renewal {
     pub sealed_to: u64,
     /// [`OwnerRow::oldest`](crate::OwnerRow::oldest).
     pub oldest: SegmentKey,
+    /// [`OwnerRow::received`](crate::OwnerRow::received), of one that lets go.
+    pub received: Vec<u8>,
 }
 
 /// What is to be done.

@@ -14,6 +14,7 @@ mod message;
 mod moving;
 mod owner;
 mod receipt;
+mod receptions;
 mod segments;
 mod take_over;
 mod window;

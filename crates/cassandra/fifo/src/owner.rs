@@ -26,6 +26,7 @@ use crate::effect::{Batch, Effect, Renewal};
 use crate::lease::Lease;
 use crate::limits::{IDLE_MS, SEALS_IDLE_MAX};
 use crate::message::{Arrival, sent_at_ms};
+use crate::receptions::{RECEPTIONS_MAX, Reception, decode, encode};
 use crate::segments::Segments;
 use crate::take_over::TakeOver;
 use crate::window::{Holder, Window};
@@ -84,6 +85,8 @@ pub struct Owner {
     is_loading: bool,
     /// Whether owners have taken all the memory that they may.
     is_memory_short: bool,
+    /// What the last owner has said of messages that are not loaded yet.
+    told: FxHashMap<u64, Reception>,
     /// Messages beyond `loaded_to` that are deleted.
     deleted_ahead: BTreeSet<u64>,
     unsent: VecDeque<(u64, Arrival)>,
@@ -139,6 +142,7 @@ impl Owner {
             loaded_to: 0,
             is_loading: false,
             is_memory_short: false,
+            told: decode(&from.received).into_iter().map(|one| (one.number, one)).collect(),
             deleted_ahead: BTreeSet::new(),
             unsent: VecDeque::new(),
             unsent_bytes: 0,
@@ -276,19 +280,32 @@ impl Owner {
         self.end();
     }
 
-    /// Lets go of the queue: what is in flight will be visible to whoever owns it next.
+    /// Lets go of the queue, and tells whoever owns it next what is in flight.
     pub fn release(&mut self) {
         if self.has_ended() {
             return;
         }
-        let renewal = self.renewal();
+        let renewal = Renewal { received: self.handover(), ..self.renewal() };
         self.end();
         self.effects.push_back(Effect::Release(renewal));
     }
 
     fn renewal(&self) -> Renewal {
         let (sealed, oldest) = (self.segments.sealed(), self.segments.oldest());
-        Renewal { sealed, sealed_to: self.sealed_to, oldest }
+        Renewal { sealed, sealed_to: self.sealed_to, oldest, received: Vec::new() }
+    }
+
+    /// What the next owner is told. Those that move elsewhere were not received.
+    fn handover(&self) -> Vec<u8> {
+        let moving =
+            |number: u64| self.moves_out.values().flatten().any(|(moving, _)| *moving == number);
+        let all: Vec<Reception> = self
+            .window
+            .receptions()
+            .filter(|one| !moving(one.number))
+            .take(RECEPTIONS_MAX)
+            .collect();
+        encode(&all)
     }
 
     fn is_idle(&self, now: Now) -> bool {

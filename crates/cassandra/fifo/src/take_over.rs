@@ -24,6 +24,8 @@ pub struct OwnerRow {
     pub sealed_to: u64,
     /// The first partition of the list that may count: all before it were removed. It may be an earlier one than that.
     pub oldest: SegmentKey,
+    /// What is in flight, said by one that has let go; empty: nobody says.
+    pub received: Vec<u8>,
 }
 
 /// A row of the list of a queue's partitions.
@@ -36,7 +38,7 @@ pub struct SegmentRow {
 }
 
 /// What follows for whoever takes a queue over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakeOver {
     /// The next epoch.
     pub epoch: u64,
@@ -46,6 +48,8 @@ pub struct TakeOver {
     pub sealed_to: u64,
     /// The partitions that count, the oldest first.
     pub stretches: Vec<Stretch>,
+    /// What is in flight, as the last owner has said.
+    pub received: Vec<u8>,
 }
 
 /// The partition that has to be read whole before a queue is taken over: the last of its last epoch, where a batch may be
@@ -77,7 +81,7 @@ pub fn take_over(
 ) -> TakeOver {
     let Some(row) = row else {
         let sealed_to = first_number.saturating_sub(1);
-        return TakeOver { epoch: 1, sealed: BTreeMap::new(), sealed_to, stretches: Vec::new() };
+        return TakeOver { epoch: 1, sealed_to, ..TakeOver::default() };
     };
     let mut sealed = row.sealed.clone();
     let mut sealed_to = row.sealed_to;
@@ -104,7 +108,8 @@ pub fn take_over(
     }
     let has_messages = |epoch: &u64| stretches.iter().any(|stretch| stretch.key.epoch == *epoch);
     sealed.retain(|epoch, _| has_messages(epoch));
-    TakeOver { epoch: row.epoch + 1, sealed, sealed_to, stretches }
+    let received = row.received.clone();
+    TakeOver { epoch: row.epoch + 1, sealed, sealed_to, stretches, received }
 }
 
 #[cfg(test)]

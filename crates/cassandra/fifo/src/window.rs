@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::groups::Groups;
 use crate::limits::CACHED_BYTES_MAX;
 use crate::message::{Content, Row, SegmentKey, group_of_id};
+use crate::receptions::Reception;
 
 /// Who has a message: the owner's epoch, and which of its receptions.
 pub(crate) type Holder = (u64, u64);
@@ -25,7 +26,7 @@ pub(crate) enum State {
 }
 
 /// A message in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flight {
     pub(crate) holder: Holder,
     pub(crate) until_ms: u64,
@@ -117,6 +118,37 @@ impl Window {
         self.groups.add_ready(group, number);
         if visible_at_ms > now_ms {
             self.set(number, State::Delayed { until_ms: visible_at_ms });
+        }
+    }
+
+    /// Those that were received and are still there, the oldest first.
+    pub(crate) fn receptions(&self) -> impl Iterator<Item = Reception> {
+        let was_received = self.messages.iter().filter(|(_, held)| held.receive_count > 0);
+        was_received.map(|(number, held)| {
+            let flight = match held.state {
+                State::InFlight(flight) => flight,
+                _ => Flight::default(),
+            };
+            Reception {
+                number: *number,
+                holder: flight.holder,
+                until_ms: flight.until_ms,
+                received_at_ms: flight.received_at_ms,
+                first_received_at_ms: held.first_received_at_ms,
+                receive_count: held.receive_count,
+            }
+        })
+    }
+
+    /// An earlier owner has received a message.
+    pub(crate) fn restore(&mut self, told: Reception, now_ms: u64) {
+        let Some(held) = self.messages.get_mut(&told.number) else { return };
+        held.receive_count = told.receive_count;
+        held.first_received_at_ms = told.first_received_at_ms;
+        if told.until_ms > now_ms {
+            let Reception { holder, until_ms, received_at_ms, .. } = told;
+            let flight = Flight { holder, until_ms, received_at_ms, deletions: 0 };
+            self.set(told.number, State::InFlight(flight));
         }
     }
 

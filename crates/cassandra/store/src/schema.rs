@@ -103,6 +103,7 @@ const VERSION_2: &[&str] = &[
 /// Fair queues, and what directories of elastic queues agree on.
 const VERSION_3: &[&str] = &[
     "ALTER TABLE @entry ADD IF NOT EXISTS message_group bigint",
+    "ALTER TABLE @fifo_owner ADD IF NOT EXISTS received blob",
     "CREATE TABLE IF NOT EXISTS @elastic_metadata (
         slot tinyint, kind tinyint, key text, revision bigint static, change uuid static, name text,
         value blob, created bigint, modified bigint, lease bigint, ttl_ms bigint, beat bigint,

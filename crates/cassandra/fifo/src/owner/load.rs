@@ -72,7 +72,11 @@ impl Owner {
                     && !self.deleted_ahead.contains(&row.number);
                 // What came beyond a seal counts for nothing: the number may be another epoch's.
                 if is_new && self.segments.key_of(row.number) == Some(segment) {
+                    let told = self.told.remove(&row.number);
                     self.window.insert(segment, row, None, now.wall_ms);
+                    if let Some(told) = told {
+                        self.window.restore(told, now.wall_ms);
+                    }
                     self.segments.hold(segment);
                 }
             }

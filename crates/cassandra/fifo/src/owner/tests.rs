@@ -28,7 +28,13 @@ fn owner(epoch: u64, stretches: Vec<Stretch>, settings: Settings) -> Owner {
     for stretch in &stretches {
         sealed.insert(stretch.key.epoch, stretch.last);
     }
-    Owner::new(QUEUE, TakeOver { epoch, sealed, sealed_to, stretches }, settings, 0, at(0))
+    Owner::new(
+        QUEUE,
+        TakeOver { epoch, sealed, sealed_to, stretches, received: Vec::new() },
+        settings,
+        0,
+        at(0),
+    )
 }
 
 fn effects(owner: &mut Owner) -> Vec<Effect> {
@@ -251,4 +257,89 @@ fn a_receive_waits_for_what_it_has_moved_to_the_dead_letter_queue_but_not_for_lo
             .iter()
             .any(|effect| matches!(effect, Effect::Received(CallId(5), none) if none.is_empty()))
     );
+}
+
+/// Has one owner let go of a queue, and another follow, which reads what is there.
+fn followed(mut first: Owner, messages: &[u64], now: Now) -> Owner {
+    first.release();
+    let released = effects(&mut first).into_iter().find_map(|effect| match effect {
+        Effect::Release(renewal) => Some(renewal),
+        _ => None,
+    });
+    let received = released.unwrap().received;
+    let (key, last) = (SegmentKey { epoch: 1, first: 1_000 }, 1_001);
+    let sealed = BTreeMap::from([(1, last)]);
+    let stretches = vec![Stretch { key, last, ended_at_ms: 0 }];
+    let from = TakeOver { epoch: 2, sealed, sealed_to: last, stretches, received };
+    let mut next = Owner::new(QUEUE, from, SETTINGS, now.steady_ms, now);
+    let row = |number: &u64| Row {
+        number: *number,
+        id: Uuid::from_u128(u128::from(at(0).wall_ms) << 80),
+        group_id: "g".to_owned(),
+        bytes: 1,
+        visible_at_ms: 0,
+    };
+    let _ = effects(&mut next);
+    next.deduplications_read(Vec::new(), now);
+    next.loaded(vec![(key, messages.iter().map(row).collect())], last, now);
+    let _ = effects(&mut next);
+    next
+}
+
+#[test]
+fn what_is_in_flight_stays_so_when_an_owner_lets_go() {
+    let mut first = owner(1, Vec::new(), SETTINGS);
+    (1..=2).for_each(|call| drop(send(&mut first, call, at(0))));
+    let received = receive(&mut first, 3, 0, at(0));
+    let [Effect::Received(_, got)] = &received[..] else { panic!("{received:?}") };
+    let mut next = followed(first, &[1_000, 1_001], at(5));
+    assert!(
+        matches!(&receive(&mut next, 4, 0, at(5))[..], [Effect::Received(_, none)] if none.is_empty()),
+        "the group rests"
+    );
+    // Its receiver goes on with it, by the receipt that it has.
+    next.change_visibility(CallId(5), &[(got[0].delivery.clone(), 0)], at(6));
+    let settled = effects(&mut next);
+    assert!(
+        matches!(&settled[..], [Effect::Settled(_, outcomes)] if outcomes[..] == [ReceiptOutcome::Done]),
+        "{settled:?}"
+    );
+    next.receive(
+        CallId(6),
+        ReceiveCall { max: 1, visibility_timeout_ms: 10, wait_ms: 0, attempt_id: None },
+        at(7),
+    );
+    let reading = effects(&mut next);
+    let [Effect::ReadContents { id, rows }] = &reading[..] else { panic!("{reading:?}") };
+    assert_eq!(rows[0].number, 1_000);
+    next.contents_read(
+        *id,
+        Ok(vec![Some(Content { group_id: "g".to_owned(), ..Content::default() })]),
+        at(7),
+    );
+    let again = effects(&mut next);
+    let [Effect::Received(_, again)] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(again[0].receive_count, 2, "it was received before");
+    next.delete(CallId(7), &[got[0].delivery.clone()], at(8));
+    let expired = effects(&mut next);
+    assert!(
+        matches!(&expired[..], [Effect::Settled(_, outcomes)] if outcomes[..] == [ReceiptOutcome::Expired]),
+        "{expired:?}"
+    );
+}
+
+#[test]
+fn what_was_on_its_way_elsewhere_was_not_received_and_a_timeout_ends_meanwhile() {
+    let mut first = owner(1, Vec::new(), SETTINGS);
+    (1..=2).for_each(|call| drop(send(&mut first, call, at(0))));
+    assert!(matches!(&move_out(&mut first, 3, 1)[..], [Effect::MoveOut { .. }]));
+    let next = followed(first, &[1_000, 1_001], at(100));
+    assert_eq!((next.window.in_flight(), next.window.next(None)), (0, Some(1_000)));
+    assert!(!next.window.has_received());
+    let mut first = owner(1, Vec::new(), SETTINGS);
+    (1..=2).for_each(|call| drop(send(&mut first, call, at(0))));
+    assert_eq!(receive(&mut first, 3, 0, at(0)).len(), 1);
+    let next = followed(first, &[1_000, 1_001], at(60));
+    assert_eq!((next.window.in_flight(), next.window.next(None)), (0, Some(1_000)));
+    assert!(next.window.has_received(), "how often it was received counts");
 }

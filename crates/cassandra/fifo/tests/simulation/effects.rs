@@ -66,6 +66,7 @@ impl World {
         let mut row = self.front_ends[at].row.clone().unwrap();
         (row.sealed, row.sealed_to) = (renewal.sealed, renewal.sealed_to);
         row.oldest = renewal.oldest;
+        row.received = renewal.received;
         row.held_until_ms = if is_release { 0 } else { wall_ms + 6_000 };
         let from = Some((row.epoch, row.holder, None));
         let purpose = if is_release { Purpose::Release } else { Purpose::Renew { asked_at } };

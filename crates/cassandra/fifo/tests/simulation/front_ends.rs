@@ -136,6 +136,7 @@ impl World {
             sealed: take.sealed.clone(),
             sealed_to: take.sealed_to,
             oldest: listed_from(row.as_ref()),
+            received: Vec::new(),
         };
         let from = row.map(|row| (row.epoch, row.holder, Some(row.held_until_ms)));
         self.front_ends[at].is_asking = true;

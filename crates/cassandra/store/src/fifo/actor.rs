@@ -353,7 +353,7 @@ impl Actor {
 
     /// The row with which the lease is renewed, or ends. No two say the same time.
     fn next_row(&mut self, shared: &Shared, renewal: Renewal, is_released: bool) -> OwnerRow {
-        let Renewal { sealed, sealed_to, oldest } = renewal;
+        let Renewal { sealed, sealed_to, oldest, received } = renewal;
         let held_until_ms = shared.fifo.held_until_ms(&shared.database);
         self.row.held_until_ms = match is_released {
             true => 0,
@@ -362,6 +362,7 @@ impl Actor {
         self.row.sealed = sealed;
         self.row.sealed_to = sealed_to;
         self.row.oldest = oldest;
+        self.row.received = received;
         self.row.clone()
     }
 }

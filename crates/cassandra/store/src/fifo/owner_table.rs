@@ -35,6 +35,7 @@ type Stored = (
     Option<i64>,
     Option<i64>,
     Option<i64>,
+    Option<Vec<u8>>,
 );
 
 impl OwnerTable {
@@ -43,11 +44,11 @@ impl OwnerTable {
         // All of it each time: it ends as a whole.
         let set = format!(
             "UPDATE @fifo_owner USING TTL {TTL_S} SET epoch = ?, holder = ?, address = ?, held_until = ?, sealed = ?,
-                sealed_to = ?, oldest_epoch = ?, oldest_first = ? WHERE generation = ?"
+                sealed_to = ?, oldest_epoch = ?, oldest_first = ?, received = ? WHERE generation = ?"
         );
         let mut read = prepare(
-            "SELECT epoch, holder, address, held_until, sealed, sealed_to, oldest_epoch, oldest_first
-             FROM @fifo_owner WHERE generation = ?"
+            "SELECT epoch, holder, address, held_until, sealed, sealed_to, oldest_epoch, oldest_first,
+                received FROM @fifo_owner WHERE generation = ?"
                 .to_owned(),
         )
         .await?;
@@ -78,6 +79,7 @@ impl OwnerTable {
             sealed_to,
             oldest_epoch,
             oldest_first,
+            received,
         )) = row
         else {
             return Ok(None);
@@ -95,6 +97,7 @@ impl OwnerTable {
                 epoch: number(oldest_epoch.unwrap_or_default()),
                 first: number(oldest_first.unwrap_or_default()),
             },
+            received: received.unwrap_or_default(),
         }))
     }
 
@@ -143,6 +146,7 @@ fn written(generation: Uuid, row: &OwnerRow) -> Vec<CqlValue> {
         number(row.sealed_to),
         number(row.oldest.epoch),
         number(row.oldest.first),
+        CqlValue::Blob(row.received.clone()),
         CqlValue::Uuid(generation),
     ]);
     values

@@ -43,6 +43,8 @@ impl Shared {
             sealed: take.sealed.clone(),
             sealed_to: take.sealed_to,
             oldest,
+            // This one knows it now, and says so when it lets go.
+            received: Vec::new(),
         };
         place.ask_as(next.holder);
         // The lease begins before it is asked for.

@@ -135,10 +135,36 @@ fn what_was_in_flight_at_an_owner_that_is_gone_comes_again_at_its_place() {
         send(&owner, &facts, &["a", "b"]).await;
         let received = receive_one(&owner, &facts).await;
         owner.release().await;
+        // As if it had ended without a word.
+        let session = session().await;
+        let generation = generation(&session, &facts).await;
+        let forget = "UPDATE fifo_owner SET received = 0x WHERE generation = ?";
+        session.query_unpaged(forget, (generation,)).await.unwrap();
         let again = receive_one(&other, &facts).await;
         assert_eq!(bodies(std::slice::from_ref(&again)), ["a"]);
         assert_eq!(delete(&owner, &facts, &received).await, ReceiptOutcome::Expired);
         assert_eq!(receive_now(&owner, &facts).await, [], "its group waits");
+        assert_eq!(delete(&owner, &facts, &again).await, ReceiptOutcome::Done);
+        assert_eq!(drain(&owner, &facts, 1).await, ["b"]);
+    });
+}
+
+#[test]
+fn what_was_in_flight_at_an_owner_that_lets_go_stays_so() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (owner, other) = (site.another().await, site.another().await);
+        let facts = fifo_queue(&owner, "handed-over", &[]).await;
+        send(&owner, &facts, &["a", "b"]).await;
+        let received = receive_one(&owner, &facts).await;
+        owner.release().await;
+        assert_eq!(receive_now(&other, &facts).await, [], "its group waits");
+        let shown = other.change_visibility(&facts, vec![(received.delivery.clone(), 0)]).await;
+        assert_eq!(shown.unwrap(), [ReceiptOutcome::Done]);
+        let again = receive_one(&other, &facts).await;
+        assert_eq!((bodies(std::slice::from_ref(&again)), again.receive_count), (vec!["a"], 2));
+        assert_eq!(delete(&owner, &facts, &received).await, ReceiptOutcome::Expired);
+        other.release().await;
         assert_eq!(delete(&owner, &facts, &again).await, ReceiptOutcome::Done);
         assert_eq!(drain(&owner, &facts, 1).await, ["b"]);
     });

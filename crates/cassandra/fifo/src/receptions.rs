@@ -1,0 +1,101 @@
+//! What an owner that lets go of a queue tells the next one of messages that were received and are still there: which are in
+//! flight, until when, and how often each was received. One that ends without a word tells nothing.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 1 | version, 1 |
+//!
+//! and then of each message, little-endian: number (8), the epoch (8) and the reception (8) that have it, until when it is in flight
+//! (8; 0: it is visible), when it was received (8) and first received (8), in ms since 1970, and how often (4).
+
+use crate::window::Holder;
+
+const VERSION: u8 = 1;
+const BYTES: usize = 52;
+
+/// Messages that are told of, the oldest; the others are visible, and are counted anew.
+pub(crate) const RECEPTIONS_MAX: usize = 2_000;
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reception {
+    pub(crate) number: u64,
+    pub(crate) holder: Holder,
+    pub(crate) until_ms: u64,
+    pub(crate) received_at_ms: u64,
+    pub(crate) first_received_at_ms: u64,
+    pub(crate) receive_count: u32,
+}
+
+/// As they are stored; no bytes if there are none.
+pub(crate) fn encode(all: &[Reception]) -> Vec<u8> {
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let mut bytes = Vec::with_capacity(1 + all.len() * BYTES);
+    bytes.push(VERSION);
+    for one in all {
+        let numbers = [
+            one.number,
+            one.holder.0,
+            one.holder.1,
+            one.until_ms,
+            one.received_at_ms,
+            one.first_received_at_ms,
+        ];
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes.extend_from_slice(&one.receive_count.to_le_bytes());
+    }
+    bytes
+}
+
+/// Those that were stored; none of bytes that cannot be read, since a message that nothing is known of is visible.
+pub(crate) fn decode(bytes: &[u8]) -> Vec<Reception> {
+    let Some((&VERSION, rest)) = bytes.split_first() else { return Vec::new() };
+    let (all, left) = rest.as_chunks::<BYTES>();
+    if !left.is_empty() {
+        return Vec::new();
+    }
+    all.iter().take(RECEPTIONS_MAX).map(one).collect()
+}
+
+fn one(bytes: &[u8; BYTES]) -> Reception {
+    let (numbers, _) = bytes.as_chunks::<8>();
+    let number = |at: usize| numbers.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let count = bytes.last_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    Reception {
+        number: number(0),
+        holder: (number(1), number(2)),
+        until_ms: number(3),
+        received_at_ms: number(4),
+        first_received_at_ms: number(5),
+        receive_count: count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_survives_and_other_bytes_tell_nothing() {
+        let received = |number| Reception {
+            number,
+            holder: (number + 1, number + 2),
+            until_ms: number + 3,
+            received_at_ms: number + 4,
+            first_received_at_ms: number + 5,
+            receive_count: 6,
+        };
+        let all = [received(10), received(20)];
+        let bytes = encode(&all);
+        assert_eq!((bytes.len(), decode(&bytes)), (1 + 2 * BYTES, all.to_vec()));
+        assert_eq!((encode(&[]), decode(&[])), (Vec::new(), Vec::new()));
+        for end in 1..bytes.len() {
+            let whole = (end - 1) / BYTES;
+            let expected = if (end - 1) % BYTES == 0 { all[..whole].to_vec() } else { Vec::new() };
+            assert_eq!(decode(&bytes[..end]), expected, "{end}");
+        }
+        assert_eq!(decode(&[&[2], &bytes[1..]].concat()), []);
+    }
+}
