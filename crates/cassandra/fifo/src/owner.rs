@@ -26,10 +26,10 @@ use crate::effect::{Batch, Effect, Renewal};
 use crate::lease::Lease;
 use crate::limits::{IDLE_MS, SEALS_IDLE_MAX};
 use crate::message::{Arrival, sent_at_ms};
-use crate::receptions::{RECEPTIONS_MAX, Reception, decode, encode};
+use crate::receptions::{Holder, RECEPTIONS_MAX, Reception, decode, encode};
 use crate::segments::Segments;
 use crate::take_over::TakeOver;
-use crate::window::{Holder, Window};
+use crate::window::Window;
 
 use delete::{DeleteCall, Deletion};
 use receive::Reading;

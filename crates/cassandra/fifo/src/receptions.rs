@@ -8,7 +8,8 @@
 //! and then of each message, little-endian: number (8), the epoch (8) and the reception (8) that have it, until when it is in flight
 //! (8; 0: it is visible), when it was received (8) and first received (8), in ms since 1970, and how often (4).
 
-use crate::window::Holder;
+/// Who has a message: the owner's epoch, and which of its receptions.
+pub(crate) type Holder = (u64, u64);
 
 const VERSION: u8 = 1;
 const BYTES: usize = 52;

@@ -8,10 +8,7 @@ use uuid::Uuid;
 use crate::groups::Groups;
 use crate::limits::CACHED_BYTES_MAX;
 use crate::message::{Content, Row, SegmentKey, group_of_id};
-use crate::receptions::Reception;
-
-/// Who has a message: the owner's epoch, and which of its receptions.
-pub(crate) type Holder = (u64, u64);
+use crate::receptions::{Holder, Reception};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {

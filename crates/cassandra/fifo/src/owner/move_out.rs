@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::limits::{AT_ONCE_MAX, RECEIVE_BYTES_MAX};
 use crate::message::{RowKey, sent_at_ms};
 use crate::moving::{MoveCall, MovedOut, Moving};
-use crate::window::Holder;
+use crate::receptions::Holder;
 
 /// For how long nobody gets a message that is on its way, in ms. What came of it is said before.
 const AWAY_MS: u64 = 86_400_000;

@@ -15,7 +15,8 @@ use crate::limits::{
 };
 use crate::message::{Content, RowKey, sent_at_ms};
 use crate::receipt::Receipt;
-use crate::window::{Holder, State};
+use crate::receptions::Holder;
+use crate::window::State;
 
 /// A call that waits for messages.
 #[derive(Clone, Debug)]
