@@ -42,7 +42,6 @@ impl Shared {
                 format!("it has {} changes, at most {CHANGES_MAX} are possible", txn.changes.len());
             return Err(unavailable(COMMIT, many));
         }
-        self.begin().await?;
         let change = Uuid::from_u128(fastrand::u128(..));
         let mut unknown_at = None;
         loop {
@@ -57,6 +56,10 @@ impl Shared {
             if plan.is_empty() {
                 return Ok(TxnOutcome::Done(Revision(seen.revision)));
             }
+            if seen.revision == 0 {
+                // What all transactions count from. Who was first does not matter: what follows finds out.
+                self.tables.change(COMMIT, vec![self.tables.begin()]).await?;
+            }
             match self.apply(&plan, &seen, change, Vec::new()).await? {
                 Outcome::Done => return Ok(TxnOutcome::Done(Revision(seen.revision + 1))),
                 Outcome::Refused => self.check_leases(&plan).await?,
@@ -64,15 +67,6 @@ impl Shared {
             }
             pause().await;
         }
-    }
-
-    /// The revision that all transactions count from.
-    async fn begin(&self) -> Result<(), MetaError> {
-        // Who was first does not matter, nor whether it is known: what follows finds out.
-        if self.tables.revision().await? == 0 {
-            self.tables.change(COMMIT, vec![self.tables.begin()]).await?;
-        }
-        Ok(())
     }
 
     /// Carries out a plan that was made for what was seen, if nothing has changed since, its leases live, and `conditions`
