@@ -116,6 +116,7 @@ def test_what_sqs_has_set_of_queues_goes_along(api, other, name):
     assert "quelea_sqs" not in by_name[dead]
     there, broker = other
     mine = {**exported, "queues": [by_name[one] for one in (queue_name, dead, fifo)], "bindings": [], "exchanges": []}
+    mine["queues"].append({"name": "plain", "vhost": "/", "arguments": {}, "quelea_sqs": {}})
     there.post("/api/definitions", mine)
     there.post("/api/definitions", mine)
     broker.kill()

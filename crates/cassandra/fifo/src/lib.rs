@@ -24,7 +24,7 @@ pub use clock::Now;
 pub use effect::{Batch, Effect, Renewal};
 pub use lease::{Observation, Watch};
 pub use message::{
-    Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, sent_at_ms,
+    Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, moved_key, sent_at_ms,
 };
 pub use moving::{MoveCall, MovedOut, Moving};
 pub use owner::{Owner, ReceiveCall, SendCall, Settings};

@@ -122,6 +122,18 @@ pub fn deduplication_key(id: &str, group_id: Option<&str>) -> [u8; 16] {
     std::array::from_fn(|at| digest[at])
 }
 
+/// What stands for a message that comes from another queue: sent again, since nobody has heard that it was there, it is the same.
+#[must_use]
+pub fn moved_key(from_generation: Uuid, message: Uuid) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    // No text has this byte.
+    hash.update([0xfe]);
+    hash.update(from_generation.as_bytes());
+    hash.update(message.as_bytes());
+    let digest = hash.finalize();
+    std::array::from_fn(|at| digest[at])
+}
+
 /// The number that stands for a group: FNV-1a of 64 bits. Two ids that share one only wait for each other.
 pub(crate) fn group_of_id(id: &str) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;

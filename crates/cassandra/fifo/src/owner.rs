@@ -142,7 +142,10 @@ impl Owner {
             loaded_to: 0,
             is_loading: false,
             is_memory_short: false,
-            told: decode(&from.received).into_iter().map(|one| (one.number, one)).collect(),
+            told: decode(from.epoch.saturating_sub(1), &from.received)
+                .into_iter()
+                .map(|one| (one.number, one))
+                .collect(),
             deleted_ahead: BTreeSet::new(),
             unsent: VecDeque::new(),
             unsent_bytes: 0,
@@ -285,6 +288,7 @@ impl Owner {
         if self.has_ended() {
             return;
         }
+        self.undo_unheard();
         let renewal = Renewal { received: self.handover(), ..self.renewal() };
         self.end();
         self.effects.push_back(Effect::Release(renewal));
@@ -295,17 +299,20 @@ impl Owner {
         Renewal { sealed, sealed_to: self.sealed_to, oldest, received: Vec::new() }
     }
 
-    /// What the next owner is told. Those that move elsewhere were not received.
+    /// Of what nobody has heard nobody has received.
+    fn undo_unheard(&mut self) {
+        let read = self.readings.values().flat_map(Reading::holders);
+        let unheard: Vec<(u64, Holder)> =
+            read.chain(self.moves_out.values().flatten().copied()).collect();
+        unheard.into_iter().for_each(|(number, holder)| self.window.undo(number, holder));
+    }
+
+    /// What the next owner is told, of messages in memory and of those that are not loaded yet.
     fn handover(&self) -> Vec<u8> {
-        let moving =
-            |number: u64| self.moves_out.values().flatten().any(|(moving, _)| *moving == number);
-        let all: Vec<Reception> = self
-            .window
-            .receptions()
-            .filter(|one| !moving(one.number))
-            .take(RECEPTIONS_MAX)
-            .collect();
-        encode(&all)
+        let told = self.told.values().copied();
+        let all: Vec<Reception> =
+            self.window.receptions().chain(told).take(RECEPTIONS_MAX).collect();
+        encode(self.epoch, &all)
     }
 
     fn is_idle(&self, now: Now) -> bool {
@@ -329,10 +336,11 @@ impl Owner {
         self.effects.retain(Effect::is_answer);
         let sends = self.sends.drain(..).map(|send| send.call);
         let receives = std::mem::take(&mut self.receives).into_keys();
+        let moves = std::mem::take(&mut self.moves_out).into_keys();
         let readings = std::mem::take(&mut self.readings).into_values().map(|one| one.call);
         let deletes = std::mem::take(&mut self.delete_calls).into_keys();
         let calls: BTreeSet<CallId> =
-            sends.chain(receives).chain(readings).chain(deletes).collect();
+            sends.chain(receives).chain(moves).chain(readings).chain(deletes).collect();
         self.effects.extend(calls.into_iter().map(Effect::NotOwner));
         self.unsent.clear();
         self.ends.clear();

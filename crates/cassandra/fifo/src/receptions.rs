@@ -4,6 +4,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 1 | version, 1 |
+//! | 1 | 8 | the epoch of the owner that says it: said by another one than the last, it does not hold any more |
 //!
 //! and then of each message, little-endian: number (8), the epoch (8) and the reception (8) that have it, until when it is in flight
 //! (8; 0: it is visible), when it was received (8) and first received (8), in ms since 1970, and how often (4).
@@ -12,6 +13,7 @@
 pub(crate) type Holder = (u64, u64);
 
 const VERSION: u8 = 1;
+const HEAD_BYTES: usize = 9;
 const BYTES: usize = 52;
 
 /// Messages that are told of, the oldest; the others are visible, and are counted anew.
@@ -28,13 +30,14 @@ pub(crate) struct Reception {
     pub(crate) receive_count: u32,
 }
 
-/// As they are stored; no bytes if there are none.
-pub(crate) fn encode(all: &[Reception]) -> Vec<u8> {
+/// As an owner of that epoch stores them; no bytes if there are none.
+pub(crate) fn encode(epoch: u64, all: &[Reception]) -> Vec<u8> {
     if all.is_empty() {
         return Vec::new();
     }
-    let mut bytes = Vec::with_capacity(1 + all.len() * BYTES);
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + all.len() * BYTES);
     bytes.push(VERSION);
+    bytes.extend_from_slice(&epoch.to_le_bytes());
     for one in all {
         let numbers = [
             one.number,
@@ -50,9 +53,13 @@ pub(crate) fn encode(all: &[Reception]) -> Vec<u8> {
     bytes
 }
 
-/// Those that were stored; none of bytes that cannot be read, since a message that nothing is known of is visible.
-pub(crate) fn decode(bytes: &[u8]) -> Vec<Reception> {
+/// Those that an owner of that epoch has stored; none of other bytes, since a message that nothing is known of is visible.
+pub(crate) fn decode(epoch: u64, bytes: &[u8]) -> Vec<Reception> {
     let Some((&VERSION, rest)) = bytes.split_first() else { return Vec::new() };
+    let Some((said_in, rest)) = rest.split_first_chunk::<8>() else { return Vec::new() };
+    if u64::from_le_bytes(*said_in) != epoch {
+        return Vec::new();
+    }
     let (all, left) = rest.as_chunks::<BYTES>();
     if !left.is_empty() {
         return Vec::new();
@@ -89,14 +96,15 @@ mod tests {
             receive_count: 6,
         };
         let all = [received(10), received(20)];
-        let bytes = encode(&all);
-        assert_eq!((bytes.len(), decode(&bytes)), (1 + 2 * BYTES, all.to_vec()));
-        assert_eq!((encode(&[]), decode(&[])), (Vec::new(), Vec::new()));
+        let bytes = encode(7, &all);
+        assert_eq!((bytes.len(), decode(7, &bytes)), (HEAD_BYTES + 2 * BYTES, all.to_vec()));
+        assert_eq!((encode(7, &[]), decode(7, &[])), (Vec::new(), Vec::new()));
+        assert_eq!(decode(8, &bytes), [], "another one has owned the queue since");
         for end in 1..bytes.len() {
-            let whole = (end - 1) / BYTES;
-            let expected = if (end - 1) % BYTES == 0 { all[..whole].to_vec() } else { Vec::new() };
-            assert_eq!(decode(&bytes[..end]), expected, "{end}");
+            let whole = end.checked_sub(HEAD_BYTES).filter(|bytes| bytes % BYTES == 0);
+            let expected = whole.map_or(Vec::new(), |bytes| all[..bytes / BYTES].to_vec());
+            assert_eq!(decode(7, &bytes[..end]), expected, "{end}");
         }
-        assert_eq!(decode(&[&[2], &bytes[1..]].concat()), []);
+        assert_eq!(decode(7, &[&[2], &bytes[1..]].concat()), []);
     }
 }

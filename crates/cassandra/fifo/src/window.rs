@@ -186,6 +186,9 @@ impl Window {
         let is_undone = |flight: Flight| flight.holder == holder && flight.deletions == 0;
         if matches!(held.state, State::InFlight(flight) if is_undone(flight)) {
             held.receive_count = held.receive_count.saturating_sub(1);
+            if held.receive_count == 0 {
+                held.first_received_at_ms = 0;
+            }
             self.set(number, State::Ready);
         }
     }

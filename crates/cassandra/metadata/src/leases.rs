@@ -80,8 +80,10 @@ async fn look(shared: &Shared, sightings: &mut Sightings) -> Result<(), MetaErro
     let began = Instant::now();
     let found = timed("list leases", list(&shared.tables)).await?;
     for Beat { lease, beat, .. } in sightings.look(began, Instant::now(), &found) {
-        if timed("end a lease", end(shared, lease, End::Over(beat))).await? {
-            tracing::info!("the lease {:016x} of a directory has ended", lease.0);
+        match timed("end a lease", end(shared, lease, End::Over(beat))).await {
+            Ok(true) => tracing::info!("the lease {:016x} of a directory has ended", lease.0),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "the lease {:016x} has not ended", lease.0),
         }
     }
     Ok(())
@@ -103,8 +105,8 @@ fn beat_of((key, beat, ttl_ms): LeaseRow) -> Option<Beat> {
     Some(Beat { lease: lease_of(&key)?, beat: beat?, ttl })
 }
 
-/// Removes a lease's entries, as many at once as a transaction may change, and with the last of them the lease; whoever goes
-/// on with it after a failure finds the lease still there. Returns whether it was ended here: somebody else may have done it,
+/// Removes a lease's entries, as many at once as a transaction may change, and with the last of them the lease. From the first on
+/// its holder cannot keep it, and whoever goes on after a failure finds it still there, with no time left. Returns whether it was ended here: somebody else may have done it,
 /// and one whose time seemed to be over may live again.
 async fn end(shared: &Shared, lease: LeaseId, why: End) -> Result<bool, MetaError> {
     let tables = &shared.tables;
@@ -115,9 +117,9 @@ async fn end(shared: &Shared, lease: LeaseId, why: End) -> Result<bool, MetaErro
         let is_last = plan.len() < CHANGES_MAX;
         let condition = match (why, is_last) {
             (End::Over(beat), true) => tables.end_lease(lease, beat),
-            (End::Over(beat), false) => tables.lease_stands_still(lease, beat),
+            (End::Over(beat), false) => tables.begin_to_end_lease(lease, beat),
             (End::Revoked, true) => tables.revoke_lease(lease),
-            (End::Revoked, false) => tables.lease_lives(lease),
+            (End::Revoked, false) => tables.begin_to_revoke_lease(lease),
         };
         let change = Uuid::from_u128(fastrand::u128(..));
         let outcome = shared.apply(&plan, &seen, change, vec![condition]).await?;

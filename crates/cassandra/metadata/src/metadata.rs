@@ -23,7 +23,7 @@ pub struct CassandraMetadata {
 }
 
 impl CassandraMetadata {
-    /// Connects, and makes what is missing: the keyspace, its tables, the first revision.
+    /// Connects, and makes what is missing: the keyspace, its tables.
     ///
     /// # Errors
     /// What is wrong with the settings, the nodes, or the rights of the user.

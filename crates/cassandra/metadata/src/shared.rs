@@ -49,16 +49,17 @@ impl Shared {
             if seen.change == Some(change) {
                 return Ok(TxnOutcome::Done(Revision(seen.revision)));
             }
-            if unknown_at.is_some_and(|at| seen.revision > at) {
-                return Err(unavailable(COMMIT, "nobody knows whether it was done"));
+            match unknown_at {
+                // Another one has come in its place: it cannot be done there any more.
+                Some(at) if seen.revision == at + 1 => unknown_at = None,
+                Some(at) if seen.revision > at => {
+                    return Err(unavailable(COMMIT, "nobody knows whether it was done"));
+                }
+                _ => {}
             }
             let Some(plan) = plan(txn, &seen) else { return Ok(TxnOutcome::Refused) };
             if plan.is_empty() {
                 return Ok(TxnOutcome::Done(Revision(seen.revision)));
-            }
-            if seen.revision == 0 {
-                // What all transactions count from. Who was first does not matter: what follows finds out.
-                self.tables.change(COMMIT, vec![self.tables.begin()]).await?;
             }
             match self.apply(&plan, &seen, change, Vec::new()).await? {
                 Outcome::Done => return Ok(TxnOutcome::Done(Revision(seen.revision + 1))),
@@ -80,6 +81,10 @@ impl Shared {
     ) -> Result<Outcome, MetaError> {
         let tables = &self.tables;
         let next = Revision(seen.revision + 1);
+        if seen.revision == 0 {
+            // What all transactions count from. Who was first does not matter: what follows finds out.
+            tables.change(COMMIT, vec![tables.begin()]).await?;
+        }
         let mut statements = vec![tables.advance(seen.revision, change)];
         statements.extend(conditions);
         statements.extend(leases(plan).into_iter().map(|id| tables.lease_lives(LeaseId(id))));
@@ -103,7 +108,8 @@ impl Shared {
 
     async fn check_leases(&self, plan: &Plan) -> Result<(), MetaError> {
         for lease in leases(plan).into_iter().map(LeaseId) {
-            if self.tables.lease(lease).await?.is_none() {
+            let found = self.tables.lease(lease).await?;
+            if found.is_none_or(|(_, _, ttl_ms)| ttl_ms.is_none_or(|ttl_ms| ttl_ms <= 0)) {
                 return Err(MetaError::LeaseEnded(lease));
             }
         }

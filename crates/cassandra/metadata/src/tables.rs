@@ -44,7 +44,8 @@ pub(crate) struct Tables {
     new_lease: Prepared,
     beat: Prepared,
     lease_lives: Prepared,
-    lease_stands_still: Prepared,
+    begin_to_end_lease: Prepared,
+    begin_to_revoke_lease: Prepared,
     end_lease: Prepared,
     revoke_lease: Prepared,
 }
@@ -94,9 +95,11 @@ impl Tables {
             )
             .await?,
             new_lease: insert("kind, key, beat, ttl_ms", "2, ?, 0, ?) IF NOT EXISTS").await?,
-            beat: update(&format!("beat = ? WHERE {LEASE_ROW} IF EXISTS")).await?,
-            lease_lives: update(&format!("value = 0x WHERE {LEASE_ROW} IF EXISTS")).await?,
-            lease_stands_still: update(&format!("value = 0x WHERE {LEASE_ROW} IF beat = ?"))
+            beat: update(&format!("beat = ? WHERE {LEASE_ROW} IF ttl_ms > 0")).await?,
+            lease_lives: update(&format!("value = 0x WHERE {LEASE_ROW} IF ttl_ms > 0")).await?,
+            begin_to_end_lease: update(&format!("ttl_ms = 0 WHERE {LEASE_ROW} IF beat = ?"))
+                .await?,
+            begin_to_revoke_lease: update(&format!("ttl_ms = 0 WHERE {LEASE_ROW} IF EXISTS"))
                 .await?,
             end_lease: delete(&format!("{LEASE_ROW} IF beat = ?")).await?,
             revoke_lease: delete(&format!("{LEASE_ROW} IF EXISTS")).await?,
@@ -207,9 +210,14 @@ impl Tables {
         (&self.lease_lives, Box::new((lease_key(lease),)))
     }
 
-    /// Changes nothing, if the lease still has this beat.
-    pub(crate) fn lease_stands_still(&self, lease: LeaseId, beat: i64) -> Statement<'_> {
-        (&self.lease_stands_still, Box::new((lease_key(lease), beat)))
+    /// Has a lease live no longer, if it still has this beat; its row stays.
+    pub(crate) fn begin_to_end_lease(&self, lease: LeaseId, beat: i64) -> Statement<'_> {
+        (&self.begin_to_end_lease, Box::new((lease_key(lease), beat)))
+    }
+
+    /// The same, if there is one.
+    pub(crate) fn begin_to_revoke_lease(&self, lease: LeaseId) -> Statement<'_> {
+        (&self.begin_to_revoke_lease, Box::new((lease_key(lease),)))
     }
 
     /// Ends a lease, if it still has this beat.

@@ -27,13 +27,13 @@ use crate::shared::Shared;
 /// Rows of a read: a page of Cassandra's driver.
 const PAGE: i32 = 5_000;
 
-/// A count that read so little, which costs no more than a receive, is not remembered.
 /// Messages in flight that are counted to see which group is noisy, roughly.
 const FAIR_ROWS_MAX: usize = 2_000;
 
 /// For how long a receive waits for that count.
 const COUNT_WAITED: Duration = Duration::from_millis(50);
 
+/// A count that read so little, which costs no more than a receive, is not remembered.
 const UNREMEMBERED_ROWS_MAX: usize = 1_000;
 const UNREMEMBERED_BUCKETS_MAX: usize = 4;
 
@@ -100,7 +100,7 @@ impl Shared {
         let counted = match queue.in_flight.recall() {
             Some(counted) => counted,
             None => {
-                let counted = self.in_flight(facts, queue, limit).await?.len() as u64;
+                let counted = self.note_in_flight(facts, queue, limit, |_| ()).await? as u64;
                 queue.in_flight.remember(counted, self.peers.front_ends());
                 counted
             }
@@ -121,22 +121,25 @@ impl Shared {
         let (shared, facts, queue) = (self.clone(), facts.clone(), queue.clone());
         let counting = self.runtime.spawn(async move {
             // Without a count all groups are alike.
-            if let Ok(found) = shared.in_flight(&facts, &queue, FAIR_ROWS_MAX).await {
-                queue.fair().counted(found.iter().map(|entry| entry.group));
+            let mut groups = Vec::new();
+            let note = |entry: &Counted| groups.push(entry.group);
+            if shared.note_in_flight(&facts, &queue, FAIR_ROWS_MAX, note).await.is_ok() {
+                queue.fair().counted(groups.into_iter());
             }
         });
         // A longer one is for those who come later.
         let _ = tokio::time::timeout(COUNT_WAITED, counting).await;
     }
 
-    /// What becomes visible again later and was received, as far as the limit. Nothing is extrapolated: messages that
-    /// wait or are delayed say nothing of it.
-    async fn in_flight(
+    /// Notes what becomes visible again later and was received, and counts it, as far as the limit. Nothing is extrapolated:
+    /// messages that wait or are delayed say nothing of it.
+    async fn note_in_flight(
         &self,
         facts: &Arc<QueueFacts>,
         queue: &Queue,
         limit: usize,
-    ) -> Result<Vec<Counted>, Fault> {
+        mut note: impl FnMut(&Counted) + Send,
+    ) -> Result<usize, Fault> {
         let rows = self.rows(facts, queue);
         let start = {
             let mut head = queue.head.lock().await;
@@ -144,13 +147,16 @@ impl Shared {
         };
         let now_us = start.now_us;
         let directory = read_directory(&rows, Start { from_us: now_us, ..start }).await?;
-        let mut in_flight = Vec::new();
+        let mut in_flight = 0;
         for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
             let entries = read_counted(&rows, *bucket, now_us).await?;
             let is_in_flight =
-                |entry: &Counted| entry.receive_count > 0 && entry.visible_at_us > now_us;
-            in_flight.extend(entries.into_iter().filter(is_in_flight));
-            if in_flight.len() >= limit {
+                |entry: &&Counted| entry.receive_count > 0 && entry.visible_at_us > now_us;
+            for entry in entries.iter().filter(is_in_flight) {
+                note(entry);
+                in_flight += 1;
+            }
+            if in_flight >= limit {
                 break;
             }
         }

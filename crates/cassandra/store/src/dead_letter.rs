@@ -1,13 +1,13 @@
-//! Messages that go to another queue: those that were received too often, and those that a move task takes back. They keep
-//! their id and the time at which they were sent. First they are there, then they are gone here: a crash in between
-//! leaves them in both.
+//! Messages that go to another queue: those that were received too often, which keep their id and the time at which they were
+//! sent, and those that a move task takes, which are new ones. First they are there, then they are gone here: a crash in
+//! between leaves them in both.
 
 use std::sync::Arc;
 
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
 
 use crate::entry::Entry;
-use crate::jobs::Outgoing;
+use crate::jobs::{Outgoing, kept_s};
 use crate::message_id::sent_at_ms;
 use crate::queue::Queue;
 use crate::receive::is_young;
@@ -107,13 +107,12 @@ impl Shared {
             };
             let age_ms = now_ms.saturating_sub(sent_at_ms(entry.message));
             let left_s = to.facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
-            Outgoing {
-                id: entry.message,
-                content,
-                delay_ms: 0,
-                ttl_s: (left_s as i32).max(1),
-                after_us: entry.deleted_at_us(),
-            }
+            let (id, ttl_s, after_us) = match source {
+                Some(_) => (entry.message, (left_s as i32).max(1), entry.deleted_at_us()),
+                // It may be older than messages get there.
+                None => (self.new_message_id(), kept_s(&to.facts), 0),
+            };
+            Outgoing { id, content, delay_ms: 0, ttl_s, after_us }
         });
         let sent = self.send_outgoing(&to.facts, &to.queue, outgoing.collect()).await?;
         let arrived: Vec<Entry> = entries

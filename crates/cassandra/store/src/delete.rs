@@ -84,9 +84,11 @@ impl Shared {
         let rows = self.rows(&facts, queue);
         let entries: Vec<Entry> = jobs.iter().flat_map(|job| job.entries.iter().copied()).collect();
         let now_us = self.database.now_us();
-        let mut outcomes = self.remove(&rows, &entries, now_us).await.into_iter();
+        let outcomes = self.remove(&rows, &entries, now_us).await;
         queue.in_flight.deleted(entries.len());
-        entries.iter().for_each(|entry| queue.note_changed(entry, None, now_us));
+        let deleted = entries.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
+        deleted.for_each(|(entry, _)| queue.note_changed(entry, None, now_us));
+        let mut outcomes = outcomes.into_iter();
         for job in jobs {
             let _ = job.reply.send(outcomes.by_ref().take(job.entries.len()).collect());
         }

@@ -145,28 +145,36 @@ impl Fairness {
         group != 0 && in_flight >= NOISY_IN_FLIGHT_MIN && in_flight.saturating_mul(NOISY_PART) > all
     }
 
-    /// Entries in the order in which they are to be taken: those of noisy groups after the others, save every tenth.
-    pub(crate) fn in_turn(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+    /// So many were chosen.
+    pub(crate) fn chose(&mut self, count: usize) {
+        self.choices = self.choices.wrapping_add(count as u32);
+    }
+
+    /// Entries in the order in which they are to be taken, those of noisy groups after the others, save every tenth; and among
+    /// how many of them one may choose, if one may among so many.
+    pub(crate) fn in_turn(&self, entries: Vec<Entry>, k: usize) -> (Vec<Entry>, usize) {
         if !self.has_groups {
-            return entries;
+            return (entries, k);
         }
         let (noisy, quiet): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| self.is_noisy(entry.group));
         if noisy.is_empty() || quiet.is_empty() {
-            return if quiet.is_empty() { noisy } else { quiet };
+            return (if quiet.is_empty() { noisy } else { quiet }, k);
         }
+        let k = k.min(quiet.len());
+        let mut choices = self.choices;
         let mut ordered = Vec::with_capacity(noisy.len() + quiet.len());
         let (mut noisy, mut quiet) = (noisy.into_iter(), quiet.into_iter());
         while !quiet.as_slice().is_empty() {
-            self.choices = self.choices.wrapping_add(1);
-            let next = match self.choices % NOISY_EVERY {
+            choices = choices.wrapping_add(1);
+            let next = match choices % NOISY_EVERY {
                 0 => noisy.next().or_else(|| quiet.next()),
                 _ => quiet.next(),
             };
             ordered.extend(next);
         }
         ordered.extend(noisy);
-        ordered
+        (ordered, k)
     }
 }
 
@@ -241,16 +249,31 @@ mod tests {
 
     #[test]
     fn noisy_groups_come_after_the_others_save_every_tenth_choice() {
-        let mut fair = with_in_flight(&[(7, 30)]);
+        let fair = with_in_flight(&[(7, 30)]);
         let entries: Vec<Entry> =
             (0..40).map(|number| entry(number, if number < 20 { 7 } else { 2 })).collect();
-        let ordered = fair.in_turn(entries.clone());
+        let (ordered, k) = fair.in_turn(entries.clone(), 50);
+        assert_eq!(k, 20, "nobody chooses among noisy ones");
         assert_eq!(groups(&ordered[..11]), [2, 2, 2, 2, 2, 2, 2, 2, 2, 7, 2]);
         assert_eq!(ordered.len(), 40);
         let noisy: Vec<u128> =
             ordered.iter().filter(|one| one.group == 7).map(|one| one.message.as_u128()).collect();
         assert_eq!(noisy, (0..20).collect::<Vec<_>>(), "in their order");
-        assert_eq!(with_in_flight(&[(7, 29)]).in_turn(entries.clone()), entries);
+        assert_eq!(with_in_flight(&[(7, 29)]).in_turn(entries.clone(), 50), (entries, 50));
+    }
+
+    #[test]
+    fn who_takes_one_at_a_time_takes_one_in_ten_of_noisy_groups() {
+        let mut fair = with_in_flight(&[(7, 30)]);
+        let entries: Vec<Entry> =
+            (0..18).map(|number| entry(number, if number < 9 { 7 } else { 2 })).collect();
+        let mut noisy = 0;
+        for _ in 0..100 {
+            let (ordered, _) = fair.in_turn(entries.clone(), 1);
+            noisy += usize::from(ordered[0].group == 7);
+            fair.chose(1);
+        }
+        assert_eq!(noisy, 10);
     }
 
     #[test]

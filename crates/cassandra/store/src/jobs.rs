@@ -41,3 +41,8 @@ pub(crate) struct ReceiveJob {
     pub(crate) until: Instant,
     pub(crate) reply: oneshot::Sender<Result<Vec<Received>, Fault>>,
 }
+
+/// For how long a queue keeps a message that is sent to it, in s.
+pub(crate) fn kept_s(to: &QueueFacts) -> i32 {
+    ((to.settings.retention_ms / 1_000) as i32).max(1)
+}

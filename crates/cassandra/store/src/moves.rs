@@ -163,7 +163,7 @@ impl Shared {
             match tasks.renew(database, queue, handle, self.peers.id, self.hold_ms()).await? {
                 Hold::Lost => return Ok(()),
                 Hold::Cancelled => task.state = MoveTaskState::Cancelled,
-                Hold::Kept => self.carry_on(&mut task).await?,
+                Hold::Kept => self.carry_on_held(queue, handle, &mut task).await?,
             }
             let failure = task.failure_reason.as_deref();
             tasks.progress(database, queue, handle, task.state, task.moved, failure).await?;
@@ -172,6 +172,29 @@ impl Shared {
             }
         }
         tasks.end(database, queue, handle).await.map(drop)
+    }
+
+    /// One step of a task, which is held however long that takes: two front-ends at once would move messages twice.
+    async fn carry_on_held(
+        self: &Arc<Self>,
+        queue: Uuid,
+        handle: Uuid,
+        task: &mut MoveTask,
+    ) -> Result<(), Fault> {
+        let hold = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(HELD_MS.unsigned_abs() / 3)).await;
+                let (database, holder) = (&self.database, self.peers.id);
+                let held = self.move_tasks.renew(database, queue, handle, holder, self.hold_ms());
+                if let Err(fault) = held.await {
+                    tracing::debug!(%queue, %fault, "a move task's hold was not renewed");
+                }
+            }
+        };
+        tokio::select! {
+            done = self.carry_on(task) => done,
+            () = hold => Ok(()),
+        }
     }
 
     /// One step of a task, and what becomes of it.

@@ -194,14 +194,13 @@ impl Shared {
                 // Others take all of these: the next look sees those behind them.
                 continue;
             }
-            let candidates = queue.fair().in_turn(candidates);
+            let (candidates, k) = queue.fair().in_turn(candidates, k);
             let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
             let chosen: Vec<Entry> = within_bytes(places.iter().map(|place| candidates[*place]));
+            queue.fair().chose(chosen.len());
             self.peers.claim(queue.generation, &chosen);
             queue.auto_hint().chose(chosen.iter().map(name));
-            let first_left = look.visible.iter().find(|entry| !chosen.contains(entry));
-            let first_left_us = first_left.map(|entry| entry.visible_at_us);
-            head.looked(start, &look, first_left_us, self.grace_us(&rows));
+            head.looked(start, &look, first_left_us(&look, &chosen), self.grace_us(&rows));
             self.store_mark(&rows, &mut head);
             if look.visible.is_empty() && look.seen_to_us.is_some() {
                 // Buckets whose messages are all consumed: the head is behind them.
@@ -431,6 +430,12 @@ impl Shared {
             }
         });
     }
+}
+
+/// When the first visible entry became so that is not taken.
+fn first_left_us(look: &Look, chosen: &[Entry]) -> Option<i64> {
+    let left = look.visible.iter().find(|entry| !chosen.contains(entry));
+    left.map(|entry| entry.visible_at_us)
 }
 
 /// What a round came to.

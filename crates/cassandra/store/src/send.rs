@@ -14,7 +14,7 @@ use crate::content::{Content, NewRow, Timed};
 use crate::entry::Entry;
 use crate::fair::group_of;
 use crate::gather::Size;
-use crate::jobs::{Outgoing, SendJob};
+use crate::jobs::{Outgoing, SendJob, kept_s};
 use crate::limits::{
     BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCHES_AT_ONCE, GRACE_MS, WAITING_BYTES_MAX, WAITING_ROWS_MAX,
 };
@@ -46,11 +46,10 @@ impl Shared {
     }
 
     fn outgoing(&self, facts: &QueueFacts, new: NewMessage) -> Outgoing {
-        let retention_s = (facts.settings.retention_ms / 1_000).max(1) as i32;
         Outgoing {
-            id: self.database.ids.next(self.database.now_us(), fastrand::u64(..)),
+            id: self.new_message_id(),
             delay_ms: new.delay_ms.unwrap_or(facts.settings.delay_ms),
-            ttl_s: retention_s,
+            ttl_s: kept_s(facts),
             after_us: 0,
             content: Content {
                 body: new.body,
@@ -63,6 +62,11 @@ impl Shared {
                 earlier_receives: 0,
             },
         }
+    }
+
+    /// The id of a message that is sent now.
+    pub(crate) fn new_message_id(&self) -> Uuid {
+        self.database.ids.next(self.database.now_us(), fastrand::u64(..))
     }
 
     /// Puts messages into a queue; an outcome for each.

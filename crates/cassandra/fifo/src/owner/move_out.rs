@@ -62,11 +62,8 @@ impl Owner {
 
     /// Those of a call's messages are at their destination, and gone here; the others stay, for that reason.
     pub fn moved_out(&mut self, call: CallId, gone: &[u64], fault: Option<Fault>, now: Now) {
+        // An owner that has ended has answered.
         let Some(holders) = self.moves_out.remove(&call) else { return };
-        if self.has_ended() {
-            self.effects.push_back(Effect::NotOwner(call));
-            return;
-        }
         for (number, holder) in holders {
             if gone.contains(&number) {
                 self.forget(number);

@@ -43,6 +43,13 @@ pub(super) struct Reading {
     chosen: Vec<Chosen>,
 }
 
+impl Reading {
+    /// What it has taken.
+    pub(super) fn holders(&self) -> impl Iterator<Item = (u64, Holder)> {
+        self.chosen.iter().map(|(number, holder, _)| (*number, *holder))
+    }
+}
+
 impl Owner {
     /// Receives messages. The answer is [`Effect::Received`].
     pub fn receive(&mut self, call: CallId, receive: ReceiveCall, now: Now) {

@@ -343,3 +343,20 @@ fn what_was_on_its_way_elsewhere_was_not_received_and_a_timeout_ends_meanwhile()
     assert_eq!((next.window.in_flight(), next.window.next(None)), (0, Some(1_000)));
     assert!(next.window.has_received(), "how often it was received counts");
 }
+
+#[test]
+fn of_what_nobody_has_heard_nobody_has_received() {
+    let mut first = owner(1, Vec::new(), SETTINGS);
+    (1..=2).for_each(|call| drop(send(&mut first, call, at(0))));
+    let mut next = followed(first, &[1_000, 1_001], at(5));
+    // Its body is not in memory: the receive waits for it, and the owner lets go.
+    assert!(matches!(&receive(&mut next, 4, 0, at(5))[..], [Effect::ReadContents { .. }]));
+    next.release();
+    let done = effects(&mut next);
+    assert!(done.iter().any(|effect| matches!(effect, Effect::NotOwner(CallId(4)))), "{done:?}");
+    let told = done.iter().find_map(|effect| match effect {
+        Effect::Release(renewal) => Some(renewal.received.clone()),
+        _ => None,
+    });
+    assert_eq!(told, Some(Vec::new()));
+}

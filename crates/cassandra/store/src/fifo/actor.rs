@@ -29,6 +29,9 @@ use crate::transaction::Change;
 /// Calls that wait to be looked at. Who comes then waits for room.
 const INBOX_MAX: usize = 64;
 
+/// How long one that lets go of its queue waits for messages that are on their way to another.
+const MOVES_MAX: Duration = Duration::from_secs(3);
+
 /// Before what failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -47,6 +50,12 @@ enum Done {
     Nothing,
 }
 
+impl Done {
+    const fn is_move(&self) -> bool {
+        matches!(self, Self::Moved(..) | Self::MovedOut(..))
+    }
+}
+
 type Doing = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// A queue that this front-end owns.
@@ -57,6 +66,8 @@ pub(super) struct Actor {
     owner: Owner,
     inbox: mpsc::Receiver<Input>,
     doing: FuturesUnordered<Doing>,
+    /// How many of those move messages to other queues.
+    moving: usize,
     replies: FxHashMap<CallId, oneshot::Sender<Answer>>,
     /// What lets go of the queue, and who waits for it.
     releasing: Option<Doing>,
@@ -81,6 +92,7 @@ impl Actor {
             owner,
             inbox,
             doing: FuturesUnordered::new(),
+            moving: 0,
             replies: FxHashMap::default(),
             releasing: None,
             released: Vec::new(),
@@ -140,6 +152,8 @@ impl Actor {
             }
         }
         drop(shared);
+        // What is at another queue is gone here before the next owner looks: else it would move once more.
+        let _ = tokio::time::timeout(MOVES_MAX, self.end_moves()).await;
         // What is still being written counts for nothing that is confirmed.
         drop(self.doing);
         if let Some(releasing) = self.releasing {
@@ -147,6 +161,14 @@ impl Actor {
         }
         for released in self.released {
             let _ = released.send(());
+        }
+    }
+
+    async fn end_moves(&mut self) {
+        while self.moving > 0
+            && let Some(done) = self.doing.next().await
+        {
+            self.moving -= usize::from(done.is_move());
         }
     }
 
@@ -217,6 +239,7 @@ impl Actor {
     }
 
     fn note(&mut self, done: Done, now: Now) {
+        self.moving -= usize::from(done.is_move());
         match done {
             Done::Deduplications(read) => self.owner.deduplications_read(read, now),
             Done::Loaded(read, to) => self.owner.loaded(read, to, now),
@@ -268,6 +291,8 @@ impl Actor {
                     }));
                 }
                 effect => {
+                    let is_move = matches!(effect, Effect::Move { .. } | Effect::MoveOut { .. });
+                    self.moving += usize::from(is_move);
                     let doing = self.doing_of(shared, effect, now);
                     self.doing.push(doing);
                 }

@@ -1,16 +1,17 @@
-//! Messages that a task takes to another queue, which may have another owner: first they are there, then they are gone here. A
-//! crash in between leaves them in both.
+//! Messages that a task takes to another queue, which may have another owner: first they are there, as new ones, then they are
+//! gone here. A crash in between leaves them in both, unless they are sent again within five minutes: then they are the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_cassandra_fifo::{Content, Moving, RowKey};
+use quelea_cassandra_fifo::{Content, Moving, RowKey, moved_key};
 use quelea_sqs_protocol::{ErrorKind, Fault, QueueRef, SendOutcome};
 
 use super::by_segment::{by_segment, read_contents};
-use super::dead_letters::{PATIENCE, time_left_s};
+use super::dead_letters::PATIENCE;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::send_then_delete::until_deleted;
+use crate::jobs::kept_s;
 use crate::shared::Shared;
 
 /// What became of messages that were to move: those that are gone here, and why others are not.
@@ -49,7 +50,7 @@ impl Shared {
         let mut sent = Vec::new();
         for (to, leaving) in by_destination {
             let rows: Vec<RowKey> = leaving.iter().map(|(moving, _)| moving.row).collect();
-            match self.send_on(&to, leaving).await {
+            match self.send_on(queue, &to, leaving).await {
                 Ok(outcomes) => {
                     for (row, outcome) in rows.into_iter().zip(outcomes) {
                         match outcome {
@@ -81,6 +82,7 @@ impl Shared {
 
     async fn send_on(
         self: &Arc<Self>,
+        from: &FifoQueue,
         to: &QueueRef,
         leaving: Vec<(Moving, Content)>,
     ) -> Result<Vec<SendOutcome>, Fault> {
@@ -89,11 +91,12 @@ impl Shared {
         let gone = || Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned());
         let to = record.filter(|to| to.facts.settings.is_fifo()).ok_or_else(gone)?;
         let outgoing = leaving.into_iter().map(|(Moving { message, .. }, content)| Outgoing {
-            id: Some(message),
+            // Its age begins anew, as its receptions do: it may be older than messages get there.
+            id: None,
             content: Arc::new(Content { source: None, earlier_receives: 0, ..content }),
             delay_ms: 0,
-            ttl_s: time_left_s(&self.database, &to.facts, message),
-            deduplication: None,
+            ttl_s: kept_s(&to.facts),
+            deduplication: Some(moved_key(from.generation, message)),
         });
         let operation = Operation::Send(outgoing.collect());
         let queue = self.fifo_queue(&to.facts).await?;

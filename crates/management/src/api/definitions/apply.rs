@@ -108,24 +108,23 @@ impl Changes<'_> {
         }
         let (within, wanted) = (vhost.clone(), name.clone());
         until_free(self.api, move |b| b.is_queue_being_deleted_in(&within, &wanted)).await?;
+        let account = self.api.account_of(&vhost).to_owned();
+        let (of, queue) = (vhost.clone(), name.clone());
         // Nobody else is asked whether it has the name: beside another store there are no imports.
         let make = administered(vhost.clone(), move |b, now, channel| {
-            b.declare_queue(now, channel, &request).map(|declared| declared.ticket)
+            let kept = sqs.map(|sqs| sqs.to_broker(&account, now)).transpose()?;
+            let declared = b.declare_queue(now, channel, &request)?.ticket;
+            let Some(kept) = kept else { return Ok::<_, ApiError>(declared) };
+            let id = b.queue_id(&of, &queue).ok_or(ApiError::NotFound)?;
+            let set = b.put_queue_attributes(id, kept);
+            let set = set.map_err(|error| ApiError::bad(error.to_string()))?;
+            Ok(declared.join(set))
         });
-        let (of, queue) = (vhost.clone(), name.clone());
         // A message that somebody has put into it meanwhile is not lost.
         let undo = administered(vhost, move |b, now, channel| {
             b.delete_queue(now, channel, &name, true, true).map(|deleted| deleted.ticket)
         });
-        self.done(make, undo).await?;
-        let Some(sqs) = sqs else { return Ok(()) };
-        let account = self.api.account_of(&of).to_owned();
-        self.run(change(move |b, now| {
-            let kept = sqs.to_broker(&account, now)?;
-            let id = b.queue_id(&of, &queue).ok_or(ApiError::NotFound)?;
-            b.put_queue_attributes(id, kept).map_err(|error| ApiError::bad(error.to_string()))
-        }))
-        .await
+        self.done(make, undo).await
     }
 
     async fn binding(&mut self, binding: BindingDefinition) -> Result<(), ApiError> {

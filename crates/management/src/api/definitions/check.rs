@@ -52,8 +52,8 @@ impl Check<'_> {
                 if stands != facts {
                     return here.refuse(&queue.name, "a queue of that name stands and differs");
                 }
-                let stands = self.standing.sqs.get(&place);
-                if definition.sqs.is_some() && definition.sqs.as_ref() != stands {
+                let stands = self.standing.sqs.get(&place).cloned().unwrap_or_default();
+                if definition.sqs.as_ref().is_some_and(|sqs| *sqs != stands) {
                     let reason = "what SQS has set of the queue that stands differs";
                     return here.refuse(&queue.name, reason);
                 }
