@@ -122,14 +122,16 @@ pub fn deduplication_key(id: &str, group_id: Option<&str>) -> [u8; 16] {
     std::array::from_fn(|at| digest[at])
 }
 
-/// What stands for a message that comes from another queue: sent again, since nobody has heard that it was there, it is the same.
+/// What stands for a message that comes from a row of another queue: sent again, since nobody has heard that it was there, it is
+/// the same. One that has come round, and is in another row, is another one.
 #[must_use]
-pub fn moved_key(from_generation: Uuid, message: Uuid) -> [u8; 16] {
+pub fn moved_key(from_generation: Uuid, from: RowKey) -> [u8; 16] {
     let mut hash = Sha256::new();
     // No text has this byte.
     hash.update([0xfe]);
     hash.update(from_generation.as_bytes());
-    hash.update(message.as_bytes());
+    hash.update(from.segment.epoch.to_be_bytes());
+    hash.update(from.number.to_be_bytes());
     let digest = hash.finalize();
     std::array::from_fn(|at| digest[at])
 }

@@ -16,7 +16,7 @@ use crate::error::FrontError;
 use crate::peer_socket::{CmqSocket, PeerSettings};
 
 /// How long to wait until Cassandra knows that this front-end owns no FIFO queue any more, and the others that it ends.
-const LEAVING: Duration = Duration::from_secs(2);
+const LEAVING: Duration = Duration::from_secs(3);
 
 /// A connected Cassandra. It is stopped by [`Cluster::stop`], after the servers that use it.
 #[derive(Debug)]

@@ -82,6 +82,8 @@ impl Owner {
             }
         }
         self.loaded_to = self.loaded_to.max(to);
+        // Those that were told of and are not there are gone.
+        self.told.retain(|number, _| *number > to);
         self.deleted_ahead = self.deleted_ahead.split_off(&(self.loaded_to + 1));
         self.load_more();
         self.end_recovery();

@@ -13,7 +13,7 @@ use crate::effect::{Batch, Effect};
 use crate::limits::{
     BATCH_BYTES_MAX, BATCH_ROWS_MAX, WAITING_BYTES_MAX, WAITING_ROWS_MAX, WINDOW_MESSAGES_MAX,
 };
-use crate::message::{Arrival, Noted, Row, sent_at_ms};
+use crate::message::{Arrival, Noted, Row};
 
 /// What a message's number is added to.
 const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
@@ -77,7 +77,8 @@ impl Owner {
         let (number, id) = (self.next, arrival.id);
         self.next += 1;
         if let Some(key) = arrival.deduplication {
-            self.deduplications.add(Noted { key, number, id, sent_at_ms: sent_at_ms(id) });
+            // That of its id may be the time at which it was sent to another queue.
+            self.deduplications.add(Noted { key, number, id, sent_at_ms: now.wall_ms });
         }
         self.unsent_bytes += arrival.content.bytes();
         self.unsent.push_back((number, arrival));

@@ -30,7 +30,7 @@ use crate::transaction::Change;
 const INBOX_MAX: usize = 64;
 
 /// How long one that lets go of its queue waits for messages that are on their way to another.
-const MOVES_MAX: Duration = Duration::from_secs(3);
+const MOVES_MAX: Duration = Duration::from_secs(1);
 
 /// Before what failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);

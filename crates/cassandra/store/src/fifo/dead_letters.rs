@@ -1,6 +1,6 @@
 //! Messages that were received too often go to their queue's dead-letter queue, which may have another owner: first they are
-//! there, then they are gone here. A crash in between leaves them in both, unless they are sent again within five minutes: then
-//! they are the same.
+//! there, then they are gone here. A crash in between leaves them in both, unless they are sent again within five minutes and to
+//! the same owner: then they are the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Shared {
             content: Arc::new(content),
             delay_ms: 0,
             ttl_s: time_left_s(&self.database, &to.facts, message),
-            deduplication: Some(moved_key(queue.generation, message)),
+            deduplication: Some(moved_key(queue.generation, row)),
         };
         let to = self.fifo_queue(&to.facts).await?;
         // Boxed, since that queue's owner may have to move messages on.

@@ -90,13 +90,13 @@ impl Shared {
         // SQS gives the code, and clients compare it.
         let gone = || Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned());
         let to = record.filter(|to| to.facts.settings.is_fifo()).ok_or_else(gone)?;
-        let outgoing = leaving.into_iter().map(|(Moving { message, .. }, content)| Outgoing {
+        let outgoing = leaving.into_iter().map(|(Moving { row, .. }, content)| Outgoing {
             // Its age begins anew, as its receptions do: it may be older than messages get there.
             id: None,
             content: Arc::new(Content { source: None, earlier_receives: 0, ..content }),
             delay_ms: 0,
             ttl_s: kept_s(&to.facts),
-            deduplication: Some(moved_key(from.generation, message)),
+            deduplication: Some(moved_key(from.generation, row)),
         });
         let operation = Operation::Send(outgoing.collect());
         let queue = self.fifo_queue(&to.facts).await?;

@@ -36,6 +36,17 @@ pub(crate) struct Fifo {
     pub(super) reads: Arc<Semaphore>,
     /// What all owned queues take of the memory.
     bytes: AtomicUsize,
+    /// Releases of all queues that are under way.
+    releasing: AtomicUsize,
+}
+
+/// A release of all queues, as long as it lasts.
+pub(super) struct Releasing<'a>(&'a AtomicUsize);
+
+impl Drop for Releasing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What is known here of one queue.
@@ -94,6 +105,7 @@ impl Fifo {
             owners_clock: Mutex::new(OwnersClock::new(began, SystemTime::now())),
             reads: Arc::new(Semaphore::new(ALL_READS_AT_ONCE)),
             bytes: AtomicUsize::new(0),
+            releasing: AtomicUsize::new(0),
         }
     }
 
@@ -128,6 +140,16 @@ impl Fifo {
     /// Whether owned queues have taken all the memory that they may.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= OWNED_BYTES_MAX
+    }
+
+    /// No queue is taken over until what this returns is dropped.
+    pub(super) fn begin_release(&self) -> Releasing<'_> {
+        self.releasing.fetch_add(1, Ordering::Relaxed);
+        Releasing(&self.releasing)
+    }
+
+    pub(super) fn is_releasing(&self) -> bool {
+        self.releasing.load(Ordering::Relaxed) > 0
     }
 
     /// Until when a lease is said to be held that is asked for now.

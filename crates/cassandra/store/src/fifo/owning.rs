@@ -122,6 +122,9 @@ impl Shared {
             return Ok(Location::Here);
         }
         let watch = self.look_at_owner(&mut seen, queue.generation).await?;
+        if watch == Watch::Free && self.fifo.is_releasing() {
+            return Ok(Location::Nowhere);
+        }
         if watch == Watch::Free {
             if self.fifo.owned().len() >= OWNED_QUEUES_MAX || self.fifo.is_full() {
                 let why = "this front-end owns too many FIFO queues".to_owned();
@@ -184,6 +187,8 @@ impl Shared {
 
     /// Lets go of all queues, so that others need not wait for the ends of their leases.
     pub(crate) async fn release_fifo_queues(&self) {
+        // What is let go is not taken over again meanwhile, for messages that come from another queue here.
+        let _releasing = self.fifo.begin_release();
         let mut released = Vec::new();
         for calls in self.fifo.owned() {
             let (done, ended) = oneshot::channel();

@@ -264,6 +264,29 @@ fn a_message_received_too_often_goes_to_the_dead_letter_queue_of_another_owner()
     });
 }
 
+/// It comes round within the time in which deduplication ids count: each time it is another one.
+#[test]
+fn a_queue_that_is_its_own_dead_letter_queue_loses_nothing() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let queues = site.another().await;
+        let policy = format!(
+            r#"{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:{ACCOUNT}:round.fifo","maxReceiveCount":1}}"#
+        );
+        let facts = fifo_queue(&queues, "round", &[]).await;
+        let attributes = [("FifoQueue", "true"), ("RedrivePolicy", &policy)];
+        let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        queues.put_attributes(&facts, attributes.into_iter().collect()).await.unwrap();
+        let facts = queues.facts_now(&facts.queue).await.unwrap().unwrap();
+        send(&queues, &facts, &["a"]).await;
+        for round in 1..=4 {
+            let received = receive_one(&queues, &facts).await;
+            assert_eq!((bodies(std::slice::from_ref(&received)), received.receive_count), (vec!["a"], round));
+            queues.change_visibility(&facts, vec![(received.delivery, 0)]).await.unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_task_brings_dead_letters_back_in_order_whoever_owns_the_queues() {
     const COUNT: usize = 25;

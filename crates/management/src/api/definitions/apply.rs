@@ -116,9 +116,14 @@ impl Changes<'_> {
             let declared = b.declare_queue(now, channel, &request)?.ticket;
             let Some(kept) = kept else { return Ok::<_, ApiError>(declared) };
             let id = b.queue_id(&of, &queue).ok_or(ApiError::NotFound)?;
-            let set = b.put_queue_attributes(id, kept);
-            let set = set.map_err(|error| ApiError::bad(error.to_string()))?;
-            Ok(declared.join(set))
+            match b.put_queue_attributes(id, kept) {
+                Ok(set) => Ok(declared.join(set)),
+                Err(error) => {
+                    // Nothing is left of what was refused.
+                    let _ = b.delete_queue(now, channel, &queue, true, true);
+                    Err(ApiError::bad(error.to_string()))
+                }
+            }
         });
         // A message that somebody has put into it meanwhile is not lost.
         let undo = administered(vhost, move |b, now, channel| {
