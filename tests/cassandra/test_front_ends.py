@@ -1,6 +1,7 @@
 """Front-ends without a broker: they share queues, users and keys, and nothing else."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore.exceptions import ClientError
@@ -141,6 +142,22 @@ def test_a_front_end_ends_at_a_signal_without_a_data_directory(settings, front_e
         assert third.terminate() == 0
         assert not third.data_dir.exists()
         third.start()
+
+
+def test_a_front_end_that_ends_answers_what_waits_there(settings, front_ends, tmp_path):
+    with Broker(binary_path(), tmp_path, {**settings, "QUELEA__STORE": "cassandra"}) as third:
+        url = Sqs(third.sqs).create("leaving")
+        clients = [Sqs(third.sqs) for _ in range(8)]
+        with ThreadPoolExecutor(len(clients)) as pool:
+            # The server has all of these polls before this one is answered.
+            polls = [pool.submit(client.poll, url, 10, wait=20) for client in clients]
+            assert Sqs(third.sqs).poll(url, wait=2) == []
+            assert third.terminate() == 0
+            assert [poll.result(PATIENCE_S) for poll in polls] == [[]] * len(clients)
+    # Nothing has stuck to them.
+    other = Sqs(front_ends[0].sqs)
+    other.send(url, "next")
+    assert [message["Body"] for message in other.receive(url, 1)] == ["next"]
 
 
 @pytest.mark.parametrize(

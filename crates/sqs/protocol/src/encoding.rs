@@ -256,6 +256,9 @@ fn response(protocol: Protocol, status: u16, request_id: &str, out: BytesMut) ->
     Response { status, content_type, headers, body: out.freeze() }
 }
 
+/// After how many seconds a request that cannot be carried out now may be sent again.
+const RETRY_AFTER_S: &str = "1";
+
 /// Writes an error.
 #[must_use]
 pub fn encode_error(protocol: Protocol, error: &Error, request_id: &str) -> Response {
@@ -291,6 +294,9 @@ pub fn encode_error(protocol: Protocol, error: &Error, request_id: &str) -> Resp
         }
     }
     let mut response = response(protocol, kind.status(), request_id, out);
+    if *kind == ErrorKind::ServiceUnavailable {
+        response.headers.push(("retry-after", RETRY_AFTER_S.to_owned()));
+    }
     if protocol == Protocol::Json {
         // SDKs that knew the Query protocol go on to know errors by their codes there.
         response.headers.push(("x-amzn-query-error", format!("{};{fault}", kind.code())));

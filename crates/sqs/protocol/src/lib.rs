@@ -32,7 +32,7 @@ mod shape;
 mod signing;
 mod sigv4;
 
-pub use action::{Action, Reply, Request};
+pub use action::{Action, ReceiveMessageResult, Reply, Request};
 pub use any_store::{AnyIdentity, AnyQueues};
 pub use capabilities::{Capabilities, Consistency, Counts, OldReceipts, Order, Reappearance};
 pub use class_router::{ClassRouter, NameLock};

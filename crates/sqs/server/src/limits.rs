@@ -33,5 +33,8 @@ pub(crate) const SWEEP_MAX: Duration = Duration::from_secs(1);
 /// Timeouts shorter than this are for tests.
 pub(crate) const SWEEP_MIN: Duration = Duration::from_millis(10);
 
-/// How long answers that are under way may take when the server stops.
+/// How long requests that are being answered may take when the server stops.
+pub(crate) const ANSWERS_MAX: Duration = Duration::from_secs(5);
+
+/// How long it may take then until the last answers are with their clients.
 pub(crate) const STOP_MAX: Duration = Duration::from_millis(500);

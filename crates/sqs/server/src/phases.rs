@@ -100,6 +100,12 @@ impl Connections {
         self.open.borrow().len()
     }
 
+    /// Whether a request is being answered.
+    pub(crate) fn is_any_answering(&self) -> bool {
+        let open = self.open.borrow();
+        open.iter().any(|(_, (progress, _))| progress.phase.get() == Phase::Answering)
+    }
+
     /// Closes connections that take too long, for ever.
     pub(crate) async fn sweep(&self, counters: &SqsCounters) {
         let interval = (self.idle_max.min(self.reading_max) / 4).clamp(SWEEP_MIN, SWEEP_MAX);

@@ -140,7 +140,12 @@ async fn exchange<Q: Queues, I: Identity>(
     drop((body, content, parts));
     let action = request.action();
     *asked = Some(action);
-    match worker.service.handle(&caller, request).await {
+    let handled = worker.service.handle(&caller, request);
+    let handled = match action {
+        Action::ReceiveMessage => worker.unless_stopped(handled).await,
+        _ => handled.await,
+    };
+    match handled {
         Ok(reply) => Ok((protocol, action, reply)),
         Err(error) => Err((protocol, error)),
     }

@@ -20,7 +20,7 @@ use crate::authentication::{Authentication, Verify};
 use crate::body_budget::BodyBudget;
 use crate::connection;
 use crate::counters::SqsCounters;
-use crate::limits::STOP_MAX;
+use crate::limits::{ANSWERS_MAX, STOP_MAX};
 use crate::origins::AllowedOrigins;
 use crate::phases::Connections;
 use crate::request::Endpoints;
@@ -140,14 +140,14 @@ impl SqsServer {
         &self.addresses
     }
 
-    /// Takes no more connections and requests, lets answers out that are under way for half a
-    /// second, and ends. Receives that wait are dropped then, which loses nothing.
+    /// Takes no more connections and requests, answers those that are there within five seconds, and
+    /// ends. Receives that wait have received nothing.
     pub fn stop(self) {
         // Without receivers every thread has ended.
         let _ = self.stop.send(true);
         if let Some(task) = self.task {
             // Nothing is ever sent: this waits for its end.
-            let _ = task.recv_timeout(2 * STOP_MAX);
+            let _ = task.recv_timeout(ANSWERS_MAX + 2 * STOP_MAX);
         }
         for thread in self.threads {
             if thread.join().is_err() {
@@ -196,6 +196,7 @@ async fn serve<Q: Queues, I: Identity>(
         bodies,
         failures_logged: Cell::new(0),
         counters: Arc::clone(&settings.counters),
+        stopping: stopping.clone(),
     });
     let mut accepting = Vec::new();
     for listener in listeners {
@@ -217,11 +218,18 @@ async fn serve<Q: Queues, I: Identity>(
     Ok(())
 }
 
-/// Waits until no connection is left, for a while.
+/// Waits until all is answered, and no connection is left, for a while.
 async fn drain<Q, I>(worker: &Worker<Q, I>) {
+    let connections = &worker.connections;
+    wait_while(|| connections.is_any_answering(), ANSWERS_MAX).await;
+    // Who reads no answer, or sends no more of a request, is not waited for as long.
+    wait_while(|| connections.len() > 0, STOP_MAX).await;
+}
+
+async fn wait_while(is: impl Fn() -> bool, max: Duration) {
     const POLL_INTERVAL: Duration = Duration::from_millis(10);
-    let deadline = tokio::time::Instant::now() + STOP_MAX;
-    while worker.connections.len() > 0 && tokio::time::Instant::now() < deadline {
+    let deadline = tokio::time::Instant::now() + max;
+    while is() && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

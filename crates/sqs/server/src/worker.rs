@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Error, Service};
+use quelea_sqs_protocol::{Error, ReceiveMessageResult, Reply, Service};
+use tokio::sync::watch;
 
 use crate::authentication::Authentication;
 use crate::body_budget::BodyBudget;
@@ -27,9 +28,26 @@ pub(crate) struct Worker<Q, I> {
     /// How many refused signatures there have to be for the next line of the log: their number doubles from one to
     /// the next, so that a flood of them is no flood of lines.
     pub(crate) failures_logged: Cell<u64>,
+    /// Whether the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl<Q, I> Worker<Q, I> {
+    /// What a receive answers; one that still waits when the server stops has received nothing, and its client asks elsewhere.
+    pub(crate) async fn unless_stopped(
+        &self,
+        receive: impl Future<Output = Result<Reply, Error>>,
+    ) -> Result<Reply, Error> {
+        let mut stopping = self.stopping.clone();
+        tokio::select! {
+            biased;
+            received = receive => received,
+            _ = stopping.wait_for(|stopping| *stopping) => {
+                Ok(Reply::ReceiveMessage(ReceiveMessageResult::default()))
+            }
+        }
+    }
+
     /// A request was refused for its signature, or for want of one.
     pub(crate) fn signature_refused(&self, peer: IpAddr, error: &Error) {
         self.counters.count_refused_signature();

@@ -39,6 +39,7 @@ fn an_error_in_query_is_an_xml_document() {
          </Message><Detail/></Error><RequestId>some-id</RequestId></ErrorResponse>"
     );
     assert!(response.headers.iter().all(|(name, _)| *name != "x-amzn-query-error"));
+    assert!(response.headers.contains(&("retry-after", "1".to_owned())));
 }
 
 #[test]
