@@ -22,9 +22,9 @@ help: ## Lists the targets
 run: build ## Builds the release and starts the broker; data in ./quelea-data
 	exec $(BINARY) serve
 
-build: ## Builds the release binary, with the console where Node.js is (20.19 or later)
+build: ## Builds the release binary, with the console where Node.js is (20.19 or later); FEATURES=cassandra-tls adds to it
 	@console=$$(QUELEA_CACHE=$(CACHE) console/build.sh) && set -x && \
-	QUELEA_CONSOLE_DIST=$$console cargo build --locked --profile $(PROFILE) -p quelea-server $${console:+--features console}
+	QUELEA_CONSOLE_DIST=$$console cargo build --locked --profile $(PROFILE) -p quelea-server $${console:+--features console} $(if $(FEATURES),--features $(FEATURES))
 
 bench-build: ## Builds the load generator beside the release binary, where `quelea bench` finds it
 	cargo build --profile $(PROFILE) -p quelea-bench $(IN_EXPERIMENTS)

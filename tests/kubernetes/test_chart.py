@@ -29,6 +29,7 @@ FRONT_ENDS = (
     "frontEnds.enabled=true",
     "frontEnds.cassandra.nodes={cassandra-0:9042,cassandra-1:9042}",
     "frontEnds.cassandra.existingSecret=cassandra",
+    "frontEnds.cassandra.caSecret=authority",
     "frontEnds.autoscaling.requestsPerSecond=500",
     "frontEnds.settings.sqs\\.verify=always",
 )
@@ -115,7 +116,7 @@ def test_front_ends_are_scaled_between_their_bounds():
 
 
 def test_directories_share_the_cassandra_of_the_front_ends():
-    values = ("replicas=2", "elastic.metadata=cassandra", *FRONT_ENDS[1:3])
+    values = ("replicas=2", "elastic.metadata=cassandra", *FRONT_ENDS[1:4])
     made = {one["kind"]: one for one in chart("quelea", NAMESPACE, *values) if one["metadata"]["name"] == "quelea"}
     settings = tomllib.loads(made["ConfigMap"]["data"]["quelea.toml"])
     assert settings["elastic"]["metadata"] == "cassandra"
@@ -126,7 +127,9 @@ def test_directories_share_the_cassandra_of_the_front_ends():
     user = next(one for one in container["env"] if one["name"] == "QUELEA__CASSANDRA__USER")
     assert user["valueFrom"]["secretKeyRef"] == {"name": "cassandra", "key": "username"}
     assert {"name": "cassandra", "mountPath": "/etc/quelea/cassandra", "readOnly": True} in container["volumeMounts"]
-    assert [one["secret"]["secretName"] for one in pod["volumes"] if one["name"] == "cassandra"] == ["cassandra"]
+    assert settings["cassandra"]["ca_file"] == "/etc/quelea/cassandra-ca/ca.crt"
+    secrets = {one["name"]: one["secret"]["secretName"] for one in pod["volumes"] if "secret" in one}
+    assert (secrets["cassandra"], secrets["cassandra-ca"]) == ("cassandra", "authority")
 
 
 def files(release, *values):

@@ -51,5 +51,8 @@ cassandra.consistency = {{ .consistency | toJson }}
 {{- if .existingSecret }}
 cassandra.password_file = "/etc/quelea/cassandra/password"
 {{- end }}
+{{- if .caSecret }}
+cassandra.ca_file = "/etc/quelea/cassandra-ca/ca.crt"
+{{- end }}
 {{- end }}
 {{- end }}
