@@ -1,0 +1,91 @@
+"""Front-ends that do different things with one queue at once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from botocore.exceptions import ClientError
+from harness.broker import Broker, binary_path
+from harness.sqs.client import Sqs
+
+ROUNDS = 10
+MESSAGES = 60
+PATIENCE_S = 60
+GONE = {"AWS.SimpleQueueService.NonExistentQueue", "ReceiptHandleIsInvalid"}
+"""The queue, or the one that a receipt is of."""
+
+
+@pytest.fixture
+def three(settings):
+    """Front-ends with names that can be used again at once."""
+    alone = {**settings, "QUELEA__STORE": "cassandra", "QUELEA__SQS__COOLDOWN_MS": "1"}
+    with ExitStack() as stack:
+        yield [stack.enter_context(Broker(binary_path(), environment=alone)) for _ in range(3)]
+
+
+def outcome(create) -> str:
+    try:
+        create()
+        return "made"
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+
+
+def test_of_two_that_make_a_queue_with_different_attributes_one_is_refused(front_ends):
+    clients = [Sqs(front_end.sqs) for front_end in front_ends]
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(ROUNDS):
+            name, barrier = f"contended-{number}", threading.Barrier(2)
+
+            def create(client, timeout, name=name, barrier=barrier):
+                barrier.wait(PATIENCE_S)
+                return outcome(lambda: client.create(name, VisibilityTimeout=timeout))
+
+            outcomes = list(pool.map(create, clients, (10, 20)))
+            assert sorted(outcomes) == ["QueueAlreadyExists", "made"], outcomes
+            kept = "10" if outcomes[0] == "made" else "20"
+            for client in clients:
+                url = client.client.get_queue_url(QueueName=name)["QueueUrl"]
+                assert client.attributes(url, "VisibilityTimeout") == {"VisibilityTimeout": kept}
+
+
+def test_a_queue_that_is_deleted_under_its_receivers_and_made_anew_has_its_own_messages_only(three):
+    clients = [Sqs(front_end.sqs) for front_end in three]
+    maker = clients[0]
+    url = maker.create("reborn", VisibilityTimeout=600)
+    is_over, got, lock = threading.Event(), [], threading.Lock()
+
+    def receive(client):
+        while not is_over.is_set():
+            try:
+                messages = client.poll(url, 10, wait=1)
+                client.delete(url, *messages)
+            except ClientError as error:
+                assert error.response["Error"]["Code"] in GONE, error
+                continue
+            with lock:
+                got.extend(message["Body"] for message in messages)
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        receivers = [pool.submit(receive, client) for client in clients]
+        try:
+            for generation in range(3):
+                maker.send_all(url, [f"{generation}-{number}" for number in range(MESSAGES)])
+                # In the middle of it; the last has all.
+                if generation < 2:
+                    maker.client.delete_queue(QueueUrl=url)
+                    assert maker.create("reborn", VisibilityTimeout=600) == url
+                    with lock:
+                        got.clear()
+            expected = {f"2-{number}" for number in range(MESSAGES)}
+            for _ in range(PATIENCE_S * 20):
+                with lock:
+                    if expected <= set(got):
+                        break
+                is_over.wait(0.05)
+        finally:
+            is_over.set()
+        for receiver in receivers:
+            receiver.result(PATIENCE_S)
+    assert expected <= set(got), sorted(expected - set(got))
