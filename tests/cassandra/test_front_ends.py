@@ -1,10 +1,11 @@
 """Front-ends without a broker: they share queues, users and keys, and nothing else."""
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from harness.broker import Broker, binary_path, refused
 from harness.management import Management, Refused
 from harness.sqs.client import Sqs
@@ -154,10 +155,44 @@ def test_a_front_end_that_ends_answers_what_waits_there(settings, front_ends, tm
             assert Sqs(third.sqs).poll(url, wait=2) == []
             assert third.terminate() == 0
             assert [poll.result(PATIENCE_S) for poll in polls] == [[]] * len(clients)
-    # Nothing has stuck to them.
-    other = Sqs(front_ends[0].sqs)
-    other.send(url, "next")
-    assert [message["Body"] for message in other.receive(url, 1)] == ["next"]
+
+
+def test_what_a_front_end_takes_while_it_ends_sticks_to_nobody(settings, front_ends, tmp_path):
+    """The messages' timeout is longer than anybody waits here, and what nobody has had was not received."""
+    other, sent = Sqs(front_ends[0].sqs), [str(number) for number in range(200)]
+    with Broker(binary_path(), tmp_path, {**settings, "QUELEA__STORE": "cassandra"}) as third:
+        url = other.create("ending", VisibilityTimeout=3_600)
+        got, lock = [], threading.Lock()
+
+        def receive():
+            client = Sqs(third.sqs)
+            while True:
+                try:
+                    messages = client.poll(url, 10, wait=20, AttributeNames=["ApproximateReceiveCount"])
+                except (BotoCoreError, ClientError):
+                    # It is gone.
+                    return
+                with lock:
+                    got.extend(messages)
+
+        receivers = [threading.Thread(target=receive) for _ in range(4)]
+        for receiver in receivers:
+            receiver.start()
+        ending = threading.Thread(target=third.terminate)
+        for start in range(0, len(sent), 10):
+            other.send_all(url, sent[start : start + 10])
+            with lock:
+                is_enough = len(got) >= 50
+            if is_enough and ending.ident is None:
+                ending.start()
+        if ending.ident is None:
+            ending.start()
+        ending.join(PATIENCE_S)
+        for receiver in receivers:
+            receiver.join(PATIENCE_S)
+    got += other.receive(url, len(set(sent) - {message["Body"] for message in got}), AttributeNames=["ApproximateReceiveCount"])
+    assert {message["Body"] for message in got} == set(sent)
+    assert {message["Attributes"]["ApproximateReceiveCount"] for message in got} == {"1"}
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,12 @@ impl Cluster {
         &self.store
     }
 
-    /// Lets go of it, after the other front-ends were told. What is under way is broken off: what was confirmed is in
-    /// Cassandra.
+    /// Lets go of it, after the other front-ends were told. Receives that take messages end first; what else is under way
+    /// is broken off: what was confirmed is in Cassandra.
     pub async fn stop(self) {
         let queues = self.store.queues.clone();
         let left = self.thread.handle().spawn(async move {
+            queues.settle().await;
             queues.release().await;
             let _ = queues.leave().await;
         });

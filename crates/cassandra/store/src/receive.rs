@@ -114,9 +114,12 @@ impl Shared {
             } else if room.rows > 0 {
                 waiting.extend(queue.receives.take_more(room));
             }
+            waiting.retain(|job| !job.reply.is_closed());
             self.peers.polls(queue.generation);
             self.follow_generation(queue, &mut waiting).await;
+            let round = self.rounds.read().await;
             let served = self.serve_round(queue, &mut waiting).await;
+            drop(round);
             let now = Instant::now();
             let is_over = |job: &ReceiveJob| job.until <= now;
             for job in waiting.extract_if(.., |job| is_over(job)) {
@@ -281,7 +284,7 @@ impl Shared {
         queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
         queue.in_flight.delivered(moved.len());
         queue.note_fair(moved.iter().map(|one| &one.new.row));
-        self.answer(facts, rows, queue, waiting, moved, now_us)
+        self.answer(facts, rows, queue, waiting, moved, now_us).await
     }
 
     /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.
@@ -377,7 +380,7 @@ impl Shared {
         moved
     }
 
-    fn answer(
+    async fn answer(
         self: &Arc<Self>,
         facts: &Arc<QueueFacts>,
         rows: &Rows<'_>,
@@ -394,7 +397,7 @@ impl Shared {
             received.push(delivered(id, rows.generation, new.row, *message, now_us));
             entries.push(new.row);
         }
-        let mut is_any = false;
+        let (mut is_any, mut unheard) = (false, Vec::new());
         let jobs = std::mem::take(waiting);
         for (job, (received, entries)) in jobs.into_iter().zip(of_jobs) {
             if received.is_empty() {
@@ -403,32 +406,33 @@ impl Shared {
             }
             is_any = true;
             if job.reply.send(Ok(received)).is_err() {
-                self.release(facts, queue, entries);
+                unheard.extend(entries);
             }
         }
+        self.release(facts, queue, unheard).await;
         is_any
     }
 
     /// Makes messages visible again that nobody waited for any more.
-    fn release(self: &Arc<Self>, facts: &Arc<QueueFacts>, queue: &Arc<Queue>, entries: Vec<Entry>) {
-        let (shared, facts, queue) = (self.clone(), facts.clone(), queue.clone());
-        self.runtime.spawn(async move {
-            let rows = shared.rows(&facts, &queue);
-            let now_us = shared.database.now_us();
-            let back = |old: &Entry| Timed {
-                row: old.released(now_us, queue.place_entry(now_us, now_us)),
-                ttl_s: entry_ttl_s(&facts, old.message, now_us),
-            };
-            let mut new: Vec<Timed<Entry>> = entries.iter().map(back).collect();
-            let inserted = shared.insert_entries(&rows, &queue, &mut new, Instant::now()).await;
-            let moved = entries.iter().zip(inserted).filter(|(_, inserted)| inserted.is_ok());
-            let moved: Vec<Entry> = moved.map(|(entry, _)| *entry).collect();
-            let _ = rows.delete_entries(&moved).await;
-            queue.arrived.notify_one();
-            if let Some(first) = new.first() {
-                shared.peers.stored(queue.generation, &first.row);
-            }
-        });
+    async fn release(&self, facts: &Arc<QueueFacts>, queue: &Queue, entries: Vec<Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let rows = self.rows(facts, queue);
+        let now_us = self.database.now_us();
+        let back = |old: &Entry| Timed {
+            row: old.released(now_us, queue.place_entry(now_us, now_us)),
+            ttl_s: entry_ttl_s(facts, old.message, now_us),
+        };
+        let mut new: Vec<Timed<Entry>> = entries.iter().map(back).collect();
+        let inserted = self.insert_entries(&rows, queue, &mut new, Instant::now()).await;
+        let moved = entries.iter().zip(inserted).filter(|(_, inserted)| inserted.is_ok());
+        let moved: Vec<Entry> = moved.map(|(entry, _)| *entry).collect();
+        let _ = rows.delete_entries(&moved).await;
+        queue.arrived.notify_one();
+        if let Some(first) = new.first() {
+            self.peers.stored(queue.generation, &first.row);
+        }
     }
 }
 

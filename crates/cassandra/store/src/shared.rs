@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use quelea_sqs_protocol::{Consistency, Fault, QueueClass, QueueFacts};
 use tokio::runtime::Handle;
+use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use crate::beats::Beats;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) fifo: Fifo,
     pub(crate) counted: Counted,
     pub(crate) runtime: Handle,
+    /// Held to read by each look at a queue's head until its messages are answered, or visible again.
+    pub(crate) rounds: RwLock<()>,
     pub(crate) served: Served,
     pub(crate) consistency: Consistency,
     pub(crate) cooldown_ms: u64,

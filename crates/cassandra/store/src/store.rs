@@ -11,6 +11,7 @@ use quelea_sqs_protocol::{
     Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
 };
 use tokio::runtime::Handle;
+use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use crate::beats::Beats;
@@ -87,6 +88,7 @@ impl CassandraQueues {
             take_over,
             counted: Counted::default(),
             runtime: Handle::current(),
+            rounds: RwLock::default(),
             served: Served::default(),
             consistency: settings.consistency,
             cooldown_ms: settings.cooldown_ms,
@@ -163,6 +165,11 @@ impl CassandraQueues {
     #[must_use]
     pub fn restored(&self) -> u64 {
         self.shared.restored.load(Ordering::Relaxed)
+    }
+
+    /// Waits until nobody takes messages any more who has not answered: what is broken off there stays hidden.
+    pub async fn settle(&self) {
+        drop(self.shared.rounds.write().await);
     }
 
     /// Has the others know at once that this front-end ends.

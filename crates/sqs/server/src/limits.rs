@@ -36,5 +36,8 @@ pub(crate) const SWEEP_MIN: Duration = Duration::from_millis(10);
 /// How long requests that are being answered may take when the server stops.
 pub(crate) const ANSWERS_MAX: Duration = Duration::from_secs(5);
 
+/// How long a receive waits on when the server stops: it may be about to answer.
+pub(crate) const RECEIVES_MAX: Duration = Duration::from_millis(500);
+
 /// How long it may take then until the last answers are with their clients.
 pub(crate) const STOP_MAX: Duration = Duration::from_millis(500);

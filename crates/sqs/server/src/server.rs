@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quelea_net::{Acceptor, HostNames};
 use quelea_sqs_protocol::{ChangeSink, Identity, QueueClass, Queues, Service, ServiceSettings};
@@ -218,18 +218,17 @@ async fn serve<Q: Queues, I: Identity>(
     Ok(())
 }
 
-/// Waits until all is answered, and no connection is left, for a while.
+/// Waits until all is answered, and no connection is left, for a while: who reads no answer, or sends no more of a request, is
+/// not waited for as long.
 async fn drain<Q, I>(worker: &Worker<Q, I>) {
-    let connections = &worker.connections;
-    wait_while(|| connections.is_any_answering(), ANSWERS_MAX).await;
-    // Who reads no answer, or sends no more of a request, is not waited for as long.
-    wait_while(|| connections.len() > 0, STOP_MAX).await;
-}
-
-async fn wait_while(is: impl Fn() -> bool, max: Duration) {
     const POLL_INTERVAL: Duration = Duration::from_millis(10);
-    let deadline = tokio::time::Instant::now() + max;
-    while is() && tokio::time::Instant::now() < deadline {
+    let connections = &worker.connections;
+    let began = Instant::now();
+    let mut answered_at = began;
+    while connections.len() > 0 && answered_at.elapsed() < STOP_MAX {
+        if connections.is_any_answering() && began.elapsed() < ANSWERS_MAX {
+            answered_at = Instant::now();
+        }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

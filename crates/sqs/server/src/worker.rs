@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::authentication::Authentication;
 use crate::body_budget::BodyBudget;
 use crate::counters::SqsCounters;
+use crate::limits::RECEIVES_MAX;
 use crate::phases::{Connections, Progress};
 use crate::request_id::RequestIds;
 
@@ -33,18 +34,26 @@ pub(crate) struct Worker<Q, I> {
 }
 
 impl<Q, I> Worker<Q, I> {
-    /// What a receive answers; one that still waits when the server stops has received nothing, and its client asks elsewhere.
+    /// What a receive answers. One that waits when the server stops has received nothing, and its client asks elsewhere; one that
+    /// is taking messages has the time to.
     pub(crate) async fn unless_stopped(
         &self,
         receive: impl Future<Output = Result<Reply, Error>>,
     ) -> Result<Reply, Error> {
+        let nothing = || Ok(Reply::ReceiveMessage(ReceiveMessageResult::default()));
+        if *self.stopping.borrow() {
+            return nothing();
+        }
         let mut stopping = self.stopping.clone();
+        let stop = async {
+            // Its sender's end means the same.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+            tokio::time::sleep(RECEIVES_MAX).await;
+        };
         tokio::select! {
             biased;
             received = receive => received,
-            _ = stopping.wait_for(|stopping| *stopping) => {
-                Ok(Reply::ReceiveMessage(ReceiveMessageResult::default()))
-            }
+            () = stop => nothing(),
         }
     }
 
