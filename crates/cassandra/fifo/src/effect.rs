@@ -7,7 +7,7 @@ use quelea_sqs_protocol::{Fault, QueueRef, ReceiptOutcome, Received, SendOutcome
 
 use crate::call::CallId;
 use crate::message::{Arrival, RowKey, SegmentKey};
-use crate::moving::{MovedOut, Moving};
+use crate::moving::MovedOut;
 
 /// Rows that are written at once, to one partition.
 #[derive(Clone, Debug)]
@@ -57,14 +57,14 @@ pub enum Effect {
     ReadContents {
         /// Which reading.
         id: u64,
-        /// The messages.
+        /// Where the messages are.
         rows: Vec<RowKey>,
     },
     /// Delete messages; then [`Owner::deleted`](crate::Owner::deleted).
     Delete {
         /// Which deletion.
         id: u64,
-        /// The messages.
+        /// Where the messages are.
         rows: Vec<RowKey>,
     },
     /// Send a message to the dead-letter queue; then [`Owner::moved`](crate::Owner::moved).
@@ -81,8 +81,8 @@ pub enum Effect {
     MoveOut {
         /// Who wants it.
         call: CallId,
-        /// The messages.
-        messages: Vec<Moving>,
+        /// Where the messages are.
+        rows: Vec<RowKey>,
         /// Where to; `None`: each to the queue that it came from.
         to: Option<QueueRef>,
     },

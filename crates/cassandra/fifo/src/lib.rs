@@ -26,7 +26,7 @@ pub use lease::{Observation, Watch};
 pub use message::{
     Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, moved_key, sent_at_ms,
 };
-pub use moving::{MoveCall, MovedOut, Moving};
+pub use moving::{MoveCall, MovedOut};
 pub use owner::{Owner, ReceiveCall, SendCall, Settings};
 pub use receipt::Receipt;
 pub use segments::Stretch;

@@ -118,8 +118,7 @@ pub fn deduplication_key(id: &str, group_id: Option<&str>) -> [u8; 16] {
         hash.update([0xff]);
     }
     hash.update(id.as_bytes());
-    let digest = hash.finalize();
-    std::array::from_fn(|at| digest[at])
+    first_half(hash)
 }
 
 /// What stands for a message that comes from a row of another queue: sent again, since nobody has heard that it was there, it is
@@ -132,6 +131,10 @@ pub fn moved_key(from_generation: Uuid, from: RowKey) -> [u8; 16] {
     hash.update(from_generation.as_bytes());
     hash.update(from.segment.epoch.to_be_bytes());
     hash.update(from.number.to_be_bytes());
+    first_half(hash)
+}
+
+fn first_half(hash: Sha256) -> [u8; 16] {
     let digest = hash.finalize();
     std::array::from_fn(|at| digest[at])
 }

@@ -2,8 +2,6 @@
 
 use quelea_sqs_protocol::QueueRef;
 
-use crate::message::RowKey;
-
 /// A call that has messages moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveCall {
@@ -11,15 +9,6 @@ pub struct MoveCall {
     pub max: usize,
     /// Where to; `None`: each to the queue that it came from.
     pub to: Option<QueueRef>,
-}
-
-/// A message that moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moving {
-    /// Where it is.
-    pub row: RowKey,
-    /// Its id.
-    pub message: uuid::Uuid,
 }
 
 /// What came of a call that has messages moved.

@@ -86,7 +86,7 @@ pub struct Owner {
     /// Whether owners have taken all the memory that they may.
     is_memory_short: bool,
     /// What the last owner has said of messages that are not loaded yet.
-    told: FxHashMap<u64, Reception>,
+    handed_over: FxHashMap<u64, Reception>,
     /// Messages beyond `loaded_to` that are deleted.
     deleted_ahead: BTreeSet<u64>,
     unsent: VecDeque<(u64, Arrival)>,
@@ -142,7 +142,7 @@ impl Owner {
             loaded_to: 0,
             is_loading: false,
             is_memory_short: false,
-            told: decode(from.epoch.saturating_sub(1), &from.received)
+            handed_over: decode(from.epoch.saturating_sub(1), &from.received)
                 .into_iter()
                 .map(|one| (one.number, one))
                 .collect(),
@@ -307,11 +307,11 @@ impl Owner {
         unheard.into_iter().for_each(|(number, holder)| self.window.undo(number, holder));
     }
 
-    /// What the next owner is told, of messages in memory and of those that are not loaded yet.
+    /// What the next owner needs to know, of messages in memory and of those that are not loaded yet.
     fn handover(&self) -> Vec<u8> {
-        let told = self.told.values().copied();
+        let not_loaded = self.handed_over.values().copied();
         let all: Vec<Reception> =
-            self.window.receptions().chain(told).take(RECEPTIONS_MAX).collect();
+            self.window.receptions().chain(not_loaded).take(RECEPTIONS_MAX).collect();
         encode(self.epoch, &all)
     }
 
@@ -326,7 +326,7 @@ impl Owner {
             && self.delete_calls.is_empty()
             && self.moves == 0
             && self.segments.seals() <= SEALS_IDLE_MAX
-            // The next owner would count receptions anew, and what fails time and again would never go elsewhere.
+            // Of many, the next owner would count receptions anew, and what fails time and again would never go elsewhere.
             && !(self.settings.receives_max.is_some() && self.window.has_received())
     }
 

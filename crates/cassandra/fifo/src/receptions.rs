@@ -16,7 +16,7 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 9;
 const BYTES: usize = 52;
 
-/// Messages that are told of, the oldest; the others are visible, and are counted anew.
+/// Messages that are handed over, the oldest; the others are visible, and are counted anew.
 pub(crate) const RECEPTIONS_MAX: usize = 2_000;
 
 /// A message that was received.

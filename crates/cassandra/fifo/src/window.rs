@@ -138,14 +138,14 @@ impl Window {
     }
 
     /// An earlier owner has received a message.
-    pub(crate) fn restore(&mut self, told: Reception, now_ms: u64) {
-        let Some(held) = self.messages.get_mut(&told.number) else { return };
-        held.receive_count = told.receive_count;
-        held.first_received_at_ms = told.first_received_at_ms;
-        if told.until_ms > now_ms {
-            let Reception { holder, until_ms, received_at_ms, .. } = told;
+    pub(crate) fn restore(&mut self, reception: Reception, now_ms: u64) {
+        let Some(held) = self.messages.get_mut(&reception.number) else { return };
+        held.receive_count = reception.receive_count;
+        held.first_received_at_ms = reception.first_received_at_ms;
+        if reception.until_ms > now_ms {
+            let Reception { holder, until_ms, received_at_ms, .. } = reception;
             let flight = Flight { holder, until_ms, received_at_ms, deletions: 0 };
-            self.set(told.number, State::InFlight(flight));
+            self.set(reception.number, State::InFlight(flight));
         }
     }
 

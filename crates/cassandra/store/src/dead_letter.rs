@@ -7,8 +7,7 @@ use std::sync::Arc;
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
 
 use crate::entry::Entry;
-use crate::jobs::{Outgoing, kept_s};
-use crate::message_id::sent_at_ms;
+use crate::jobs::{Outgoing, kept_s, time_left_s};
 use crate::queue::Queue;
 use crate::receive::is_young;
 use crate::rows::StoredMessage;
@@ -105,10 +104,11 @@ impl Shared {
                 Some(_) => content.earlier_receives.saturating_add(entry.receive_count),
                 None => 0,
             };
-            let age_ms = now_ms.saturating_sub(sent_at_ms(entry.message));
-            let left_s = to.facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
             let (id, ttl_s, after_us) = match source {
-                Some(_) => (entry.message, (left_s as i32).max(1), entry.deleted_at_us()),
+                Some(_) => {
+                    let left_s = time_left_s(&to.facts, entry.message, now_ms);
+                    (entry.message, left_s, entry.deleted_at_us())
+                }
                 // It may be older than messages get there.
                 None => (self.new_message_id(), kept_s(&to.facts), 0),
             };

@@ -107,22 +107,25 @@ impl Fairness {
             self.counted_at_us = Some(now_us);
         }
         if !is_fresh {
-            self.counted.clear();
-            (self.counted_all, self.all_then) = (0, self.all);
-            self.held_then.clone_from(&self.held);
+            self.counts_anew();
         }
         begins
     }
 
     /// These groups' messages are in flight, one for each.
     pub(crate) fn counted(&mut self, groups: impl Iterator<Item = i64>) {
-        self.counted.clear();
-        self.counted_all = 0;
+        self.counts_anew();
         for group in groups {
             *self.counted.entry(group).or_default() += 1;
             self.counted_all += 1;
         }
-        (self.held_then, self.all_then) = (self.held.clone(), self.all);
+    }
+
+    /// What is counted here is counted from now on.
+    fn counts_anew(&mut self) {
+        self.counted.clear();
+        (self.counted_all, self.all_then) = (0, self.all);
+        self.held_then.clone_from(&self.held);
     }
 
     /// How many entries more a look is to read.

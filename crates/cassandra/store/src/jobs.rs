@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::content::Content;
 use crate::entry::Entry;
+use crate::message_id::sent_at_ms;
 
 /// One call's messages.
 pub(crate) struct SendJob {
@@ -45,4 +46,10 @@ pub(crate) struct ReceiveJob {
 /// For how long a queue keeps a message that is sent to it, in s.
 pub(crate) fn kept_s(to: &QueueFacts) -> i32 {
     ((to.settings.retention_ms / 1_000) as i32).max(1)
+}
+
+/// For how long a queue keeps a message that comes from another one, in s: its age counts.
+pub(crate) fn time_left_s(to: &QueueFacts, message: Uuid, now_ms: u64) -> i32 {
+    let age_ms = now_ms.saturating_sub(sent_at_ms(message));
+    ((to.settings.retention_ms.saturating_sub(age_ms) / 1_000) as i32).max(1)
 }

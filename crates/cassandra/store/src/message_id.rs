@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use quelea_cassandra_fifo::sent_at_ms;
 use uuid::Uuid;
 
 /// Ticks of a quarter of a microsecond, so that a front-end can name four messages in each.
@@ -27,11 +28,6 @@ impl MessageIds {
 fn id_of(ticks: u64, random: u64) -> Uuid {
     let (ms, part) = (u128::from(ticks / TICKS_PER_MS), u128::from(ticks % TICKS_PER_MS));
     Uuid::from_u128(ms << 80 | 7 << 76 | part << 64 | 2 << 62 | u128::from(random >> 2))
-}
-
-/// When a message was sent, in ms since 1970.
-pub(crate) fn sent_at_ms(id: Uuid) -> u64 {
-    (id.as_u128() >> 80) as u64
 }
 
 #[cfg(test)]

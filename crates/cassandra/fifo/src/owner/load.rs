@@ -72,18 +72,18 @@ impl Owner {
                     && !self.deleted_ahead.contains(&row.number);
                 // What came beyond a seal counts for nothing: the number may be another epoch's.
                 if is_new && self.segments.key_of(row.number) == Some(segment) {
-                    let told = self.told.remove(&row.number);
+                    let handed_over = self.handed_over.remove(&row.number);
                     self.window.insert(segment, row, None, now.wall_ms);
-                    if let Some(told) = told {
-                        self.window.restore(told, now.wall_ms);
+                    if let Some(reception) = handed_over {
+                        self.window.restore(reception, now.wall_ms);
                     }
                     self.segments.hold(segment);
                 }
             }
         }
         self.loaded_to = self.loaded_to.max(to);
-        // Those that were told of and are not there are gone.
-        self.told.retain(|number, _| *number > to);
+        // Those that were handed over and are not there are gone.
+        self.handed_over.retain(|number, _| *number > to);
         self.deleted_ahead = self.deleted_ahead.split_off(&(self.loaded_to + 1));
         self.load_more();
         self.end_recovery();

@@ -8,8 +8,8 @@ use crate::call::CallId;
 use crate::clock::Now;
 use crate::effect::Effect;
 use crate::limits::{AT_ONCE_MAX, RECEIVE_BYTES_MAX};
-use crate::message::{RowKey, sent_at_ms};
-use crate::moving::{MoveCall, MovedOut, Moving};
+use crate::message::RowKey;
+use crate::moving::{MoveCall, MovedOut};
 use crate::receptions::Holder;
 
 /// For how long nobody gets a message that is on its way, in ms. What came of it is said before.
@@ -23,41 +23,32 @@ impl Owner {
         }
         self.window.make_due_visible(now.wall_ms);
         let is_busy = !self.lease.is_valid(now) || self.moves_out.len() >= AT_ONCE_MAX;
-        let (messages, holders) = match is_busy {
+        let (rows, holders) = match is_busy {
             true => Default::default(),
             false => self.choose_to_move(wanted.max, now),
         };
-        if messages.is_empty() {
+        if rows.is_empty() {
             let is_empty = !is_busy && !self.is_loading && self.loaded_to >= self.acked_to;
             self.effects.push_back(Effect::MovedOut(call, MovedOut { moved: 0, is_empty }));
         } else {
             self.moves_out.insert(call, holders);
-            self.effects.push_back(Effect::MoveOut { call, messages, to: wanted.to });
+            self.effects.push_back(Effect::MoveOut { call, rows, to: wanted.to });
         }
         self.go_on(now);
     }
 
-    fn choose_to_move(&mut self, max: usize, now: Now) -> (Vec<Moving>, Vec<(u64, Holder)>) {
-        let (mut messages, mut holders): (Vec<Moving>, Vec<(u64, Holder)>) = Default::default();
+    fn choose_to_move(&mut self, max: usize, now: Now) -> (Vec<RowKey>, Vec<(u64, Holder)>) {
+        let (mut rows, mut holders): (Vec<RowKey>, Vec<(u64, Holder)>) = Default::default();
         let (mut bytes, mut last) = (0, None);
-        while messages.len() < max && bytes < RECEIVE_BYTES_MAX {
-            let Some(number) = self.window.next(last) else { break };
+        while rows.len() < max && bytes < RECEIVE_BYTES_MAX {
+            let Some(number) = self.next_kept(last, now) else { break };
             let Some(held) = self.window.get(number) else { break };
-            let ends_at_ms = sent_at_ms(held.id).saturating_add(self.settings.retention_ms);
-            if ends_at_ms <= now.wall_ms {
-                self.forget(number);
-                continue;
-            }
             bytes += held.bytes;
-            let row = RowKey { segment: held.segment, number };
-            messages.push(Moving { row, message: held.id });
-            self.receptions += 1;
-            let holder = (self.epoch, self.receptions);
-            self.window.receive(number, holder, now.wall_ms.saturating_add(AWAY_MS), now.wall_ms);
-            holders.push((number, holder));
+            rows.push(RowKey { segment: held.segment, number });
+            holders.push((number, self.hold(number, AWAY_MS, now)));
             last = Some(number);
         }
-        (messages, holders)
+        (rows, holders)
     }
 
     /// Those of a call's messages are at their destination, and gone here; the others stay, for that reason.

@@ -124,26 +124,38 @@ impl Owner {
         let mut chosen: Vec<Chosen> = Vec::new();
         let (mut bytes, mut last) = (0, None);
         while chosen.len() < receive.max && bytes < RECEIVE_BYTES_MAX {
-            let Some(number) = self.window.next(last) else { break };
+            let Some(number) = self.next_kept(last, now) else { break };
             let Some(held) = self.window.get(number) else { break };
-            let is_old = sent_at_ms(held.id).saturating_add(self.settings.retention_ms);
-            if is_old <= now.wall_ms {
-                self.forget(number);
-                continue;
-            }
             if self.settings.receives_max.is_some_and(|max| held.receive_count >= max) {
                 self.move_away(number, now);
                 continue;
             }
             bytes += held.bytes;
-            self.receptions += 1;
-            let holder = (self.epoch, self.receptions);
-            let until_ms = now.wall_ms.saturating_add(receive.visibility_timeout_ms);
-            self.window.receive(number, holder, until_ms, now.wall_ms);
+            let holder = self.hold(number, receive.visibility_timeout_ms, now);
             chosen.push((number, holder, self.window.content(number)));
             last = Some(number);
         }
         chosen
+    }
+
+    /// The next message after one, of those that can be received. Those that are kept no longer are forgotten on the way.
+    pub(super) fn next_kept(&mut self, after: Option<u64>, now: Now) -> Option<u64> {
+        loop {
+            let number = self.window.next(after)?;
+            let sent_at_ms = sent_at_ms(self.window.get(number)?.id);
+            if sent_at_ms.saturating_add(self.settings.retention_ms) > now.wall_ms {
+                return Some(number);
+            }
+            self.forget(number);
+        }
+    }
+
+    /// A message is in flight from now on, for `for_ms`. Returns who holds it.
+    pub(super) fn hold(&mut self, number: u64, for_ms: u64, now: Now) -> Holder {
+        self.receptions += 1;
+        let holder = (self.epoch, self.receptions);
+        self.window.receive(number, holder, now.wall_ms.saturating_add(for_ms), now.wall_ms);
+        holder
     }
 
     /// A message was received too often. Its group waits until it is at its dead-letter queue.

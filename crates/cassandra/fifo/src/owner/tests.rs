@@ -192,8 +192,8 @@ fn what_a_task_moves_is_received_by_nobody_and_what_stays_was_not_received() {
     let mut owner = owner(1, Vec::new(), SETTINGS);
     (1..=3).for_each(|call| drop(send(&mut owner, call, at(0))));
     let moving = move_out(&mut owner, 4, 2);
-    let [Effect::MoveOut { messages, to: None, .. }] = &moving[..] else { panic!("{moving:?}") };
-    let numbers: Vec<u64> = messages.iter().map(|one| one.row.number).collect();
+    let [Effect::MoveOut { rows, to: None, .. }] = &moving[..] else { panic!("{moving:?}") };
+    let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
     assert_eq!(numbers, [1_000, 1_001], "in order, of one group");
     assert!(
         matches!(&receive(&mut owner, 5, 0, at(200))[..], [Effect::Received(_, none)] if none.is_empty())
@@ -221,7 +221,7 @@ fn a_task_hears_why_nothing_moves_and_when_nothing_is_left() {
     let failed = effects(&mut owner);
     assert!(matches!(&failed[..], [Effect::Failed(CallId(3), _)]), "{failed:?}");
     let again = move_out(&mut owner, 4, 10);
-    assert!(matches!(&again[..], [Effect::MoveOut { messages, .. }] if messages.len() == 1));
+    assert!(matches!(&again[..], [Effect::MoveOut { rows, .. }] if rows.len() == 1));
     // While it is away another call finds none, which says nothing about what is left.
     assert!(matches!(&move_out(&mut owner, 5, 10)[..], [Effect::MovedOut(..)]));
     owner.lost();
@@ -354,9 +354,9 @@ fn of_what_nobody_has_heard_nobody_has_received() {
     next.release();
     let done = effects(&mut next);
     assert!(done.iter().any(|effect| matches!(effect, Effect::NotOwner(CallId(4)))), "{done:?}");
-    let told = done.iter().find_map(|effect| match effect {
+    let received = done.iter().find_map(|effect| match effect {
         Effect::Release(renewal) => Some(renewal.received.clone()),
         _ => None,
     });
-    assert_eq!(told, Some(Vec::new()));
+    assert_eq!(received, Some(Vec::new()));
 }

@@ -336,11 +336,11 @@ impl Actor {
                 let queue = self.queue.clone();
                 Box::pin(move_to_dead_letters(weak, shared, queue, row, message, receives))
             }
-            Effect::MoveOut { call, messages, to } => {
+            Effect::MoveOut { call, rows, to } => {
                 let queue = self.queue.clone();
-                Box::pin(async move {
-                    Done::MovedOut(call, shared.move_out(&queue, messages, to).await)
-                })
+                Box::pin(
+                    async move { Done::MovedOut(call, shared.move_out(&queue, rows, to).await) },
+                )
             }
             Effect::Drop(segments) => Box::pin(async move {
                 for segment in segments {

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_cassandra_fifo::{RowKey, moved_key, sent_at_ms};
-use quelea_sqs_protocol::{Fault, QueueFacts};
+use quelea_cassandra_fifo::{RowKey, moved_key};
+use quelea_sqs_protocol::Fault;
 use uuid::Uuid;
 
 use super::by_segment::read_contents;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
-use crate::database::Database;
+use crate::jobs::time_left_s;
 use crate::shared::Shared;
 
 /// How long to wait for the owner of the dead-letter queue.
@@ -38,7 +38,7 @@ impl Shared {
             id: Some(message),
             content: Arc::new(content),
             delay_ms: 0,
-            ttl_s: time_left_s(&self.database, &to.facts, message),
+            ttl_s: time_left_s(&to.facts, message, self.database.now_ms()),
             deduplication: Some(moved_key(queue.generation, row)),
         };
         let to = self.fifo_queue(&to.facts).await?;
@@ -49,10 +49,4 @@ impl Shared {
             other => Err(other.unexpected()),
         }
     }
-}
-
-/// For how long a message that comes to a queue is kept there: its age counts.
-pub(super) fn time_left_s(database: &Database, to: &QueueFacts, message: Uuid) -> i32 {
-    let age_ms = database.now_ms().saturating_sub(sent_at_ms(message));
-    ((to.settings.retention_ms.saturating_sub(age_ms) / 1_000) as i32).max(1)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_cassandra_fifo::{Content, Moving, RowKey, moved_key};
+use quelea_cassandra_fifo::{Content, RowKey, moved_key};
 use quelea_sqs_protocol::{ErrorKind, Fault, QueueRef, SendOutcome};
 
 use super::by_segment::{by_segment, read_contents};
@@ -26,30 +26,29 @@ impl Shared {
     pub(super) async fn move_out(
         self: Arc<Self>,
         queue: &FifoQueue,
-        messages: Vec<Moving>,
+        rows: Vec<RowKey>,
         to: Option<QueueRef>,
     ) -> Moved {
-        let rows: Vec<RowKey> = messages.iter().map(|moving| moving.row).collect();
         let contents = match read_contents(&self, queue.generation, &rows).await {
             Ok(contents) => contents,
             Err(fault) => return Moved { fault: Some(fault), ..Moved::default() },
         };
         let mut moved = Moved::default();
-        let mut by_destination: BTreeMap<QueueRef, Vec<(Moving, Content)>> = BTreeMap::new();
-        for (moving, content) in messages.into_iter().zip(contents) {
+        let mut by_destination: BTreeMap<QueueRef, Vec<(RowKey, Content)>> = BTreeMap::new();
+        for (row, content) in rows.into_iter().zip(contents) {
             // It has ended, or was deleted by an earlier owner's last request.
             let Some(content) = content else {
-                moved.gone.push(moving.row);
+                moved.gone.push(row);
                 continue;
             };
             match to.clone().or_else(|| content.source.clone()) {
-                Some(to) => by_destination.entry(to).or_default().push((moving, content)),
+                Some(to) => by_destination.entry(to).or_default().push((row, content)),
                 None => moved.fault = Some(no_source()),
             }
         }
         let mut sent = Vec::new();
         for (to, leaving) in by_destination {
-            let rows: Vec<RowKey> = leaving.iter().map(|(moving, _)| moving.row).collect();
+            let rows: Vec<RowKey> = leaving.iter().map(|(row, _)| *row).collect();
             match self.send_on(queue, &to, leaving).await {
                 Ok(outcomes) => {
                     for (row, outcome) in rows.into_iter().zip(outcomes) {
@@ -84,13 +83,13 @@ impl Shared {
         self: &Arc<Self>,
         from: &FifoQueue,
         to: &QueueRef,
-        leaving: Vec<(Moving, Content)>,
+        leaving: Vec<(RowKey, Content)>,
     ) -> Result<Vec<SendOutcome>, Fault> {
         let record = self.queues.record(&self.database, to).await?;
         // SQS gives the code, and clients compare it.
         let gone = || Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned());
         let to = record.filter(|to| to.facts.settings.is_fifo()).ok_or_else(gone)?;
-        let outgoing = leaving.into_iter().map(|(Moving { row, .. }, content)| Outgoing {
+        let outgoing = leaving.into_iter().map(|(row, content)| Outgoing {
             // Its age begins anew, as its receptions do: it may be older than messages get there.
             id: None,
             content: Arc::new(Content { source: None, earlier_receives: 0, ..content }),
