@@ -6,9 +6,10 @@
 //! A claim that was lost costs a duplicate at most, and one of a front-end that died the time that a claim lasts.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::datagram::EntryName;

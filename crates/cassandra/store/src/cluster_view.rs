@@ -49,7 +49,7 @@ impl CassandraQueues {
     /// By how much this machine's clock is corrected to agree with Cassandra's, in µs.
     #[must_use]
     pub fn clock_correction_us(&self) -> i64 {
-        self.shared.database.correction_us()
+        self.shared.database.clock.correction_us()
     }
 
     /// What `OrderHint=auto` makes of a queue at this front-end; `None`: the queue has not been polled here lately.
@@ -57,10 +57,10 @@ impl CassandraQueues {
     /// # Errors
     /// [`Fault::Unavailable`]; [`Fault::NoSuchQueue`].
     pub async fn auto_hint(&self, facts: &QueueFacts) -> Result<Option<HintView>, Fault> {
-        let Shared { queues, database, served, .. } = &*self.shared;
+        let Shared { queues, database, standard, .. } = &*self.shared;
         match queues.record(database, &facts.queue).await? {
             Some(record) if record.facts.key == facts.key => {
-                let queue = served.find(record.generation);
+                let queue = standard.served.find(record.generation);
                 Ok(queue.map(|queue| queue.auto_hint().view()))
             }
             _ => Err(Fault::NoSuchQueue),

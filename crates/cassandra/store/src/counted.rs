@@ -1,10 +1,11 @@
 //! How many messages queues had a moment ago.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quelea_sqs_protocol::Backlog;
 use rustc_hash::FxHashMap;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::limits::{COUNT_AGE_MS_MAX, REMEMBERED_QUEUES_MAX};

@@ -11,9 +11,7 @@ use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
-use crate::database::For;
 use crate::entry::Entry;
-use crate::fault::unreadable;
 use crate::head::Start;
 use crate::limits::{
     COUNTED_BUCKETS_MAX, COUNTED_ROWS_MAX, IN_FLIGHT_BUCKETS_MAX, LOOKED_AFTER_ROWS_MAX,
@@ -22,10 +20,10 @@ use crate::look::read_directory;
 use crate::message_id::sent_at_ms;
 use crate::queue::Queue;
 use crate::rows::Rows;
-use crate::shared::Shared;
+use crate::standard::Standard;
 
 /// Rows of a read: a page of Cassandra's driver.
-const PAGE: i32 = 5_000;
+const PAGE: usize = 5_000;
 
 /// Messages in flight that are counted to see which group is noisy, roughly.
 const FAIR_ROWS_MAX: usize = 2_000;
@@ -47,15 +45,15 @@ struct Tally {
 
 /// An entry, as far as it is counted.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
-    bucket: Bucket,
-    visible_at_us: i64,
-    message: Uuid,
+pub(crate) struct Counted {
+    pub(crate) bucket: Bucket,
+    pub(crate) visible_at_us: i64,
+    pub(crate) message: Uuid,
     /// The partition of its message's body.
-    body: Option<Bucket>,
-    receive_count: i32,
-    written_at_us: i64,
-    group: i64,
+    pub(crate) body: Option<Bucket>,
+    pub(crate) receive_count: i32,
+    pub(crate) written_at_us: i64,
+    pub(crate) group: i64,
 }
 
 impl Tally {
@@ -84,7 +82,7 @@ impl Tally {
     }
 }
 
-impl Shared {
+impl Standard {
     /// # Errors
     /// [`Fault::OverLimit`] if too many messages are in flight, as far as is known.
     pub(crate) async fn check_in_flight(
@@ -92,7 +90,7 @@ impl Shared {
         facts: &Arc<QueueFacts>,
         queue: &Queue,
     ) -> Result<(), Fault> {
-        let limit = self.in_flight_max;
+        let limit = self.settings.in_flight_max;
         // Nothing is locked or asked for while there are few.
         if !queue.in_flight.may_be_full(self.peers.front_ends(), limit) {
             return Ok(());
@@ -114,16 +112,16 @@ impl Shared {
         facts: &Arc<QueueFacts>,
         queue: &Arc<Queue>,
     ) {
-        let (now_us, front_ends) = (self.database.now_us(), self.peers.front_ends());
+        let (now_us, front_ends) = (self.clock.now_us(), self.peers.front_ends());
         if !queue.fair().begins_count(now_us, front_ends) {
             return;
         }
-        let (shared, facts, queue) = (self.clone(), facts.clone(), queue.clone());
+        let (standard, facts, queue) = (self.clone(), facts.clone(), queue.clone());
         let counting = self.runtime.spawn(async move {
             // Without a count all groups are alike.
             let mut groups = Vec::new();
             let note = |entry: &Counted| groups.push(entry.group);
-            if shared.note_in_flight(&facts, &queue, FAIR_ROWS_MAX, note).await.is_ok() {
+            if standard.note_in_flight(&facts, &queue, FAIR_ROWS_MAX, note).await.is_ok() {
                 queue.fair().counted(groups.into_iter());
             }
         });
@@ -149,7 +147,7 @@ impl Shared {
         let directory = read_directory(&rows, Start { from_us: now_us, ..start }).await?;
         let mut in_flight = 0;
         for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
-            let entries = read_counted(&rows, *bucket, now_us).await?;
+            let entries = rows.tables.counted(rows.of, *bucket, now_us, PAGE).await?;
             let is_in_flight =
                 |entry: &&Counted| entry.receive_count > 0 && entry.visible_at_us > now_us;
             for entry in entries.iter().filter(is_in_flight) {
@@ -189,14 +187,14 @@ impl Shared {
             if entries.len() >= COUNTED_ROWS_MAX || counted >= COUNTED_BUCKETS_MAX {
                 break;
             }
-            entries.extend(read_counted(&rows, *bucket, low_us).await?);
+            entries.extend(rows.tables.counted(rows.of, *bucket, low_us, PAGE).await?);
             counted += 1;
         }
         let is_costly = entries.len() > UNREMEMBERED_ROWS_MAX || counted > UNREMEMBERED_BUCKETS_MAX;
         drop_stale(&rows, &mut entries).await?;
         let tally = Tally::of(&entries, now_us).extrapolated(counted, buckets.len());
         let age_ms =
-            oldest.map(|entry| self.database.now_ms().saturating_sub(sent_at_ms(entry.message)));
+            oldest.map(|entry| self.clock.now_ms().saturating_sub(sent_at_ms(entry.message)));
         let backlog = Backlog {
             visible: tally.visible,
             in_flight: tally.in_flight,
@@ -219,40 +217,11 @@ fn present_first(mut buckets: Vec<Bucket>, now_us: i64) -> Vec<Bucket> {
     buckets
 }
 
-/// A bucket's entries, as many as one page has.
-async fn read_counted(
-    rows: &Rows<'_>,
-    bucket: Bucket,
-    from_us: i64,
-) -> Result<Vec<Counted>, Fault> {
-    let Rows { database, generation, consistency } = *rows;
-    let values = (generation, bucket.start_s, bucket.level, from_us, PAGE);
-    let found =
-        database.read(For::Upkeep, &database.statements.count_entries, consistency, values).await?;
-    type Row = (i64, Uuid, Option<i64>, Option<i8>, Option<i32>, Option<i64>, Option<i64>);
-    let mut counted = Vec::with_capacity(found.rows_num());
-    for row in found.rows::<Row>().map_err(unreadable)? {
-        let (visible_at_us, message, start_s, level, receive_count, written, group) =
-            row.map_err(unreadable)?;
-        let body = start_s.zip(level).and_then(|(start_s, level)| Bucket::stored(start_s, level));
-        counted.push(Counted {
-            bucket,
-            visible_at_us,
-            message,
-            body,
-            receive_count: receive_count.unwrap_or_default(),
-            written_at_us: written.unwrap_or_default(),
-            group: group.unwrap_or_default(),
-        });
-    }
-    Ok(counted)
-}
-
 /// Leaves out entries that lead nowhere, and removes them from the index: their message was deleted, or was moved by whoever
 /// changed its visibility. Only messages that were received can be so; what was never received may not be stored yet.
 async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<Counted>) -> Result<(), Fault> {
     // A message that one replica has may be read there, and not by those who are asked here.
-    if rows.consistency == Consistency::One {
+    if rows.of.consistency == Consistency::One {
         return Ok(());
     }
     let mut received: BTreeMap<Bucket, Vec<Uuid>> = BTreeMap::new();
@@ -267,8 +236,10 @@ async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<Counted>) -> Result<(), F
         return Ok(());
     }
     let mut moved_at_us: FxHashMap<Uuid, i64> = FxHashMap::default();
-    for (body, messages) in &received {
-        moved_at_us.extend(read_leases(rows, *body, messages).await?);
+    // More than half of the replicas are asked: what one does not have may be there.
+    let Rows { tables, of } = rows.at(Consistency::LocalQuorum);
+    for (body, messages) in received {
+        moved_at_us.extend(tables.leases(of, body, messages).await?);
     }
     let is_stale = |entry: &Counted| {
         entry.receive_count > 0
@@ -282,28 +253,6 @@ async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<Counted>) -> Result<(), F
         let _ = rows.delete_entries(&stale).await;
     }
     Ok(())
-}
-
-/// When each of these messages that are there was last moved by a change of its visibility; 0: never. Asks more than half
-/// of the replicas: what one does not have may be there.
-async fn read_leases(
-    rows: &Rows<'_>,
-    body: Bucket,
-    messages: &[Uuid],
-) -> Result<Vec<(Uuid, i64)>, Fault> {
-    let Rows { database, generation, .. } = *rows;
-    let values = (generation, body.start_s, body.level, messages);
-    let (statement, quorum) = (&database.statements.read_leases, Consistency::LocalQuorum);
-    let found = database.read(For::Upkeep, statement, quorum, values).await?;
-    let mut there = Vec::with_capacity(found.rows_num());
-    for row in found.rows::<(Uuid, Option<String>, Option<i64>)>().map_err(unreadable)? {
-        let (message, sender, moved_at_us) = row.map_err(unreadable)?;
-        // Without a sender it is what a late change of visibility has left of a deleted message.
-        if sender.is_some() {
-            there.push((message, moved_at_us.unwrap_or_default()));
-        }
-    }
-    Ok(there)
 }
 
 impl Counted {

@@ -1,8 +1,7 @@
-//! The session, the statements, the clock, and a count of what they cost.
+//! The session, the clock, and a count of what is asked of Cassandra.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quelea_sqs_protocol::{Consistency, Fault};
 use scylla::client::session::Session;
@@ -11,24 +10,16 @@ use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
+use crate::clock::Clock;
 use crate::driver;
 use crate::fault::{unavailable, unreadable};
-use crate::message_id::MessageIds;
-use crate::statements::{AtEach, Statements};
-use crate::time_offset::TimeOffset;
+use crate::statements::AtEach;
 
 /// Cassandra, as this front-end uses it.
 pub(crate) struct Database {
     pub(crate) session: Session,
-    pub(crate) statements: Statements,
-    pub(crate) ids: MessageIds,
-    /// When this was made, by the steady clock and by the system's.
-    began: Instant,
-    began_at_us: i64,
-    offset: Mutex<TimeOffset>,
-    /// The correction of the clock, and what tests make of it.
-    correction_us: AtomicI64,
-    wrong_by_us: AtomicI64,
+    read_time: AtEach,
+    pub(crate) clock: Arc<Clock>,
     requests: Requests,
 }
 
@@ -68,65 +59,23 @@ pub(crate) enum For {
 }
 
 impl Database {
-    pub(crate) fn new(session: Session, statements: Statements) -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            session,
-            statements,
-            ids: MessageIds::default(),
-            began: Instant::now(),
-            began_at_us: since_1970.as_micros() as i64,
-            offset: Mutex::default(),
-            correction_us: AtomicI64::new(0),
-            wrong_by_us: AtomicI64::new(0),
-            requests: Requests::default(),
-        }
-    }
-
-    /// The present in µs since 1970, as Cassandra's nodes have it.
-    pub(crate) fn now_us(&self) -> i64 {
-        self.machine_us() + self.correction_us()
-    }
-
-    /// The same in ms.
-    pub(crate) fn now_ms(&self) -> u64 {
-        (self.now_us() / 1_000).max(0).unsigned_abs()
-    }
-
-    /// By how much the machine's clock is corrected.
-    pub(crate) fn correction_us(&self) -> i64 {
-        self.correction_us.load(Ordering::Relaxed)
-    }
-
-    fn machine_us(&self) -> i64 {
-        // A step of the system's clock changes nothing: until the next comparison nobody would know of it.
-        let passed_us = self.began.elapsed().as_micros() as i64;
-        let wrong_by_us = self.wrong_by_us.load(Ordering::Relaxed);
-        self.began_at_us.saturating_add(passed_us).saturating_add(wrong_by_us)
-    }
-
-    /// Has the clock of this front-end be wrong by so much from now on.
-    pub(crate) fn set_clock_wrong_by_us(&self, wrong_by_us: i64) {
-        self.wrong_by_us.store(wrong_by_us, Ordering::Relaxed);
-        // What was measured was measured with another clock.
-        *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = TimeOffset::default();
+    pub(crate) fn new(session: Session, read_time: AtEach) -> Self {
+        let clock = Arc::new(Clock::of_system());
+        Self { session, read_time, clock, requests: Requests::default() }
     }
 
     /// Asks a node for the time.
     pub(crate) async fn compare_clocks(&self) -> Result<(), Fault> {
-        let asked_us = self.machine_us();
+        let asked_us = self.clock.machine_us();
         self.count(For::Upkeep);
-        let statement = self.statements.read_time.at(Consistency::One);
+        let statement = self.read_time.at(Consistency::One);
         let answer = driver::execute(&self.session, statement, &()).await;
         let answer = answer.map_err(|error| unavailable(&error))?;
-        let answered_us = self.machine_us();
         let node = answer.request_coordinator().node().host_id;
         let rows = answer.into_rows_result().map_err(unreadable)?;
         let (theirs,) = rows.single_row::<(i64,)>().map_err(unreadable)?;
-        let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);
         // A millisecond begins where it is cut off.
-        offset.measure(node, asked_us, theirs * 1_000 + 500, answered_us);
-        self.correction_us.store(offset.correction_us(), Ordering::Relaxed);
+        self.clock.compare(node, asked_us, theirs * 1_000 + 500);
         Ok(())
     }
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
 
 use crate::entry::Entry;
+use crate::head::{Reach, Start};
 use crate::jobs::{Outgoing, kept_s, time_left_s};
+use crate::look::read_directory;
 use crate::queue::Queue;
 use crate::receive::is_young;
 use crate::rows::StoredMessage;
-use crate::shared::Shared;
+use crate::standard::Standard;
 
 /// Where messages go, with what is known of it.
 pub(crate) struct Destination {
@@ -25,7 +27,7 @@ pub(crate) struct Leaving {
     pub(crate) message: StoredMessage,
 }
 
-impl Shared {
+impl Standard {
     /// The dead-letter queue of a queue that has one, if it is there.
     pub(crate) async fn dead_letter_queue(
         &self,
@@ -39,9 +41,7 @@ impl Shared {
 
     /// A queue that messages go to, if it is there.
     pub(crate) async fn destination(&self, queue: &QueueRef) -> Result<Option<Destination>, Fault> {
-        let Some(record) = self.queues.record(&self.database, queue).await? else {
-            return Ok(None);
-        };
+        let Some(record) = self.tables.record(queue).await? else { return Ok(None) };
         let facts = record.facts.clone();
         let queue = self.queue(&facts).await?;
         Ok(Some(Destination { facts, queue }))
@@ -56,7 +56,7 @@ impl Shared {
         to: &Destination,
     ) -> usize {
         let rows = self.rows(facts, queue);
-        let (now_us, grace_us) = (self.database.now_us(), self.grace_us(&rows));
+        let (now_us, grace_us) = (self.clock.now_us(), self.grace_us(&rows));
         let messages = rows.read_messages(&exhausted).await;
         let mut leaving = Vec::with_capacity(exhausted.len());
         let mut stale = Vec::new();
@@ -95,7 +95,7 @@ impl Shared {
         if leaving.is_empty() {
             return Ok(0);
         }
-        let now_ms = self.database.now_ms();
+        let now_ms = self.clock.now_ms();
         let entries: Vec<Entry> = leaving.iter().map(|one| one.entry).collect();
         let outgoing = leaving.into_iter().map(|Leaving { entry, message }| {
             let mut content = message.content;
@@ -110,7 +110,7 @@ impl Shared {
                     (entry.message, left_s, entry.deleted_at_us())
                 }
                 // It may be older than messages get there.
-                None => (self.new_message_id(), kept_s(&to.facts), 0),
+                None => (self.clock.new_message_id(), kept_s(&to.facts), 0),
             };
             Outgoing { id, content, delay_ms: 0, ttl_s, after_us }
         });
@@ -125,5 +125,54 @@ impl Shared {
         let rows = self.rows(facts, queue);
         let removed = self.remove(&rows, &arrived, 0).await;
         Ok(removed.iter().filter(|removed| removed.is_ok()).count())
+    }
+
+    /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
+    /// Entries that lead nowhere go.
+    pub(crate) async fn take_leaving(
+        &self,
+        Destination { facts, queue }: &Destination,
+        most: usize,
+        until_us: i64,
+    ) -> Result<Option<Vec<Leaving>>, Fault> {
+        let rows = self.rows(facts, queue);
+        let mut start = {
+            let mut head = queue.head.lock().await;
+            let start = self.prepare_look(&rows, &mut head).await?;
+            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
+        };
+        let mut directory = read_directory(&rows, start).await?;
+        let entries: Vec<_> = loop {
+            if !directory.covers(start.from_us) {
+                directory = read_directory(&rows, start).await?;
+            }
+            let look = self.look(&rows, &directory, start, most).await?;
+            match look.seen_to_us {
+                // Buckets whose messages are all consumed: the head is behind them.
+                Some(seen_to_us) if look.visible.is_empty() && seen_to_us > start.from_us => {
+                    start.from_us = seen_to_us;
+                }
+                _ => break look.visible.into_iter().take(most).collect(),
+            }
+        };
+        let entries: Vec<Entry> =
+            entries.into_iter().filter(|entry: &Entry| entry.visible_at_us <= until_us).collect();
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let messages = rows.read_messages(&entries).await;
+        let mut leaving = Vec::with_capacity(entries.len());
+        let mut stale = Vec::new();
+        for (entry, message) in entries.into_iter().zip(messages) {
+            match message? {
+                Some(message) if message.lease_written_at_us <= entry.written_at_us => {
+                    leaving.push(Leaving { entry, message });
+                }
+                None if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {}
+                _ => stale.push(entry),
+            }
+        }
+        let _ = rows.delete_entries(&stale).await;
+        Ok(Some(leaving))
     }
 }

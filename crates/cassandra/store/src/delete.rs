@@ -15,7 +15,7 @@ use crate::receipt::Receipt;
 use crate::row_write::RowWrite;
 use crate::rows::Rows;
 use crate::send::stopped;
-use crate::shared::Shared;
+use crate::standard::{Standard, id_of};
 
 const LIMIT: Size = Size { rows: WAITING_ROWS_MAX, bytes: 0 };
 const AT_ONCE: Size = Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: 0 };
@@ -24,7 +24,7 @@ const AT_ONCE: Size = Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: 0 };
 /// that is written before.
 const RECEIPT_AHEAD_US_MAX: i64 = 86_400_000_000;
 
-impl Shared {
+impl Standard {
     /// Deletes messages; an outcome for each.
     pub(crate) async fn delete(
         self: &Arc<Self>,
@@ -52,9 +52,9 @@ impl Shared {
 
     /// A receipt of this queue.
     pub(crate) fn receipt(&self, facts: &QueueFacts, bytes: &[u8]) -> Option<Receipt> {
-        let latest_us = self.database.now_us().saturating_add(RECEIPT_AHEAD_US_MAX);
+        let latest_us = self.clock.now_us().saturating_add(RECEIPT_AHEAD_US_MAX);
         Receipt::decode(bytes)
-            .filter(|receipt| receipt.queue == self.id(facts))
+            .filter(|receipt| receipt.queue == id_of(facts))
             .filter(|receipt| receipt.entry.written_at_us <= latest_us)
     }
 
@@ -67,11 +67,11 @@ impl Shared {
         let size = Size { rows: entries.len(), bytes: 0 };
         let (reply, outcomes) = oneshot::channel();
         if queue.deletes.push(DeleteJob { facts: facts.clone(), entries, reply }, size, LIMIT)? {
-            let (shared, queue) = (self.clone(), queue.clone());
+            let (standard, queue) = (self.clone(), queue.clone());
             self.runtime.spawn(async move {
                 let serving = queue.deletes.serving();
                 while let Some(jobs) = queue.deletes.take(AT_ONCE) {
-                    shared.delete_jobs(&queue, jobs).await;
+                    standard.delete_jobs(&queue, jobs).await;
                 }
                 serving.done();
             });
@@ -83,7 +83,7 @@ impl Shared {
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let rows = self.rows(&facts, queue);
         let entries: Vec<Entry> = jobs.iter().flat_map(|job| job.entries.iter().copied()).collect();
-        let now_us = self.database.now_us();
+        let now_us = self.clock.now_us();
         let outcomes = self.remove(&rows, &entries, now_us).await;
         queue.in_flight.deleted(entries.len());
         let deleted = entries.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
-use uuid::Uuid;
 
 use crate::limits::HEARTBEAT_MS;
 use crate::peer_socket::PeerSocket;
-use crate::peers::News;
 use crate::shared::Shared;
 
 /// How long after a stranger has spoken Cassandra is asked for it, so that many of them cost one request.
@@ -39,7 +37,7 @@ impl Shared {
     /// Cassandra did not answer: then the others are believed to be alive for a while.
     pub(crate) async fn beat(&self) -> Result<(), Fault> {
         let (database, peers) = (&self.database, &self.peers);
-        let Some(beat) = self.beats.next(database.now_us()) else { return Ok(()) };
+        let Some(beat) = self.beats.next(database.clock.now_us()) else { return Ok(()) };
         let said = self.front_ends.beat(database, peers.id, peers.address(), beat).await;
         peers.observe(self.front_ends.read(database).await?);
         said
@@ -47,39 +45,17 @@ impl Shared {
 
     /// Takes this front-end's row away: the others need not wait for its end.
     pub(crate) async fn leave(&self) -> Result<(), Fault> {
-        let Some(beat) = self.beats.last(self.database.now_us()) else { return Ok(()) };
+        let Some(beat) = self.beats.last(self.database.clock.now_us()) else { return Ok(()) };
         self.front_ends.leave(&self.database, self.peers.id, beat).await
     }
 
     /// Speaks with the other front-ends by that socket from now on.
     pub(crate) async fn join(self: &Arc<Self>, socket: Arc<dyn PeerSocket>) {
-        if !self.peers.set_socket(socket.clone()) {
+        if !self.standard.hear_from(socket) {
             return;
         }
-        let weak = Arc::downgrade(self);
-        self.runtime.spawn(async move {
-            while let Some(datagram) = socket.receive().await {
-                let Some(shared) = weak.upgrade() else { return };
-                shared.peers.hear(&datagram, &mut |queue, news| shared.pass_on(queue, news));
-                shared.hear_peers();
-            }
-        });
         if let Err(fault) = self.beat().await {
             tracing::warn!(%fault, "the other front-ends do not yet know this one");
-        }
-    }
-
-    /// Takes in what the others have said by now.
-    pub(crate) fn hear_peers(&self) {
-        self.peers.hear_all(|generation, news| self.pass_on(generation, news));
-    }
-
-    fn pass_on(&self, generation: Uuid, news: News) {
-        let queue = || self.served.find(generation);
-        match news {
-            News::Changed(queue) => self.queues.forget(&queue),
-            News::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
-            News::Duplicate => queue().into_iter().for_each(|queue| queue.auto_hint().duplicated()),
         }
     }
 }

@@ -198,7 +198,7 @@ impl IdentityDirectory for CassandraIdentity {
         if self.accounts().await?.iter().any(|there| **there == *account) {
             return Ok(false);
         }
-        let now_ms = shared.database.now_ms();
+        let now_ms = shared.database.clock.now_ms();
         shared.identity.put_account(&shared.database.session, account, now_ms).await?;
         Ok(true)
     }

@@ -2,9 +2,9 @@
 //! front-end is counted, and when that comes near the limit the index is. What others deliver is taken to be as much.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
 
 use crate::limits::IN_FLIGHT_COUNTED_MS;
+use tokio::time::Instant;
 
 /// One queue's messages in flight.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Who polls which queue: what the front-ends tell each other of it, and what this one has told. It ages out by itself.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::limits::{INTEREST_MS, INTERESTED_MAX, REMEMBERED_QUEUES_MAX};

@@ -1,10 +1,10 @@
 //! What calls ask for, while it waits to be carried out with that of others.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received, SendOutcome};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::content::Content;

@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use quelea_sqs_protocol::{Consistency, Fault};
 
-use crate::bucket::Bucket;
-use crate::database::For;
 use crate::directory::{Directory, LISTED_BUCKETS_MAX};
-use crate::fault::unreadable;
 use crate::head::{Head, Look, Start, merge};
 use crate::limits::{GRACE_MS, GRACE_OF_ONE_MS, READ_BUCKETS_MAX, READ_ROWS_MAX};
 use crate::rows::Rows;
-use crate::shared::Shared;
+use crate::standard::Standard;
 
 /// How old the list of buckets may be, in µs.
 const BUCKETS_AGE_US_MAX: i64 = 1_000_000;
@@ -19,10 +16,7 @@ const BUCKETS_AGE_US_MAX: i64 = 1_000_000;
 /// Rows that are read beyond those that are wanted: so one look often knows when the next message becomes visible.
 const ROWS_MORE: usize = 8;
 
-/// For how long the low-water mark is stored, in seconds: as the directory of buckets.
-const MARK_TTL_S: i32 = 16 * 86_400;
-
-impl Shared {
+impl Standard {
     /// Brings the list of buckets up to date; returns where to begin.
     pub(crate) async fn prepare_look(
         &self,
@@ -30,10 +24,10 @@ impl Shared {
         head: &mut Head,
     ) -> Result<Start, Fault> {
         // One time for all of a look, from before anything is read: what comes meanwhile may stay unseen.
-        let now_us = rows.database.now_us();
+        let now_us = self.clock.now_us();
         let fully_every_us = self.grace_us(rows);
         if head.wants_mark(now_us, fully_every_us) {
-            head.set_stored_low(read_mark(rows).await?, now_us);
+            head.set_stored_low(rows.tables.low_water_mark(rows.of).await?, now_us);
         }
         let mut start = head.start(now_us, fully_every_us);
         // A new bucket may have the look go back, beyond what was just read.
@@ -103,23 +97,18 @@ impl Shared {
     /// Stores the low-water mark, if it has moved far enough. It only moves forward, since its own time is its timestamp.
     pub(crate) fn store_mark(self: &Arc<Self>, rows: &Rows<'_>, head: &mut Head) {
         let Some(low_us) = head.mark_to_store() else { return };
-        let (shared, generation, consistency) = (self.clone(), rows.generation, rows.consistency);
+        let (standard, of) = (self.clone(), rows.of);
         self.runtime.spawn(async move {
-            let values = vec![(generation, low_us, low_us, MARK_TTL_S)];
-            let database = &shared.database;
-            let stored = database
-                .write(For::Upkeep, &database.statements.write_low_water_mark, consistency, values)
-                .await;
             // The next one says more.
-            if let Err(fault) = stored {
-                tracing::debug!(%generation, %fault, "the low-water mark was not stored");
+            if let Err(fault) = standard.tables.write_low_water_mark(of, low_us).await {
+                tracing::debug!(generation = %of.generation, %fault, "the low-water mark was not stored");
             }
         });
     }
 
     /// How far behind the present an entry of that queue may be inserted, in µs.
     pub(crate) fn grace_us(&self, rows: &Rows<'_>) -> i64 {
-        let grace_ms = match rows.consistency {
+        let grace_ms = match rows.of.consistency {
             Consistency::One => GRACE_OF_ONE_MS,
             Consistency::LocalQuorum => GRACE_MS,
         };
@@ -127,24 +116,9 @@ impl Shared {
     }
 }
 
-async fn read_mark(rows: &Rows<'_>) -> Result<i64, Fault> {
-    let Rows { database, generation, consistency } = *rows;
-    let statement = &database.statements.read_low_water_mark;
-    let found = database.read(For::Upkeep, statement, consistency, (generation,)).await?;
-    let found = found.maybe_first_row::<(Option<i64>,)>().map_err(unreadable)?;
-    Ok(found.and_then(|(low,)| low).unwrap_or_default())
-}
-
 /// Reads the buckets that a look may need.
 pub(crate) async fn read_directory(rows: &Rows<'_>, start: Start) -> Result<Directory, Fault> {
-    let Rows { database, generation, consistency } = *rows;
-    let values = (generation, Directory::first_s(start.from_us), LISTED_BUCKETS_MAX as i32);
-    let statement = &database.statements.read_buckets;
-    let found = database.read(For::Upkeep, statement, consistency, values).await?;
-    let mut buckets = Vec::with_capacity(found.rows_num());
-    for row in found.rows::<(i64, i8)>().map_err(unreadable)? {
-        let (start_s, level) = row.map_err(unreadable)?;
-        buckets.extend(Bucket::stored(start_s, level));
-    }
+    let first_s = Directory::first_s(start.from_us);
+    let buckets = rows.tables.listed_from(rows.of, first_s, LISTED_BUCKETS_MAX).await?;
     Ok(Directory::new(buckets, start.from_us, start.now_us))
 }

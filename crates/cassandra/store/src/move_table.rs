@@ -124,7 +124,7 @@ impl MoveTable {
         holder: Uuid,
         held_until_ms: i64,
     ) -> Result<bool, Fault> {
-        let now_ms = database.now_ms() as i64;
+        let now_ms = database.clock.now_ms() as i64;
         conditional(
             database,
             &self.claim,

@@ -10,16 +10,12 @@ use quelea_sqs_protocol::{
 };
 use uuid::Uuid;
 
-use crate::dead_letter::Leaving;
-use crate::entry::Entry;
+use crate::dead_letter::{Destination, Leaving};
 use crate::fifo::no_source;
-use crate::head::{Reach, Start};
 use crate::limits::{GRACE_MS, MOVE_TASKS_MAX, MOVED_ROWS_MAX};
-use crate::look::read_directory;
 use crate::move_table::{Hold, Stored};
-use crate::queue::Queue;
-use crate::receive::is_young;
 use crate::shared::Shared;
+use crate::standard::id_of;
 
 /// For how long whoever is at a task has it, and how often the others look.
 const HELD_MS: i64 = 10_000;
@@ -49,12 +45,12 @@ impl Shared {
         {
             return Err(Fault::NoSuchQueue);
         }
-        let (queue, database) = (self.id(facts), &self.database);
+        let (queue, database) = (id_of(facts), &self.database);
         // They are sorted by time, the newest first.
-        let handle = database.ids.next(database.now_us(), fastrand::u64(..));
+        let handle = database.clock.new_message_id();
         let backlog = match facts.settings.is_fifo() {
             true => self.fifo_backlog(facts).await?,
-            false => self.backlog(facts).await?,
+            false => self.standard.backlog(facts).await?,
         };
         let to_move = backlog.visible;
         let task = MoveTask {
@@ -65,7 +61,7 @@ impl Shared {
             moved: 0,
             to_move,
             failure_reason: None,
-            started_at_ms: database.now_ms(),
+            started_at_ms: database.clock.now_ms(),
         };
         if !self.move_tasks.begin(database, queue, handle, self.peers.id, self.hold_ms()).await? {
             return Err(Fault::Unsupported("There is already a task running.".to_owned()));
@@ -78,7 +74,7 @@ impl Shared {
     pub(crate) async fn cancel_move(&self, facts: &QueueFacts, handle: &str) -> Result<u64, Fault> {
         let not_found = || Fault::NotFound("There is no running task with this handle.".to_owned());
         let handle: Uuid = handle.parse().map_err(|_| not_found())?;
-        let (queue, database) = (self.id(facts), &self.database);
+        let (queue, database) = (id_of(facts), &self.database);
         if !self.move_tasks.cancel(database, queue, handle).await? {
             return Err(not_found());
         }
@@ -93,7 +89,7 @@ impl Shared {
         facts: &QueueFacts,
         max: usize,
     ) -> Result<Vec<MoveTask>, Fault> {
-        let (queue, database) = (self.id(facts), &self.database);
+        let (queue, database) = (id_of(facts), &self.database);
         let running = self.move_tasks.runs(database, queue).await?;
         let tasks = self.move_tasks.list(database, queue, max.min(MOVE_TASKS_MAX)).await?;
         let shown = |Stored { handle, mut task }: Stored| {
@@ -111,7 +107,7 @@ impl Shared {
     }
 
     fn hold_ms(&self) -> i64 {
-        self.database.now_ms() as i64 + HELD_MS
+        self.database.clock.now_ms() as i64 + HELD_MS
     }
 
     /// Looks after tasks that nobody is at, as long as the store is used.
@@ -129,7 +125,7 @@ impl Shared {
     }
 
     async fn take_over_tasks(self: &Arc<Self>) -> Result<(), Fault> {
-        let now_ms = self.database.now_ms() as i64;
+        let now_ms = self.database.clock.now_ms() as i64;
         for running in self.move_tasks.running(&self.database).await? {
             let is_held = running.held_until_ms >= now_ms;
             if !is_held
@@ -227,12 +223,10 @@ impl Shared {
         if facts.settings.is_fifo() {
             return self.fifo_step(task, &facts, most).await;
         }
-        let source = self.destination(&task.source).await?.ok_or_else(deleted)?;
+        let source = self.standard.destination(&task.source).await?.ok_or_else(deleted)?;
         let until_us = last_of_task_us(task.started_at_ms);
-        let Some(leaving) = self.take_leaving(&source.facts, &source.queue, most, until_us).await?
-        else {
-            return Ok(Step::Done);
-        };
+        let leaving = self.standard.take_leaving(&source, most, until_us).await?;
+        let Some(leaving) = leaving else { return Ok(Step::Done) };
         if leaving.is_empty() {
             return Ok(Step::Waits);
         }
@@ -245,11 +239,12 @@ impl Shared {
         }
         let mut moved = 0;
         for (name, leaving) in by_destination {
-            let Some(to) = self.destination(&name).await? else {
+            let Some(to) = self.standard.destination(&name).await? else {
                 // SQS gives the code, and clients compare it.
                 return Err(Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned()));
             };
-            moved += self.move_messages(&source.facts, &source.queue, leaving, &to, None).await?;
+            let Destination { facts, queue } = &source;
+            moved += self.standard.move_messages(facts, queue, leaving, &to, None).await?;
         }
         moved_some(moved)
     }
@@ -272,56 +267,6 @@ impl Shared {
             MovedOut { moved: 0, is_empty: false } => Step::Waits,
             MovedOut { moved, .. } => Step::Moved(moved as usize),
         })
-    }
-
-    /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
-    /// Entries that lead nowhere go.
-    async fn take_leaving(
-        self: &Arc<Self>,
-        facts: &Arc<QueueFacts>,
-        queue: &Arc<Queue>,
-        most: usize,
-        until_us: i64,
-    ) -> Result<Option<Vec<Leaving>>, Fault> {
-        let rows = self.rows(facts, queue);
-        let mut start = {
-            let mut head = queue.head.lock().await;
-            let start = self.prepare_look(&rows, &mut head).await?;
-            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
-        };
-        let mut directory = read_directory(&rows, start).await?;
-        let entries: Vec<_> = loop {
-            if !directory.covers(start.from_us) {
-                directory = read_directory(&rows, start).await?;
-            }
-            let look = self.look(&rows, &directory, start, most).await?;
-            match look.seen_to_us {
-                // Buckets whose messages are all consumed: the head is behind them.
-                Some(seen_to_us) if look.visible.is_empty() && seen_to_us > start.from_us => {
-                    start.from_us = seen_to_us;
-                }
-                _ => break look.visible.into_iter().take(most).collect(),
-            }
-        };
-        let entries: Vec<Entry> =
-            entries.into_iter().filter(|entry: &Entry| entry.visible_at_us <= until_us).collect();
-        if entries.is_empty() {
-            return Ok(None);
-        }
-        let messages = rows.read_messages(&entries).await;
-        let mut leaving = Vec::with_capacity(entries.len());
-        let mut stale = Vec::new();
-        for (entry, message) in entries.into_iter().zip(messages) {
-            match message? {
-                Some(message) if message.lease_written_at_us <= entry.written_at_us => {
-                    leaving.push(Leaving { entry, message });
-                }
-                None if is_young(&entry, self.database.now_us(), self.grace_us(&rows)) => {}
-                _ => stale.push(entry),
-            }
-        }
-        let _ = rows.delete_entries(&stale).await;
-        Ok(Some(leaving))
     }
 }
 

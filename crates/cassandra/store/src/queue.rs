@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::bucket::{Bucket, Filling};
-use crate::database::{Database, For};
+use crate::clock::Clock;
 use crate::entry::Entry;
 use crate::fair::Fairness;
 use crate::gather::Gatherer;
@@ -21,9 +21,7 @@ use crate::jobs::{DeleteJob, ReceiveJob, SendJob};
 use crate::limits::REMEMBERED_QUEUES_MAX;
 use crate::order_hint::AutoHint;
 use crate::rows::Rows;
-
-/// For how long the directory of buckets lists one, in seconds: longer than any message lives.
-pub(crate) const BUCKET_TTL_S: i32 = 16 * 86_400;
+use crate::tables::List;
 
 /// Buckets that are known to be listed.
 const LISTED_MAX: usize = 256;
@@ -142,6 +140,7 @@ impl Queue {
         &self,
         rows: &Rows<'_>,
         buckets: impl Iterator<Item = Bucket>,
+        clock: &Clock,
     ) -> Result<(), Fault> {
         let fresh = {
             let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,14 +149,8 @@ impl Queue {
         if fresh.is_empty() {
             return Ok(());
         }
-        let Rows { database, generation, consistency } = *rows;
-        let now_us = database.now_us();
-        let value =
-            |bucket: &Bucket| (generation, bucket.start_s, bucket.level, now_us, BUCKET_TTL_S);
-        let values = fresh.iter().map(value).collect();
-        database
-            .write(For::Upkeep, &database.statements.insert_bucket, consistency, values)
-            .await?;
+        let now_us = clock.now_us();
+        rows.tables.list(rows.of, List::Entries, fresh.clone(), now_us).await?;
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         remember_listed(&mut places.listed, fresh);
         self.has_new_bucket.store(true, Ordering::Release);
@@ -228,8 +221,8 @@ pub(crate) struct Served {
 
 impl Served {
     /// The queue of that generation.
-    pub(crate) fn queue(&self, database: &Database, generation: Uuid) -> Arc<Queue> {
-        let now_ms = database.now_ms();
+    pub(crate) fn queue(&self, clock: &Clock, generation: Uuid) -> Arc<Queue> {
+        let now_ms = clock.now_ms();
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if queues.len() >= REMEMBERED_QUEUES_MAX && !queues.contains_key(&generation) {
             forget_half(&mut queues);

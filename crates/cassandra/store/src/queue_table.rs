@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,14 +13,15 @@ use quelea_sqs_protocol::{
 };
 use rustc_hash::FxHasher;
 use scylla::errors::PrepareError;
+use scylla::response::PagingState;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 use uuid::Uuid;
 
-use crate::database::Database;
+use crate::database::{Database, For};
 use crate::driver;
-use crate::fault::unreadable;
+use crate::fault::{unavailable, unreadable};
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX};
 use crate::preparing::Preparing;
 use crate::remembered::Remembered;
@@ -46,7 +48,7 @@ const PAGE: i32 = 500;
 pub(crate) struct Record {
     pub(crate) facts: Arc<QueueFacts>,
     pub(crate) generation: Uuid,
-    purged_at_ms: u64,
+    pub(crate) purged_at_ms: u64,
 }
 
 /// The table, its statements, and what was read of it.
@@ -58,6 +60,7 @@ pub(crate) struct QueueTable {
     put_attributes: PreparedStatement,
     put_tags: PreparedStatement,
     list: PreparedStatement,
+    all: PreparedStatement,
     remembered: Remembered<QueueRef, Arc<Record>>,
     /// Of each account one change at a time: they would disturb each other.
     changing: [tokio::sync::Mutex<()>; CHANGES_AT_ONCE],
@@ -125,6 +128,7 @@ impl QueueTable {
                 "UPDATE @queue SET tags = ?, modified_at = ?, revision = ?, change = ? {this} IF id = ? AND revision = ?"
             ))
             .await?,
+            all: read("SELECT account, name FROM @queue".to_owned()).await?,
             list: read("SELECT name, id, attributes FROM @queue WHERE account = ? AND name >= ? LIMIT ?".to_owned())
                 .await?,
             remembered: Remembered::new(
@@ -206,7 +210,7 @@ impl QueueTable {
         let mut deleted_at_ms: Option<i64> = None;
         for _ in 0..CREATE_ATTEMPTS {
             let (id, generation, change) = (fresh_id(), fresh_id(), fresh_id());
-            let (began, now_ms) = (Instant::now(), database.now_ms() as i64);
+            let (began, now_ms) = (Instant::now(), database.clock.now_ms() as i64);
             let values = (
                 id,
                 generation,
@@ -255,7 +259,7 @@ impl QueueTable {
         let values = (
             ttl_s,
             change,
-            database.now_ms() as i64,
+            database.clock.now_ms() as i64,
             queue.account.as_ref(),
             queue.name.as_ref(),
             id,
@@ -291,7 +295,7 @@ impl QueueTable {
         if record.facts.key != facts.key {
             return Err(Fault::NoSuchQueue);
         }
-        let now_ms = database.now_ms();
+        let now_ms = database.clock.now_ms();
         if record.purged_at_ms != 0 && now_ms < record.purged_at_ms.saturating_add(cooldown_ms) {
             return Err(Fault::PurgeInProgress);
         }
@@ -348,7 +352,7 @@ impl QueueTable {
         let revision = seen.revision as i64;
         let values = (
             texts,
-            database.now_ms() as i64,
+            database.clock.now_ms() as i64,
             revision.saturating_add(1),
             change,
             queue.account.as_ref(),
@@ -421,6 +425,28 @@ impl QueueTable {
             matches!(policy, Some(Ok(policy)) if policy.dead_letter_queue == *queue)
         };
         self.select(database, &queue.account, "", after, max, is_source).await
+    }
+
+    /// Some of all queues of the keyspace, and where the others begin.
+    pub(crate) async fn page(
+        &self,
+        database: &Database,
+        from: PagingState,
+    ) -> Result<(Vec<QueueRef>, Option<PagingState>), Fault> {
+        database.count(For::Sweep);
+        let page = database.session.execute_single_page(&self.all, (), from).await;
+        let (page, next) = page.map_err(|error| unavailable(&error))?;
+        let rows = page.into_rows_result().map_err(unreadable)?;
+        let mut queues = Vec::with_capacity(rows.rows_num());
+        for row in rows.rows::<(String, String)>().map_err(unreadable)? {
+            let (account, name) = row.map_err(unreadable)?;
+            queues.push(QueueRef { account: account.into(), name: name.into() });
+        }
+        let next = match next.into_paging_control_flow() {
+            ControlFlow::Continue(next) => Some(next),
+            ControlFlow::Break(()) => None,
+        };
+        Ok((queues, next))
     }
 
     async fn select(

@@ -3,10 +3,11 @@
 //! afterwards. A crash in between duplicates it, and never loses it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quelea_sqs_protocol::{Fault, OrderHint, QueueFacts, Receive, Received};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::backoff::Backoff;
@@ -27,7 +28,7 @@ use crate::receipt::Receipt;
 use crate::row_write::RowWrite;
 use crate::rows::{Rows, StoredMessage};
 use crate::send::{ENTRY_OUTLIVES_S, First, stopped};
-use crate::shared::Shared;
+use crate::standard::{Standard, id_of};
 
 /// Looks of one round, each of which goes on where the last ended.
 const LOOKS_AT_ONCE: usize = 64;
@@ -53,7 +54,7 @@ struct Move {
     job: usize,
 }
 
-impl Shared {
+impl Standard {
     /// Receives messages; waits for the first as long as it is asked to.
     pub(crate) async fn receive(
         self: &Arc<Self>,
@@ -73,10 +74,10 @@ impl Shared {
     fn await_messages(self: &Arc<Self>, queue: &Arc<Queue>, job: ReceiveJob) -> Result<(), Fault> {
         let limit = Size { rows: WAITING_RECEIVES_MAX, bytes: 0 };
         if queue.receives.push(job, Size { rows: 1, bytes: 0 }, limit)? {
-            let (shared, queue) = (self.clone(), queue.clone());
+            let (standard, queue) = (self.clone(), queue.clone());
             self.runtime.spawn(async move {
                 let serving = queue.receives.serving();
-                shared.serve_receives(&queue).await;
+                standard.serve_receives(&queue).await;
                 serving.done();
             });
         } else {
@@ -216,7 +217,7 @@ impl Shared {
                     undelivered.extend(tried);
                     continue;
                 }
-                let now_us = self.database.now_us();
+                let now_us = self.clock.now_us();
                 let until =
                     look.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
                 return Served::None { next_visible_in: until.map(Duration::from_micros) };
@@ -232,7 +233,9 @@ impl Shared {
         match facts.settings.order_hint {
             OrderHint::Fixed(k) => usize::from(k).max(1),
             OrderHint::Auto if !self.peers.claims_are_heeded => 1,
-            OrderHint::Auto => queue.auto_hint().k(self.peers.others(), self.duplicates_max),
+            OrderHint::Auto => {
+                queue.auto_hint().k(self.peers.others(), self.settings.duplicates_max)
+            }
         }
     }
 
@@ -264,7 +267,7 @@ impl Shared {
         }
         let messages = rows.read_messages(&chosen).await;
         self.hear_peers();
-        let now_us = self.database.now_us();
+        let now_us = self.clock.now_us();
         let (mut found, mut stale, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (entry, message) in chosen.into_iter().zip(messages) {
             let is_young = is_young(&entry, now_us, self.grace_us(rows));
@@ -280,7 +283,7 @@ impl Shared {
         }
         let moves = self.moves(facts, queue, found, waiting, now_us);
         let moved = self.move_entries(rows, queue, moves, stale, &mut left).await;
-        self.peers.release(rows.generation, &left);
+        self.peers.release(rows.of.generation, &left);
         queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
         queue.in_flight.delivered(moved.len());
         queue.note_fair(moved.iter().map(|one| &one.new.row));
@@ -389,12 +392,12 @@ impl Shared {
         moved: Vec<Move>,
         now_us: i64,
     ) -> bool {
-        let id = self.id(facts);
+        let id = id_of(facts);
         let mut of_jobs: Vec<(Vec<Received>, Vec<Entry>)> = Vec::new();
         of_jobs.resize_with(waiting.len(), Default::default);
         for Move { new, message, job, .. } in moved {
             let (received, entries) = &mut of_jobs[job];
-            received.push(delivered(id, rows.generation, new.row, *message, now_us));
+            received.push(delivered(id, rows.of.generation, new.row, *message, now_us));
             entries.push(new.row);
         }
         let (mut is_any, mut unheard) = (false, Vec::new());
@@ -419,7 +422,7 @@ impl Shared {
             return;
         }
         let rows = self.rows(facts, queue);
-        let now_us = self.database.now_us();
+        let now_us = self.clock.now_us();
         let back = |old: &Entry| Timed {
             row: old.released(now_us, queue.place_entry(now_us, now_us)),
             ttl_s: entry_ttl_s(facts, old.message, now_us),

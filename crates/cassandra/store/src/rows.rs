@@ -1,27 +1,21 @@
-//! Rows of messages and of the index as Cassandra has them, written and read in batches of one partition.
+//! Rows of messages and of the index, written and read in batches of one partition.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use quelea_sqs_protocol::{Consistency, Fault, QueueRef};
-use uuid::Uuid;
+use quelea_sqs_protocol::{Consistency, Fault};
 
 use crate::batch::{Batch, batches};
 use crate::bucket::Bucket;
-use crate::content::{Attributes, Content, read_attributes};
-use crate::database::{Database, For};
+use crate::content::Content;
 use crate::entry::Entry;
-use crate::fault::unreadable;
 use crate::limits::{BATCHES_AT_ONCE, READ_ROWS_MAX};
 use crate::row_write::RowWrite;
+use crate::tables::{Of, Tables};
 
 /// Where a queue's rows are, and how many replicas answer for them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
-    pub(crate) database: &'a Database,
-    pub(crate) generation: Uuid,
-    pub(crate) consistency: Consistency,
+    pub(crate) tables: &'a dyn Tables,
+    pub(crate) of: Of,
 }
 
 /// A message's row, as it is read.
@@ -33,20 +27,19 @@ pub(crate) struct StoredMessage {
 }
 
 impl Rows<'_> {
+    /// The same, answered for by so many replicas.
+    pub(crate) fn at(&self, consistency: Consistency) -> Self {
+        Self { of: Of { consistency, ..self.of }, ..*self }
+    }
+
     /// Carries out writes, those of one partition together; an outcome for each.
     pub(crate) async fn write(&self, writes: Vec<RowWrite>) -> Vec<Result<(), Fault>> {
         let count = writes.len();
         let sized = writes.into_iter().enumerate();
         let sized = sized.map(|(number, write)| (write.bucket(), write.bytes(), (number, write)));
         let write = |batch: Batch<Bucket, (usize, RowWrite)>| async move {
-            let prepared = (&self.database.statements, self.consistency);
-            let mut numbers = Vec::with_capacity(batch.rows.len());
-            let mut statements = Vec::with_capacity(batch.rows.len());
-            for (number, write) in batch.rows {
-                numbers.push(number);
-                write.put(self.generation, prepared, &mut statements);
-            }
-            let written = self.database.write_all(For::Messages, self.consistency, statements);
+            let (numbers, writes): (Vec<usize>, Vec<RowWrite>) = batch.rows.into_iter().unzip();
+            let written = self.tables.write(self.of, writes);
             (numbers, written.await)
         };
         let mut outcomes = vec![Ok(()); count];
@@ -71,7 +64,7 @@ impl Rows<'_> {
         entries: &[Entry],
     ) -> Vec<Result<Option<StoredMessage>, Fault>> {
         let mut messages = self.read_messages_once(entries).await;
-        if self.consistency == Consistency::LocalQuorum {
+        if self.of.consistency == Consistency::LocalQuorum {
             return messages;
         }
         let missing: Vec<usize> =
@@ -80,7 +73,7 @@ impl Rows<'_> {
             return messages;
         }
         let again: Vec<Entry> = missing.iter().map(|number| entries[*number]).collect();
-        let quorum = Self { consistency: Consistency::LocalQuorum, ..*self };
+        let quorum = self.at(Consistency::LocalQuorum);
         for (number, message) in missing.into_iter().zip(quorum.read_messages_once(&again).await) {
             messages[number] = message;
         }
@@ -94,7 +87,8 @@ impl Rows<'_> {
         let sized = entries.iter().enumerate();
         let sized = sized.map(|(number, entry)| (entry.body, entry.bytes.max(0) as usize, number));
         let read = |batch: Batch<Bucket, usize>| async move {
-            let found = self.read_partition(batch.partition, entries, &batch.rows).await;
+            let ids = batch.rows.iter().map(|number| entries[*number].message).collect();
+            let found = self.tables.messages(self.of, batch.partition, ids).await;
             (batch.rows, found)
         };
         let mut messages: Vec<Result<Option<StoredMessage>, Fault>> = vec![Ok(None); entries.len()];
@@ -114,63 +108,6 @@ impl Rows<'_> {
         messages
     }
 
-    async fn read_partition(
-        &self,
-        bucket: Bucket,
-        entries: &[Entry],
-        numbers: &[usize],
-    ) -> Result<BTreeMap<Uuid, StoredMessage>, Fault> {
-        let ids: Vec<Uuid> = numbers.iter().map(|number| entries[*number].message).collect();
-        let values = (self.generation, bucket.start_s, bucket.level, ids);
-        let statement = &self.database.statements.read_messages;
-        let rows = self.database.read(For::Messages, statement, self.consistency, values).await?;
-        type Row = (
-            Uuid,
-            Option<Bytes>,
-            Option<Attributes>,
-            Option<String>,
-            Option<String>,
-            Option<String>,
-            Option<String>,
-            Option<(String, String)>,
-            Option<i32>,
-            Option<i64>,
-        );
-        let mut messages = BTreeMap::new();
-        for row in rows.rows::<Row>().map_err(unreadable)? {
-            let (
-                id,
-                body,
-                attributes,
-                sender,
-                trace_header,
-                group_id,
-                deduplication_id,
-                source,
-                earlier,
-                lease,
-            ) = row.map_err(unreadable)?;
-            // Without a sender it is what a late change of visibility has left of a deleted message.
-            let Some(sender) = sender else { continue };
-            let content = Content {
-                body: body.unwrap_or_default(),
-                attributes: attributes.map(read_attributes).unwrap_or_default(),
-                sender,
-                trace_header,
-                group_id,
-                deduplication_id,
-                source: source
-                    .map(|(account, name)| QueueRef { account: account.into(), name: name.into() }),
-                earlier_receives: earlier.unwrap_or_default(),
-            };
-            messages.insert(
-                id,
-                StoredMessage { content, lease_written_at_us: lease.unwrap_or_default() },
-            );
-        }
-        Ok(messages)
-    }
-
     /// The entries of a bucket from a time on, the oldest first.
     pub(crate) async fn read_entries(
         &self,
@@ -178,54 +115,6 @@ impl Rows<'_> {
         from_us: i64,
         most: usize,
     ) -> Result<Vec<Entry>, Fault> {
-        let most = most.min(READ_ROWS_MAX) as i32;
-        let values = (self.generation, bucket.start_s, bucket.level, from_us, most);
-        let statement = &self.database.statements.read_entries;
-        let rows = self.database.read(For::Messages, statement, self.consistency, values).await?;
-        type Row = (
-            i64,
-            Uuid,
-            Option<i64>,
-            Option<i8>,
-            Option<i32>,
-            Option<i32>,
-            Option<i64>,
-            Option<i64>,
-            Option<i64>,
-        );
-        let mut entries = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<Row>().map_err(unreadable)? {
-            let (
-                visible_at_us,
-                message,
-                body_start_s,
-                body_level,
-                bytes,
-                receive_count,
-                first,
-                written,
-                group,
-            ) = row.map_err(unreadable)?;
-            let body = body_start_s
-                .zip(body_level)
-                .and_then(|(start_s, level)| Bucket::stored(start_s, level));
-            let (Some(body), Some(written_at_us)) = (body, written) else {
-                return Err(unreadable(format!(
-                    "the entry of {message} at {visible_at_us} is not whole"
-                )));
-            };
-            entries.push(Entry {
-                visible_at_us,
-                message,
-                bucket,
-                body,
-                bytes: bytes.unwrap_or_default(),
-                receive_count: receive_count.unwrap_or_default(),
-                first_received_at_ms: first.unwrap_or_default(),
-                group: group.unwrap_or_default(),
-                written_at_us,
-            });
-        }
-        Ok(entries)
+        self.tables.entries(self.of, bucket, from_us, most.min(READ_ROWS_MAX)).await
     }
 }

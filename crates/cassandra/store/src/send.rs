@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quelea_sqs_protocol::{Fault, NewMessage, QueueFacts, SendOutcome, Sent};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
@@ -21,7 +22,8 @@ use crate::limits::{
 use crate::queue::Queue;
 use crate::row_write::RowWrite;
 use crate::rows::Rows;
-use crate::shared::Shared;
+use crate::standard::Standard;
+use crate::tables::{List, Of};
 
 /// How much longer than its message an entry lives, in seconds.
 pub(crate) const ENTRY_OUTLIVES_S: i32 = 3_600;
@@ -33,7 +35,7 @@ const LIMIT: Size = Size { rows: WAITING_ROWS_MAX, bytes: WAITING_BYTES_MAX };
 const AT_ONCE: Size =
     Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: BATCH_BYTES_MAX * BATCHES_AT_ONCE };
 
-impl Shared {
+impl Standard {
     /// Sends a call's messages; an outcome for each.
     pub(crate) async fn send(
         self: &Arc<Self>,
@@ -47,7 +49,7 @@ impl Shared {
 
     fn outgoing(&self, facts: &QueueFacts, new: NewMessage) -> Outgoing {
         Outgoing {
-            id: self.new_message_id(),
+            id: self.clock.new_message_id(),
             delay_ms: new.delay_ms.unwrap_or(facts.settings.delay_ms),
             ttl_s: kept_s(facts),
             after_us: 0,
@@ -64,11 +66,6 @@ impl Shared {
         }
     }
 
-    /// The id of a message that is sent now.
-    pub(crate) fn new_message_id(&self) -> Uuid {
-        self.database.ids.next(self.database.now_us(), fastrand::u64(..))
-    }
-
     /// Puts messages into a queue; an outcome for each.
     pub(crate) async fn send_outgoing(
         self: &Arc<Self>,
@@ -80,11 +77,11 @@ impl Shared {
         let size = Size { rows: messages.len(), bytes };
         let (reply, outcomes) = oneshot::channel();
         if queue.sends.push(SendJob { facts: facts.clone(), messages, reply }, size, LIMIT)? {
-            let (shared, queue) = (self.clone(), queue.clone());
+            let (standard, queue) = (self.clone(), queue.clone());
             self.runtime.spawn(async move {
                 let serving = queue.sends.serving();
                 while let Some(jobs) = queue.sends.take(AT_ONCE) {
-                    shared.send_jobs(&queue, jobs).await;
+                    standard.send_jobs(&queue, jobs).await;
                 }
                 serving.done();
             });
@@ -121,7 +118,7 @@ impl Shared {
         queue: &Queue,
         messages: Vec<Outgoing>,
     ) -> (Vec<SendOutcome>, Option<Entry>) {
-        let (began, now_us) = (Instant::now(), self.database.now_us());
+        let (began, now_us) = (Instant::now(), self.clock.now_us());
         let ready = messages.iter().rposition(|message| message.delay_ms == 0);
         let mut bodies: Vec<NewRow> = Vec::with_capacity(messages.len());
         let mut entries: Vec<Timed<Entry>> = Vec::with_capacity(messages.len());
@@ -199,10 +196,9 @@ impl Shared {
         if fresh.is_empty() {
             return;
         }
-        let Rows { database, generation, consistency } = *rows;
-        let now_us = database.now_us();
-        let listed = self.sweep_table.list(database, consistency, generation, &fresh, now_us).await;
-        match listed {
+        let Of { generation, .. } = rows.of;
+        let now_us = self.clock.now_us();
+        match rows.tables.list(rows.of, List::Messages, fresh.clone(), now_us).await {
             Ok(()) => queue.listed_bodies(fresh),
             Err(fault) => {
                 tracing::debug!(%generation, %fault, "the sweep does not know of messages")
@@ -218,7 +214,7 @@ impl Shared {
         entries: &mut [Timed<Entry>],
         listed: Vec<Result<(), Fault>>,
     ) -> Vec<Result<(), Fault>> {
-        let now_us = self.database.now_us();
+        let now_us = self.clock.now_us();
         let superseded: Vec<Entry> = entries.iter().map(|entry| entry.row).collect();
         entries.iter_mut().for_each(|entry| replace(queue, entry, now_us));
         let again = self.insert_entries(rows, queue, entries, Instant::now()).await;
@@ -258,9 +254,11 @@ impl Shared {
                 open.iter().map(|number| entry_write(&entries[*number], replaced.get(*number)));
             let writes: Vec<RowWrite> = written.chain(others.drain(..)).collect();
             let buckets = open.iter().map(|number| entries[*number].row.bucket);
-            let (listed, mut inserted) =
-                futures_util::future::join(queue.list_buckets(rows, buckets), rows.write(writes))
-                    .await;
+            let (listed, mut inserted) = futures_util::future::join(
+                queue.list_buckets(rows, buckets, &self.clock),
+                rows.write(writes),
+            )
+            .await;
             let more = inserted.split_off(open.len());
             if attempt == 1 {
                 (of_others, replaced) = (more, &[]);
@@ -268,7 +266,7 @@ impl Shared {
             for (number, inserted) in open.iter().zip(inserted) {
                 outcomes[*number] = inserted.and_then(|()| listed.clone());
             }
-            let (was_slow, now_us) = (is_slow(began), self.database.now_us());
+            let (was_slow, now_us) = (is_slow(began), self.clock.now_us());
             open.retain(|number| {
                 outcomes[*number].is_ok() && entries[*number].row.is_late(now_us, was_slow)
             });

@@ -36,11 +36,11 @@ pub(crate) struct Statements {
     pub(crate) read_entries: AtEach,
     pub(crate) count_entries: AtEach,
     pub(crate) delete_entry: AtEach,
-    pub(crate) insert_bucket: AtEach,
+    pub(crate) list_entries: AtEach,
     pub(crate) read_buckets: AtEach,
     pub(crate) write_low_water_mark: AtEach,
     pub(crate) read_low_water_mark: AtEach,
-    pub(crate) read_time: AtEach,
+    pub(crate) sweep: SweepStatements,
 }
 
 /// Prepares a statement that may be carried out again.
@@ -64,6 +64,11 @@ const WRITE_LOW_WATER_MARK: &str =
 
 const READ_LOW_WATER_MARK: &str =
     "SELECT visible_at FROM @low_water_mark WHERE generation = ? AND shard = 0";
+
+/// Asks a node for the time.
+pub(crate) async fn prepare_read_time(preparing: &Preparing<'_>) -> Result<AtEach, PrepareError> {
+    prepare(preparing, "SELECT toUnixTimestamp(now()) FROM system.local".to_owned()).await
+}
 
 impl Statements {
     pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
@@ -116,7 +121,7 @@ impl Statements {
             ))
             .await?,
             delete_entry: prepare(format!("DELETE FROM @entry USING TIMESTAMP ? WHERE {one_entry}")).await?,
-            insert_bucket: prepare(
+            list_entries: prepare(
                 "INSERT INTO @bucket (generation, shard, start, level) VALUES (?, 0, ?, ?) USING TIMESTAMP ? AND TTL ?"
                     .to_owned(),
             )
@@ -127,7 +132,54 @@ impl Statements {
             .await?,
             write_low_water_mark: prepare(WRITE_LOW_WATER_MARK.to_owned()).await?,
             read_low_water_mark: prepare(READ_LOW_WATER_MARK.to_owned()).await?,
-            read_time: prepare("SELECT toUnixTimestamp(now()) FROM system.local".to_owned()).await?,
+            sweep: SweepStatements::prepare(preparing).await?,
+        })
+    }
+}
+
+/// What the sweep asks for, and what it has to know: the partitions of messages.
+pub(crate) struct SweepStatements {
+    pub(crate) list_messages: AtEach,
+    pub(crate) unlist_messages: AtEach,
+    pub(crate) message_list: AtEach,
+    pub(crate) entry_list: AtEach,
+    pub(crate) messages: AtEach,
+    pub(crate) entries: AtEach,
+}
+
+impl SweepStatements {
+    async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
+        let prepare = |cql: String| prepare(preparing, cql);
+        Ok(Self {
+            list_messages: prepare(
+                "INSERT INTO @bucket (generation, shard, start, level) VALUES (?, 1, ?, ?) USING TIMESTAMP ? AND TTL ?"
+                    .to_owned(),
+            )
+            .await?,
+            unlist_messages: prepare(
+                "DELETE FROM @bucket USING TIMESTAMP ? WHERE generation = ? AND shard = 1 AND start = ? AND level = ?"
+                    .to_owned(),
+            )
+            .await?,
+            message_list: prepare(
+                "SELECT start, level FROM @bucket WHERE generation = ? AND shard = 1 AND (start, level) > (?, ?) LIMIT ?"
+                    .to_owned(),
+            )
+            .await?,
+            entry_list: prepare(
+                "SELECT start, level FROM @bucket WHERE generation = ? AND shard = 0 AND (start, level) > (?, ?) LIMIT ?"
+                    .to_owned(),
+            )
+            .await?,
+            messages: prepare(format!(
+                "SELECT message, sender, lease_visible_at, lease_written_at FROM @message
+                 WHERE {OF_ENTRIES} AND message > ? LIMIT ?"
+            ))
+            .await?,
+            entries: prepare(format!(
+                "SELECT visible_at, message FROM @entry WHERE {OF_ENTRIES} AND (visible_at, message) > (?, ?) LIMIT ?"
+            ))
+            .await?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quelea_sqs_protocol::{
@@ -11,13 +11,12 @@ use quelea_sqs_protocol::{
     Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
 };
 use tokio::runtime::Handle;
-use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use crate::beats::Beats;
+use crate::cassandra_tables::CassandraTables;
 use crate::connect::connect;
 use crate::connect_error::ConnectError;
-use crate::counted::Counted;
 use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
 use crate::front_end_table::FrontEndTable;
@@ -29,14 +28,13 @@ use crate::passed::{Passed, PassedQueues};
 use crate::peer_socket::PeerSocket;
 use crate::peers::{PeerStats, Peers};
 use crate::preparing::Preparing;
-use crate::queue::Served;
 use crate::queue_table::QueueTable;
 use crate::schema;
 use crate::settings::CassandraSettings;
 use crate::shared::Shared;
-use crate::statements::Statements;
+use crate::standard::{Standard, StandardSettings, id_of};
+use crate::statements::{Statements, prepare_read_time};
 use crate::sweep::Pace;
-use crate::sweep_table::SweepTable;
 use crate::take_over_table::TakeOverTable;
 
 /// How often the clock is compared with Cassandra's.
@@ -61,8 +59,9 @@ impl CassandraQueues {
             reason: error.to_string(),
         };
         let preparing = Preparing { session: &connected.session, keyspace: &settings.keyspace };
+        let read_time = prepare_read_time(&preparing).await.map_err(failed)?;
         let statements = Statements::prepare(&preparing).await.map_err(failed)?;
-        let queues = QueueTable::prepare(&preparing).await.map_err(failed)?;
+        let queues = Arc::new(QueueTable::prepare(&preparing).await.map_err(failed)?);
         let move_tasks = MoveTable::prepare(&preparing).await.map_err(failed)?;
         let identity = IdentityTable::prepare(&preparing).await.map_err(failed)?;
         let take_over = TakeOverTable::prepare(&preparing).await.map_err(failed)?;
@@ -70,36 +69,39 @@ impl CassandraQueues {
         let rows = MessageRows::prepare(&preparing).await.map_err(failed)?;
         let key = ClusterKey::prepare(&preparing).await.map_err(failed)?;
         let front_ends = FrontEndTable::prepare(&preparing).await.map_err(failed)?;
-        let sweep_table = SweepTable::prepare(&preparing).await.map_err(failed)?;
-        let database = Database::new(connected.session, statements);
+        let database = Arc::new(Database::new(connected.session, read_time));
         let unreadable = |fault: Fault| ConnectError::Schema {
             version: schema::VERSION,
             reason: fault.to_string(),
         };
         let fifo = Fifo::new(rows, owners, key.get(&database).await.map_err(unreadable)?);
-        let peers: PeerListener = listen(settings, &database.session).await?;
-        fifo.be_reached_at(settings.internal_address.clone(), peers.address);
+        let listener: PeerListener = listen(settings, &database.session).await?;
+        fifo.be_reached_at(settings.internal_address.clone(), listener.address);
+        let peers = Arc::new(Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic));
+        let tables =
+            CassandraTables { database: database.clone(), queues: queues.clone(), statements };
+        let standard_settings = StandardSettings {
+            consistency: settings.consistency,
+            duplicates_max: f64::from(settings.duplicates_ppm_max) / 1e6,
+            in_flight_max: settings.in_flight_max,
+        };
+        let clock = database.clock.clone();
+        let standard =
+            Arc::new(Standard::new(Box::new(tables), clock, peers.clone(), standard_settings));
         let shared = Arc::new(Shared {
             database,
+            standard,
             fifo,
             queues,
             move_tasks,
             identity,
             take_over,
-            counted: Counted::default(),
             runtime: Handle::current(),
-            rounds: RwLock::default(),
-            served: Served::default(),
-            consistency: settings.consistency,
             cooldown_ms: settings.cooldown_ms,
-            duplicates_max: f64::from(settings.duplicates_ppm_max) / 1e6,
-            in_flight_max: settings.in_flight_max,
-            sweep_table,
-            restored: AtomicU64::new(0),
             passed: PassedQueues::default(),
             front_ends,
             beats: Beats::default(),
-            peers: Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic),
+            peers,
         });
         // The first comparison comes before the first message.
         shared.compare_clocks().await.map_err(|fault| ConnectError::Clocks(fault.to_string()))?;
@@ -107,7 +109,7 @@ impl CassandraQueues {
         shared.keep_heart_beating();
         shared.keep_sweeping(settings.sweep_rows_per_s);
         shared.keep_move_tasks_going();
-        serve_peers(&shared, peers);
+        serve_peers(&shared, listener);
         Ok(Self { shared })
     }
 
@@ -164,12 +166,12 @@ impl CassandraQueues {
     /// Messages that the sweep has found so far.
     #[must_use]
     pub fn restored(&self) -> u64 {
-        self.shared.restored.load(Ordering::Relaxed)
+        self.shared.standard.restored.load(Ordering::Relaxed)
     }
 
     /// Waits until nobody takes messages any more who has not answered: what is broken off there stays hidden.
     pub async fn settle(&self) {
-        drop(self.shared.rounds.write().await);
+        drop(self.shared.standard.rounds.write().await);
     }
 
     /// Has the others know at once that this front-end ends.
@@ -182,7 +184,7 @@ impl CassandraQueues {
 
     /// Has this front-end's clock be wrong by so much: what tests do to one of several.
     pub fn set_clock_wrong_by_us(&self, wrong_by_us: i64) {
-        self.shared.database.set_clock_wrong_by_us(wrong_by_us);
+        self.shared.database.clock.set_wrong_by_us(wrong_by_us);
     }
 
     /// Lets go of the FIFO queues that this front-end owns, so that others need not wait for the ends of its leases.
@@ -216,7 +218,7 @@ impl Queues for CassandraQueues {
             counts: Counts::Approximate,
             order_hint_auto: true,
             durability: false,
-            consistency: Some(self.shared.consistency),
+            consistency: Some(self.shared.standard.settings.consistency),
             facts_age_ms_max: FACTS_AGE_MS_MAX,
         })
     }
@@ -246,14 +248,14 @@ impl Queues for CassandraQueues {
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        queues.delete(database, queue, self.shared.id(queue), *cooldown_ms).await?;
+        queues.delete(database, queue, id_of(queue), *cooldown_ms).await?;
         self.shared.peers.changed(&queue.queue);
         Ok(())
     }
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        queues.purge(database, queue, self.shared.id(queue), *cooldown_ms).await?;
+        queues.purge(database, queue, id_of(queue), *cooldown_ms).await?;
         self.shared.peers.changed(&queue.queue);
         Ok(())
     }
@@ -289,7 +291,7 @@ impl Queues for CassandraQueues {
             return Err(fault);
         }
         let Shared { queues, database, .. } = &*self.shared;
-        queues.put_attributes(database, seen, self.shared.id(seen), attributes).await?;
+        queues.put_attributes(database, seen, id_of(seen), attributes).await?;
         self.shared.peers.changed(&seen.queue);
         Ok(())
     }
@@ -300,7 +302,7 @@ impl Queues for CassandraQueues {
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let Shared { queues, database, .. } = &*self.shared;
-        queues.put_tags(database, seen, self.shared.id(seen), tags).await?;
+        queues.put_tags(database, seen, id_of(seen), tags).await?;
         self.shared.peers.changed(&seen.queue);
         Ok(())
     }
@@ -309,7 +311,7 @@ impl Queues for CassandraQueues {
         if queue.settings.is_fifo() {
             return self.shared.fifo_backlog(queue).await;
         }
-        self.shared.backlog(queue).await
+        self.shared.standard.backlog(queue).await
     }
 
     async fn send(
@@ -320,7 +322,7 @@ impl Queues for CassandraQueues {
         let sent = if queue.settings.is_fifo() {
             self.shared.fifo_send(queue, messages).await?
         } else {
-            self.shared.send(queue, messages).await?
+            self.shared.standard.send(queue, messages).await?
         };
         let confirmed = sent.iter().filter(|one| one.is_ok()).count() as u64;
         self.shared.passed.count(queue, |passed| passed.sent += confirmed);
@@ -335,7 +337,7 @@ impl Queues for CassandraQueues {
         let received = if queue.settings.is_fifo() {
             self.shared.fifo_receive(queue, receive).await?
         } else {
-            self.shared.receive(queue, receive).await?
+            self.shared.standard.receive(queue, receive).await?
         };
         self.shared.passed.count(queue, |passed| passed.received += received.len() as u64);
         Ok(received)
@@ -349,7 +351,7 @@ impl Queues for CassandraQueues {
         let outcomes = if queue.settings.is_fifo() {
             self.shared.fifo_delete(queue, deliveries).await?
         } else {
-            self.shared.delete(queue, deliveries).await?
+            self.shared.standard.delete(queue, deliveries).await?
         };
         let done = outcomes.iter().filter(|one| **one == ReceiptOutcome::Done).count() as u64;
         self.shared.passed.count(queue, |passed| passed.deleted += done);
@@ -364,7 +366,7 @@ impl Queues for CassandraQueues {
         if queue.settings.is_fifo() {
             return self.shared.fifo_change_visibility(queue, changes).await;
         }
-        self.shared.change_visibility(queue, changes).await
+        self.shared.standard.change_visibility(queue, changes).await
     }
 
     async fn start_move(

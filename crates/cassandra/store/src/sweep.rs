@@ -7,31 +7,24 @@
 //! leads nowhere.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quelea_sqs_protocol::{Consistency, Fault, QueueFacts, QueueRef};
-use scylla::response::PagingState;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
 use crate::content::Timed;
-use crate::database::For;
 use crate::directory::Directory;
 use crate::entry::Entry;
 use crate::fair::group_of;
-use crate::fault::unreadable;
 use crate::limits::{SWEPT_AGE_MS_MIN, SWEPT_AT_ONCE};
 use crate::message_id::sent_at_ms;
 use crate::queue::Queue;
 use crate::receive::entry_ttl_s;
-use crate::rows::Rows;
-use crate::shared::Shared;
-use crate::sweep_table::Found;
-
-/// Between two sweeps of all queues.
-const SWEEP_EVERY: Duration = Duration::from_secs(600);
+use crate::standard::Standard;
+use crate::tables::{Found, List, Of, SWEPT_PAGE};
 
 /// How much later what is missing is looked for again.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
@@ -59,7 +52,7 @@ impl Pace {
     /// As tests do it.
     pub(crate) const AT_ONCE: Self = Self { rows_per_s: None, again_after: Duration::ZERO };
 
-    async fn after(self, rows: usize) {
+    pub(crate) async fn after(self, rows: usize) {
         if let Some(per_s) = self.rows_per_s {
             let seconds = (rows + REQUEST_ROWS) as f64 / f64::from(per_s);
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
@@ -74,46 +67,10 @@ const RESTORED_AT_ONCE: usize = 16;
 /// What a message is taken to have whose entry is lost.
 const LOST_BYTES: i32 = 256 * 1_024;
 
-impl Shared {
-    /// Sweeps as long as the store is used.
-    pub(crate) fn keep_sweeping(self: &Arc<Self>, rows_per_s: u32) {
-        if rows_per_s == 0 {
-            return;
-        }
-        let weak = Arc::downgrade(self);
-        self.runtime.spawn(async move {
-            loop {
-                tokio::time::sleep(SWEEP_EVERY).await;
-                let Some(shared) = weak.upgrade() else { return };
-                if let Err(fault) = shared.sweep(Pace::slow(rows_per_s)).await {
-                    tracing::debug!(%fault, "the sweep was broken off");
-                }
-            }
-        });
-    }
-
-    /// Goes through all queues that are this front-end's to sweep. Returns how many messages got an entry anew.
-    pub(crate) async fn sweep(self: &Arc<Self>, pace: Pace) -> Result<usize, Fault> {
-        let (mut restored, mut from) = (0, Some(PagingState::start()));
-        while let Some(state) = from {
-            let (queues, next) = self.sweep_table.queues(&self.database, state).await?;
-            pace.after(queues.len()).await;
-            for queue in &queues {
-                // What is wrong with one is not to keep the others from their turn.
-                match self.sweep_queue(queue, pace).await {
-                    Ok(count) => restored += count,
-                    Err(fault) => {
-                        tracing::warn!(queue = %queue.name, %fault, "a queue's sweep was broken off");
-                    }
-                }
-            }
-            from = next;
-        }
-        Ok(restored)
-    }
-
-    async fn sweep_queue(self: &Arc<Self>, name: &QueueRef, pace: Pace) -> Result<usize, Fault> {
-        let Some(record) = self.queues.record(&self.database, name).await? else { return Ok(0) };
+impl Standard {
+    /// Sweeps one queue, if it is this front-end's to sweep. Returns how many messages got an entry anew.
+    pub(crate) async fn sweep(&self, name: &QueueRef, pace: Pace) -> Result<usize, Fault> {
+        let Some(record) = self.tables.record(name).await? else { return Ok(0) };
         if record.facts.settings.fifo.is_some() || !self.peers.is_owner(record.generation) {
             return Ok(0);
         }
@@ -127,7 +84,7 @@ impl Shared {
                 continue;
             }
             tokio::time::sleep(pace.again_after).await;
-            let looked_us = self.database.now_us();
+            let looked_us = self.clock.now_us();
             let missing = self.missing(queue.generation, missing, pace).await?;
             let missing: Vec<_> = missing.into_iter().collect();
             for part in missing.chunks(RESTORED_AT_ONCE) {
@@ -149,11 +106,11 @@ impl Shared {
         mut from: Bucket,
         pace: Pace,
     ) -> Result<(Candidates, Option<Bucket>), Fault> {
-        let (table, database) = (&self.sweep_table, &self.database);
-        let old_us = database.now_us() - (SWEPT_AGE_MS_MIN * 1_000) as i64;
+        let of = swept(generation);
+        let old_us = self.clock.now_us() - (SWEPT_AGE_MS_MIN * 1_000) as i64;
         let mut candidates = Candidates::new();
         loop {
-            let listed = table.bodies(database, generation, from).await?;
+            let listed = self.tables.listed_behind(of, List::Messages, from).await?;
             pace.after(listed.len()).await;
             let Some(last) = listed.last() else { return Ok((candidates, None)) };
             if listed[0].start_us() > old_us {
@@ -163,15 +120,14 @@ impl Shared {
             for bucket in listed.into_iter().filter(|bucket| bucket.end_us() <= old_us) {
                 let (mut after, mut is_empty) = (Some(Uuid::nil()), true);
                 while let Some(message) = after {
-                    let (found, next) =
-                        table.messages(database, generation, bucket, message).await?;
+                    let (found, next) = self.tables.swept_messages(of, bucket, message).await?;
                     pace.after(found.len()).await;
                     is_empty &= found.is_empty() && next.is_none();
                     candidates.extend(found);
                     after = next;
                 }
                 if is_empty {
-                    table.unlist(database, generation, bucket, database.now_us()).await?;
+                    self.tables.unlist(of, bucket, self.clock.now_us()).await?;
                 }
                 if candidates.len() >= SWEPT_AT_ONCE {
                     return Ok((candidates, Some(bucket)));
@@ -187,25 +143,25 @@ impl Shared {
         mut candidates: Candidates,
         pace: Pace,
     ) -> Result<Candidates, Fault> {
-        let (table, database) = (&self.sweep_table, &self.database);
-        let low_us = self.stored_mark(generation).await?;
+        let of = swept(generation);
+        let low_us = self.tables.low_water_mark(of).await?;
         // The widest buckets begin this much before what is in them.
         let mut from = Bucket { start_s: Directory::first_s(low_us), level: -1 };
         while !candidates.is_empty() {
-            let listed = table.buckets(database, generation, from).await?;
+            let listed = self.tables.listed_behind(of, List::Entries, from).await?;
             pace.after(listed.len()).await;
             let Some(last) = listed.last() else { break };
             from = *last;
             for bucket in listed.into_iter().filter(|bucket| bucket.end_us() > low_us) {
                 let mut after = (low_us.saturating_sub(1), Uuid::max());
                 loop {
-                    let entries = table.entries(database, generation, bucket, after).await?;
+                    let entries = self.tables.swept_entries(of, bucket, after).await?;
                     pace.after(entries.len()).await;
                     for (_, message) in &entries {
                         candidates.remove(message);
                     }
                     match entries.last() {
-                        Some(last) if entries.len() == crate::sweep_table::PAGE => after = *last,
+                        Some(last) if entries.len() == SWEPT_PAGE => after = *last,
                         _ => break,
                     }
                 }
@@ -214,34 +170,26 @@ impl Shared {
         Ok(candidates)
     }
 
-    async fn stored_mark(&self, generation: Uuid) -> Result<i64, Fault> {
-        let statement = &self.database.statements.read_low_water_mark;
-        let read =
-            self.database.read(For::Sweep, statement, Consistency::LocalQuorum, (generation,));
-        let row = read.await?.maybe_first_row::<(Option<i64>,)>().map_err(unreadable)?;
-        Ok(row.and_then(|(low,)| low).unwrap_or_default())
-    }
-
     /// Gives messages an entry that are there still and that nobody has touched.
     async fn restore(
         &self,
-        facts: &Arc<QueueFacts>,
-        queue: &Arc<Queue>,
+        facts: &QueueFacts,
+        queue: &Queue,
         missing: &[(Uuid, Found)],
         looked_us: i64,
     ) -> usize {
-        let rows = Rows { consistency: Consistency::LocalQuorum, ..self.rows(facts, queue) };
+        let rows = self.rows(facts, queue).at(Consistency::LocalQuorum);
         let lost: Vec<Entry> =
             missing.iter().map(|(message, found)| lost_entry(*message, found)).collect();
         let (began, mut entries) = (Instant::now(), Vec::new());
         let messages = rows.read_messages(&lost).await;
-        let now_us = self.database.now_us();
+        let now_us = self.clock.now_us();
         for ((entry, (_, found)), message) in lost.iter().zip(missing).zip(messages) {
             // One that cannot be read now has its turn in the next sweep.
             let Ok(Some(message)) = message else { continue };
             let expires_at_ms =
                 sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
-            let is_expired = expires_at_ms < self.database.now_ms();
+            let is_expired = expires_at_ms < self.clock.now_ms();
             if is_expired || message.lease_written_at_us != found.lease_written_at_us {
                 continue;
             }
@@ -271,6 +219,11 @@ impl Shared {
 /// as long as the queue hides messages: of a reception nothing is left but its entry.
 fn restored_at_us(found: &Found, looked_us: i64, hidden_us: i64, now_us: i64) -> i64 {
     now_us.max(looked_us.saturating_add(hidden_us)).max(found.lease_visible_at_us)
+}
+
+/// The sweep asks more than half of the replicas, whatever the queue's own consistency is.
+fn swept(generation: Uuid) -> Of {
+    Of { generation, consistency: Consistency::LocalQuorum }
 }
 
 /// What is known of an entry that is not there.

@@ -2,24 +2,22 @@
 //! note every front-end knows that an entry that is older than it leads nowhere.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
+use tokio::time::Instant;
 
-use crate::bucket::Bucket;
 use crate::content::Timed;
-use crate::database::For;
 use crate::entry::Entry;
-use crate::fault::unreadable;
 use crate::limits::{READ_ROWS_MAX, VISIBILITY_MS_MAX};
 use crate::queue::Queue;
 use crate::receipt::Receipt;
 use crate::receive::entry_ttl_s;
 use crate::rows::Rows;
-use crate::shared::Shared;
+use crate::standard::Standard;
+use crate::tables::Lease;
 
-impl Shared {
+impl Standard {
     /// Sets for how long from now the others will not see messages; an outcome for each.
     pub(crate) async fn change_visibility(
         self: &Arc<Self>,
@@ -54,7 +52,7 @@ impl Shared {
         receipt: &Receipt,
         timeout_ms: u64,
     ) -> Result<ReceiptOutcome, Fault> {
-        let (began, now_us) = (Instant::now(), self.database.now_us());
+        let (began, now_us) = (Instant::now(), self.clock.now_us());
         let rows = self.rows(facts, queue);
         let Some(current) = read_current(&rows, receipt).await? else {
             return Ok(ReceiptOutcome::NoSuchMessage);
@@ -80,7 +78,7 @@ impl Shared {
         for inserted in self.insert_entries(&rows, queue, &mut new, began).await {
             inserted?;
         }
-        write_lease(&rows, &new[0].row, ttl_s).await?;
+        rows.tables.write_lease(rows.of, new[0].row, ttl_s).await?;
         queue.note_changed(&current, (timeout_ms > 0).then_some(visible_at_us), now_us);
         // One that stays is older than the note.
         let _ = rows.delete_entries(&[current]).await;
@@ -93,25 +91,13 @@ impl Shared {
 
 /// The entry that this reception's message has now; `None`: the message is gone.
 async fn read_current(rows: &Rows<'_>, receipt: &Receipt) -> Result<Option<Entry>, Fault> {
-    let Rows { database, generation, consistency } = *rows;
     let entry = receipt.entry;
-    let values = (generation, entry.body.start_s, entry.body.level, entry.message);
-    let found =
-        database.read(For::Messages, &database.statements.read_lease, consistency, values).await?;
-    type Row = (Option<String>, Option<i64>, Option<i64>, Option<i64>, Option<i8>);
-    let Some((sender, visible_at_us, written_at_us, start_s, level)) =
-        found.maybe_first_row::<Row>().map_err(unreadable)?
-    else {
-        return Ok(None);
-    };
-    if sender.is_none() {
-        return Ok(None);
-    }
-    let bucket = start_s.zip(level).and_then(|(start_s, level)| Bucket::stored(start_s, level));
-    let lease = visible_at_us.zip(written_at_us).zip(bucket);
-    Ok(Some(match lease {
+    let lease = rows.tables.lease(rows.of, entry.body, entry.message).await?;
+    Ok(lease.map(|lease| match lease {
         // Changed before, by whoever has this reception or by a later one.
-        Some(((visible_at_us, written_at_us), bucket)) if written_at_us > entry.written_at_us => {
+        Some(Lease { visible_at_us, written_at_us, bucket })
+            if written_at_us > entry.written_at_us =>
+        {
             Entry { visible_at_us, written_at_us, bucket, ..entry }
         }
         _ => entry,
@@ -126,21 +112,4 @@ async fn is_in_its_place(rows: &Rows<'_>, entry: &Entry) -> Result<bool, Fault> 
             && one.visible_at_us == entry.visible_at_us
             && one.written_at_us == entry.written_at_us
     }))
-}
-
-async fn write_lease(rows: &Rows<'_>, entry: &Entry, ttl_s: i32) -> Result<(), Fault> {
-    let Rows { database, generation, consistency } = *rows;
-    let values = vec![(
-        entry.written_at_us,
-        ttl_s,
-        entry.visible_at_us,
-        entry.written_at_us,
-        entry.bucket.start_s,
-        entry.bucket.level,
-        generation,
-        entry.body.start_s,
-        entry.body.level,
-        entry.message,
-    )];
-    database.write(For::Messages, &database.statements.write_lease, consistency, values).await
 }

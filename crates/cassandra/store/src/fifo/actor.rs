@@ -402,7 +402,7 @@ pub(super) fn settings_of(queue: &FifoQueue) -> Settings {
 fn arrival(shared: &Shared, outgoing: Outgoing, now: Now) -> Arrival {
     let Outgoing { id, content, delay_ms, ttl_s, deduplication } = outgoing;
     let database = &shared.database;
-    let id = id.unwrap_or_else(|| database.ids.next(database.now_us(), fastrand::u64(..)));
+    let id = id.unwrap_or_else(|| database.clock.new_message_id());
     let visible_at_ms = if delay_ms == 0 { 0 } else { now.wall_ms.saturating_add(delay_ms) };
     Arrival { id, content, visible_at_ms, ttl_s, deduplication }
 }

@@ -12,6 +12,7 @@ use quelea_sqs_protocol::{
 
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use crate::shared::Shared;
+use crate::standard::id_of;
 
 /// How long a call waits for its queue's owner, or for another one to follow it.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -33,7 +34,7 @@ impl Shared {
         };
         Ok(FifoQueue {
             name: facts.queue.clone(),
-            id: self.id(facts),
+            id: id_of(facts),
             generation: record.generation,
             retention_ms: facts.settings.retention_ms,
             redrive,

@@ -38,7 +38,7 @@ impl Shared {
             id: Some(message),
             content: Arc::new(content),
             delay_ms: 0,
-            ttl_s: time_left_s(&to.facts, message, self.database.now_ms()),
+            ttl_s: time_left_s(&to.facts, message, self.database.clock.now_ms()),
             deduplication: Some(moved_key(queue.generation, row)),
         };
         let to = self.fifo_queue(&to.facts).await?;

@@ -119,13 +119,13 @@ impl Fifo {
         let mut clock = self.owners_clock.lock().unwrap_or_else(PoisonError::into_inner);
         let steady_ms = clock.advance(Instant::now(), SystemTime::now()).as_millis() as u64;
         drop(clock);
-        Now { wall_ms: database.now_ms(), steady_ms }
+        Now { wall_ms: database.clock.now_ms(), steady_ms }
     }
 
     /// The present for who waits until another's lease is over: the clock that cannot jump.
     pub(super) fn observers_now(&self, database: &Database) -> Now {
         let steady_ms = self.began.elapsed().as_millis() as u64;
-        Now { wall_ms: database.now_ms(), steady_ms }
+        Now { wall_ms: database.clock.now_ms(), steady_ms }
     }
 
     /// A queue takes so much of the memory now, and took so much before.
@@ -154,7 +154,7 @@ impl Fifo {
 
     /// Until when a lease is said to be held that is asked for now.
     pub(super) fn held_until_ms(&self, database: &Database) -> i64 {
-        database.now_ms().saturating_add(LEASE_MS) as i64
+        database.clock.now_ms().saturating_add(LEASE_MS) as i64
     }
 
     pub(super) fn place(&self, generation: Uuid) -> Arc<Place> {

@@ -93,7 +93,7 @@ impl PeerClient {
         body: Bytes,
     ) -> Option<Answer> {
         connection.ready().await.ok()?;
-        let time_ms = caller.database.now_ms();
+        let time_ms = caller.database.clock.now_ms();
         let digest = digest(&body);
         let proof = mac(caller.secret, time_ms, &owner.address, &digest)?;
         let request = Request::post(PATH)

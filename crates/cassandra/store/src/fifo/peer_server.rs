@@ -115,7 +115,7 @@ async fn answer(shared: Weak<Shared>, request: Request<Incoming>) -> Result<Byte
     let time_ms: u64 = time.parse().map_err(|_| StatusCode::FORBIDDEN)?;
     let shared = shared.upgrade().ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
     let own = shared.fifo.address.get().ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
-    if shared.database.now_ms().abs_diff(time_ms) > AGE_MS_MAX
+    if shared.database.clock.now_ms().abs_diff(time_ms) > AGE_MS_MAX
         || !is_proof(&shared.fifo.secret, time_ms, own, &promised, &proof)
     {
         return Err(StatusCode::FORBIDDEN);

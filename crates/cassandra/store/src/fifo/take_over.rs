@@ -28,8 +28,8 @@ impl Shared {
             None => None,
         };
         // Numbers are timestamps, too, in µs: those of a queue that has none begin with the present.
-        let first_number = database.now_us().max(1).unsigned_abs();
-        let take = take_over(row, &listed, tail, first_number, database.now_ms());
+        let first_number = database.clock.now_us().max(1).unsigned_abs();
+        let take = take_over(row, &listed, tail, first_number, database.clock.now_ms());
         if take.sealed.len() > SEALS_MAX {
             let why = "the queue has messages of too many owners".to_owned();
             return Err(Fault::Unavailable(why));

@@ -3,9 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{AutoHint, Others, Seen};

@@ -1,0 +1,118 @@
+//! Standard queues, which have no owner: what this front-end has under way of them. Start with `send.rs` and `receive.rs`;
+//! all that they ask of Cassandra goes through `tables.rs`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use quelea_sqs_protocol::{Consistency, Fault, QueueClass, QueueFacts};
+use tokio::runtime::Handle;
+use tokio::sync::RwLock;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::counted::Counted;
+use crate::peer_socket::PeerSocket;
+use crate::peers::{News, Peers};
+use crate::queue::{Queue, Served};
+use crate::rows::Rows;
+use crate::tables::{Of, Tables};
+
+/// What all calls of standard queues share.
+pub(crate) struct Standard {
+    pub(crate) tables: Box<dyn Tables>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) runtime: Handle,
+    /// The other front-ends.
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) counted: Counted,
+    /// Held to read by each look at a queue's head until its messages are answered, or visible again.
+    pub(crate) rounds: RwLock<()>,
+    pub(crate) served: Served,
+    /// Messages that the sweep has found.
+    pub(crate) restored: AtomicU64,
+    pub(crate) settings: StandardSettings,
+}
+
+/// What holds for all standard queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StandardSettings {
+    /// Of queues that have none of their own.
+    pub(crate) consistency: Consistency,
+    /// Duplicates for each message that `OrderHint=auto` aims at, at most.
+    pub(crate) duplicates_max: f64,
+    /// Messages of a queue that may be in flight.
+    pub(crate) in_flight_max: usize,
+}
+
+impl Standard {
+    pub(crate) fn new(
+        tables: Box<dyn Tables>,
+        clock: Arc<Clock>,
+        peers: Arc<Peers>,
+        settings: StandardSettings,
+    ) -> Self {
+        Self {
+            tables,
+            clock,
+            runtime: Handle::current(),
+            peers,
+            counted: Counted::default(),
+            rounds: RwLock::default(),
+            served: Served::default(),
+            restored: AtomicU64::new(0),
+            settings,
+        }
+    }
+
+    /// The queue of these facts, if it still is what it was.
+    pub(crate) async fn queue(&self, facts: &QueueFacts) -> Result<Arc<Queue>, Fault> {
+        match self.tables.record(&facts.queue).await? {
+            Some(record) if record.facts.key == facts.key => {
+                Ok(self.served.queue(&self.clock, record.generation))
+            }
+            _ => Err(Fault::NoSuchQueue),
+        }
+    }
+
+    /// Where the rows of that queue are.
+    pub(crate) fn rows(&self, facts: &QueueFacts, queue: &Queue) -> Rows<'_> {
+        let consistency = facts.settings.consistency.unwrap_or(self.settings.consistency);
+        Rows { tables: &*self.tables, of: Of { generation: queue.generation, consistency } }
+    }
+
+    /// Speaks with the other front-ends by that socket from now on. `false`: it does so by another one.
+    pub(crate) fn hear_from(self: &Arc<Self>, socket: Arc<dyn PeerSocket>) -> bool {
+        if !self.peers.set_socket(socket.clone()) {
+            return false;
+        }
+        let weak = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            while let Some(datagram) = socket.receive().await {
+                let Some(standard) = weak.upgrade() else { return };
+                standard.peers.hear(&datagram, &mut |queue, news| standard.pass_on(queue, news));
+                standard.hear_peers();
+            }
+        });
+        true
+    }
+
+    /// Takes in what the other front-ends have said by now.
+    pub(crate) fn hear_peers(&self) {
+        self.peers.hear_all(|generation, news| self.pass_on(generation, news));
+    }
+
+    /// Another front-end has said something that a queue has to know.
+    pub(crate) fn pass_on(&self, generation: Uuid, news: News) {
+        let queue = || self.served.find(generation);
+        match news {
+            News::Changed(queue) => self.tables.forget(&queue),
+            News::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
+            News::Duplicate => queue().into_iter().for_each(|queue| queue.auto_hint().duplicated()),
+        }
+    }
+}
+
+/// A replicated queue's own name in the tables.
+pub(crate) fn id_of(facts: &QueueFacts) -> Uuid {
+    Uuid::from_u128(facts.key.id_in(QueueClass::Replicated).unwrap_or_default())
+}
