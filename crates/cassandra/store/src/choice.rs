@@ -1,6 +1,11 @@
 //! Which of the visible entries a front-end takes: BDQS §III-B.2. One at random of the K oldest makes it unlikely that two
 //! front-ends take the same; K = 1 keeps order.
 
+use rustc_hash::FxHashMap;
+use uuid::Uuid;
+
+use crate::entry::Entry;
+
 /// The places of `wanted` entries among `visible` ones, the oldest of which is the first; ascending.
 ///
 /// `random` is asked for a number below another. More are wanted than K: then the pool is as many, and all are taken.
@@ -25,8 +30,23 @@ pub(crate) fn choose(
     places
 }
 
+/// Takes out all entries of a message but its newest: whoever wrote that one meant to remove them, and was broken off.
+pub(crate) fn take_leftovers(entries: &mut Vec<Entry>) -> Vec<Entry> {
+    let mut newest: FxHashMap<Uuid, i64> = FxHashMap::default();
+    for entry in entries.iter() {
+        let written_at_us = newest.entry(entry.message).or_insert(entry.written_at_us);
+        *written_at_us = entry.written_at_us.max(*written_at_us);
+    }
+    if newest.len() == entries.len() {
+        return Vec::new();
+    }
+    entries.extract_if(.., |entry| entry.written_at_us < newest[&entry.message]).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::entry::entry_for_tests;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -56,5 +76,15 @@ mod tests {
             counts[choose(100, 1, 8, |below| rng.usize(..below))[0]] += 1;
         }
         assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn of_several_entries_of_a_message_the_newest_stays() {
+        let entry = |message, written_at_us| Entry { written_at_us, ..entry_for_tests(9, message) };
+        let mut entries = vec![entry(1, 5), entry(2, 5), entry(1, 7), entry(3, 5), entry(1, 6)];
+        let leftovers = take_leftovers(&mut entries);
+        assert_eq!(leftovers, [entry(1, 5), entry(1, 6)]);
+        assert_eq!(entries, [entry(2, 5), entry(1, 7), entry(3, 5)]);
+        assert!(take_leftovers(&mut entries).is_empty());
     }
 }

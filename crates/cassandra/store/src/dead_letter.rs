@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
 
+use crate::choice::take_leftovers;
 use crate::entry::Entry;
 use crate::head::{Reach, Start};
 use crate::jobs::{Outgoing, kept_s, time_left_s};
@@ -155,14 +156,15 @@ impl Standard {
                 _ => break look.visible.into_iter().take(most).collect(),
             }
         };
-        let entries: Vec<Entry> =
+        let mut entries: Vec<Entry> =
             entries.into_iter().filter(|entry: &Entry| entry.visible_at_us <= until_us).collect();
+        // Each would be another message there.
+        let mut stale = take_leftovers(&mut entries);
         if entries.is_empty() {
             return Ok(None);
         }
         let messages = rows.read_messages(&entries).await;
         let mut leaving = Vec::with_capacity(entries.len());
-        let mut stale = Vec::new();
         for (entry, message) in entries.into_iter().zip(messages) {
             match message? {
                 Some(message) if message.lease_written_at_us <= entry.written_at_us => {

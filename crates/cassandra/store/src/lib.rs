@@ -64,6 +64,8 @@ mod schema;
 mod send;
 mod settings;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod standard;
 mod statements;
 mod store;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::backoff::Backoff;
-use crate::choice::choose;
+use crate::choice::{choose, take_leftovers};
 use crate::content::Timed;
 use crate::entry::Entry;
 use crate::gather::Size;
@@ -44,6 +44,14 @@ enum Taken {
     Stale,
     /// Its message was sent a moment ago and is not there yet, or Cassandra did not answer.
     Later,
+}
+
+/// What a look has chosen to be received.
+struct Chosen {
+    entries: Vec<Entry>,
+    /// What goes since its message has a newer entry.
+    leftovers: Vec<Entry>,
+    looked_at: Instant,
 }
 
 /// A message to be delivered: its entry, the one that replaces it, and whose call it is for.
@@ -190,6 +198,7 @@ impl Standard {
                 .collect();
             self.hear_peers();
             self.observe_head(&facts, queue, start, &look);
+            let leftovers = take_leftovers(&mut candidates);
             let visible = candidates.len();
             self.peers.retain_free(queue.generation, &mut candidates);
             queue.pass_over(visible - candidates.len());
@@ -211,7 +220,8 @@ impl Standard {
                 continue;
             }
             let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
-            if !self.deliver(&facts, &rows, queue, chosen, waiting, looked_at).await {
+            let chosen = Chosen { entries: chosen, leftovers, looked_at };
+            if !self.deliver(&facts, &rows, queue, chosen, waiting).await {
                 if !tried.is_empty() && undelivered.len() < UNDELIVERED_MAX {
                     // Their messages are not there yet: those behind them need not wait.
                     undelivered.extend(tried);
@@ -257,18 +267,17 @@ impl Standard {
         facts: &Arc<QueueFacts>,
         rows: &Rows<'_>,
         queue: &Arc<Queue>,
-        chosen: Vec<Entry>,
+        Chosen { entries, leftovers, looked_at }: Chosen,
         waiting: &mut Vec<ReceiveJob>,
-        looked_at: Instant,
     ) -> bool {
-        let (chosen, is_any_moved) = self.without_exhausted(facts, queue, chosen).await;
+        let (chosen, is_any_moved) = self.without_exhausted(facts, queue, entries).await;
         if chosen.is_empty() {
             return is_any_moved;
         }
         let messages = rows.read_messages(&chosen).await;
         self.hear_peers();
         let now_us = self.clock.now_us();
-        let (mut found, mut stale, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut found, mut stale, mut left) = (Vec::new(), leftovers, Vec::new());
         for (entry, message) in chosen.into_iter().zip(messages) {
             let is_young = is_young(&entry, now_us, self.grace_us(rows));
             match classify(facts, &entry, message, is_young, now_us) {

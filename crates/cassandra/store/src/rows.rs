@@ -95,9 +95,10 @@ impl Rows<'_> {
         let mut read = stream::iter(batches(sized)).map(read).buffer_unordered(BATCHES_AT_ONCE);
         while let Some((numbers, found)) = read.next().await {
             match found {
-                Ok(mut found) => {
+                Ok(found) => {
                     for number in numbers {
-                        messages[number] = Ok(found.remove(&entries[number].message));
+                        // A message may have several entries: those that are left over from a change that was broken off.
+                        messages[number] = Ok(found.get(&entries[number].message).cloned());
                     }
                 }
                 Err(fault) => {

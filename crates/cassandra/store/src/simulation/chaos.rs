@@ -1,0 +1,66 @@
+//! What goes wrong in a run, and what came of it.
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chaos {
+    pub(super) front_ends: usize,
+    /// Requests and answers are slow and get lost; replicas are away, and hear late or never of what they missed.
+    pub(super) network: bool,
+    /// Front-ends end without a word.
+    pub(super) crashes: bool,
+    /// Front-ends stop for up to a minute, and wake.
+    pub(super) pauses: bool,
+    /// Clocks differ: nodes' a little, front-ends' by half a second, and one's by a minute.
+    pub(super) clocks: bool,
+    /// Two of three replicas answer for each request; else one.
+    pub(super) is_quorum: bool,
+    /// Of two values that with the later timestamp counts; else the one that comes last.
+    pub(super) is_by_timestamp: bool,
+}
+
+impl Chaos {
+    pub(super) const NONE: Self = Self {
+        front_ends: 3,
+        network: false,
+        crashes: false,
+        pauses: false,
+        clocks: false,
+        is_quorum: true,
+        is_by_timestamp: true,
+    };
+
+    pub(super) const ALL: Self =
+        Self { network: true, crashes: true, pauses: true, clocks: true, ..Self::NONE };
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    /// What a queue cannot do, in words.
+    pub(super) faults: Vec<String>,
+    pub(super) confirmed: u64,
+    pub(super) received: u64,
+    /// Messages that somebody received while somebody else had them.
+    pub(super) duplicates: u64,
+    pub(super) deleted: u64,
+    pub(super) dead_letters: u64,
+    /// Calls that failed, or were not answered.
+    pub(super) refused: u64,
+    pub(super) late_writes: u64,
+    pub(super) crashes: u64,
+    pub(super) pauses: u64,
+}
+
+impl Outcome {
+    pub(super) fn add(&mut self, more: &Self) {
+        self.confirmed += more.confirmed;
+        self.received += more.received;
+        self.duplicates += more.duplicates;
+        self.deleted += more.deleted;
+        self.dead_letters += more.dead_letters;
+        self.refused += more.refused;
+        self.late_writes += more.late_writes;
+        self.crashes += more.crashes;
+        self.pauses += more.pauses;
+    }
+}

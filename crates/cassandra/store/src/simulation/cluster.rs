@@ -1,0 +1,206 @@
+//! Three nodes, each a replica of everything, and the ways to them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quelea_sqs_protocol::Fault;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use uuid::Uuid;
+
+use super::chaos::Chaos;
+use super::replica::{Cells, Mutation, Part, Partition, Replica, merge};
+
+pub(super) const NODES: usize = 3;
+
+/// After so long a front-end gives a request up.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After so long a node does, and says so.
+const NODE_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(super) struct Cluster {
+    chaos: Chaos,
+    began: Instant,
+    traced: Option<Uuid>,
+    replicas: Mutex<[Replica; NODES]>,
+    away_until: Mutex<[Instant; NODES]>,
+    is_calm: AtomicBool,
+    pub(super) late_writes: AtomicU64,
+}
+
+fn ms(range: std::ops::Range<u64>) -> Duration {
+    Duration::from_millis(fastrand::u64(range))
+}
+
+/// Whether something happens that happens so often.
+pub(super) fn chance(per_mille: u32) -> bool {
+    fastrand::u32(..1_000) < per_mille
+}
+
+impl Cluster {
+    pub(super) fn new(chaos: Chaos) -> Arc<Self> {
+        Arc::new(Self {
+            chaos,
+            began: Instant::now(),
+            traced: std::env::var("QUELEA_TRACE_MESSAGE").ok().and_then(|id| id.parse().ok()),
+            replicas: Mutex::default(),
+            away_until: Mutex::new([Instant::now(); NODES]),
+            is_calm: AtomicBool::new(!chaos.network),
+            late_writes: AtomicU64::new(0),
+        })
+    }
+
+    /// From now on nothing is slow, away or lost.
+    pub(super) fn calm_down(&self) {
+        self.is_calm.store(true, Ordering::Relaxed);
+        *self.away_until.lock().unwrap_or_else(PoisonError::into_inner) = [Instant::now(); NODES];
+    }
+
+    fn is_calm(&self) -> bool {
+        self.is_calm.load(Ordering::Relaxed)
+    }
+
+    /// A node is away for a while.
+    pub(super) fn send_away(&self, node: usize, time: Duration) {
+        self.away_until.lock().unwrap_or_else(PoisonError::into_inner)[node] =
+            Instant::now() + time;
+    }
+
+    fn away_until(&self, node: usize) -> Option<Instant> {
+        let until = self.away_until.lock().unwrap_or_else(PoisonError::into_inner)[node];
+        (until > Instant::now()).then_some(until)
+    }
+
+    /// How long a message is on its way.
+    fn way(&self) -> Duration {
+        if self.is_calm() || !chance(20) {
+            return Duration::from_micros(fastrand::u64(200..2_000));
+        }
+        ms(20..3_000)
+    }
+
+    fn is_lost(&self) -> bool {
+        !self.is_calm() && chance(5)
+    }
+
+    /// Answers after what was lost.
+    async fn no_answer<T>(&self) -> Result<T, Fault> {
+        sleep(if fastrand::bool() { REQUEST_TIMEOUT } else { NODE_TIMEOUT }).await;
+        Err(unavailable())
+    }
+
+    pub(super) async fn write(
+        self: &Arc<Self>,
+        needed: usize,
+        mutation: Mutation,
+    ) -> Result<(), Fault> {
+        self.trace(&mutation);
+        if self.is_lost() {
+            return self.no_answer().await;
+        }
+        sleep(self.way()).await;
+        let (done, mut acknowledged) = mpsc::unbounded_channel();
+        let mutation = Arc::new(mutation);
+        for node in 0..NODES {
+            let (cluster, mutation, done) = (self.clone(), mutation.clone(), done.clone());
+            tokio::spawn(async move {
+                if cluster.arrives(node).await {
+                    let mut replicas =
+                        cluster.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+                    replicas[node].apply(&mutation, cluster.chaos.is_by_timestamp);
+                    let _ = done.send(());
+                }
+            });
+        }
+        drop(done);
+        let enough = async {
+            for _ in 0..self.needed(needed) {
+                acknowledged.recv().await?;
+            }
+            Some(())
+        };
+        match timeout(NODE_TIMEOUT, enough).await {
+            Ok(Some(())) if !self.is_lost() => {
+                sleep(self.way()).await;
+                Ok(())
+            }
+            _ => self.no_answer().await,
+        }
+    }
+
+    /// A write is on its way to a replica. A node that is away hears of it when it is back, or never.
+    async fn arrives(&self, node: usize) -> bool {
+        sleep(self.way()).await;
+        if !self.is_calm() && chance(10) {
+            self.late_writes.fetch_add(1, Ordering::Relaxed);
+            sleep(ms(3_000..60_000)).await;
+        }
+        let mut is_late = false;
+        while let Some(until) = self.away_until(node) {
+            is_late = true;
+            if fastrand::bool() {
+                return false;
+            }
+            sleep_until(until + ms(0..10_000)).await;
+        }
+        self.late_writes.fetch_add(u64::from(is_late), Ordering::Relaxed);
+        true
+    }
+
+    /// Prints what is written of the message that `QUELEA_TRACE_MESSAGE` names, by its id.
+    fn trace(&self, mutation: &Mutation) {
+        let Some(traced) = self.traced else { return };
+        for (key, cell) in mutation.cells.iter().filter(|(key, _)| key.message() == Some(traced)) {
+            println!("{:?} {:?} {key:?} {cell:?}", self.began.elapsed(), mutation.partition);
+        }
+    }
+
+    fn needed(&self, needed: usize) -> usize {
+        if self.chaos.is_quorum { needed } else { 1 }
+    }
+
+    /// What so many replicas know of parts of a partition; those that were asked know all of it before the answer comes.
+    pub(super) async fn read(
+        self: &Arc<Self>,
+        needed: usize,
+        partition: Partition,
+        parts: &[Part],
+    ) -> Result<Cells, Fault> {
+        if self.is_lost() {
+            return self.no_answer().await;
+        }
+        sleep(self.way()).await;
+        let mut nodes: Vec<usize> = (0..NODES).collect();
+        fastrand::shuffle(&mut nodes);
+        let mut there: Vec<usize> =
+            nodes.into_iter().filter(|node| self.away_until(*node).is_none()).collect();
+        there.truncate(self.needed(needed));
+        if there.len() < self.needed(needed) {
+            return self.no_answer().await;
+        }
+        let mut known = Cells::new();
+        for node in &there {
+            sleep(self.way()).await;
+            let said = self.replicas.lock().unwrap_or_else(PoisonError::into_inner)[*node]
+                .snapshot(partition, parts);
+            merge(&mut known, said, self.chaos.is_by_timestamp);
+        }
+        if self.chaos.is_by_timestamp {
+            for node in there {
+                let mut replicas = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+                replicas[node].repair(partition, &known);
+            }
+        }
+        if self.is_lost() {
+            return self.no_answer().await;
+        }
+        sleep(self.way()).await;
+        Ok(known)
+    }
+}
+
+fn unavailable() -> Fault {
+    Fault::Unavailable("Cassandra: it did not answer in time".to_owned())
+}

@@ -1,0 +1,243 @@
+//! A run: front-ends, what happens to them, clients, and then calm, in which all that was confirmed has to come.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quelea_sqs_protocol::{QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings};
+use quelea_testkit::Seed;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::chaos::{Chaos, Outcome};
+use super::cluster::{Cluster, NODES};
+use super::front_end::{Common, FrontEnd, Net, Process};
+use super::history::History;
+use crate::clock::Clock;
+use crate::queue_table::Record;
+
+/// For how long clients come and things go wrong.
+pub(super) const ACTIVE: Duration = Duration::from_secs(60);
+
+/// Then all that was confirmed has to be received within this time: no visibility timeout is longer than a third of it.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const PRODUCERS: usize = 3;
+const CONSUMERS: usize = 4;
+const START_US: i64 = 1_700_000_000_000_000;
+const SECOND_US: i64 = 1_000_000;
+
+pub(super) struct World {
+    pub(super) common: Common,
+    pub(super) queue: Arc<QueueFacts>,
+    pub(super) dead_letters: Arc<QueueFacts>,
+    pub(super) began: Instant,
+    front_ends: Mutex<Vec<Arc<FrontEnd>>>,
+    started: AtomicU16,
+    history: Mutex<History>,
+    crashes: AtomicU64,
+    pauses: AtomicU64,
+}
+
+/// Plays one run.
+pub(super) fn play(seed: Seed, chaos: Chaos) -> Outcome {
+    fastrand::seed(seed.rng("standard").u64(..));
+    in_virtual_time(run(chaos))
+}
+
+/// Time passes when nothing is left to be done.
+pub(super) fn in_virtual_time<T>(what: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(what)
+}
+
+async fn run(chaos: Chaos) -> Outcome {
+    let world = Arc::new(World::new(chaos).await);
+    let heart = tokio::spawn(world.clone().keep_hearts_beating());
+    let mut tasks = Vec::new();
+    tasks.push(tokio::spawn(world.clone().let_things_happen()));
+    tasks.extend((0..PRODUCERS).map(|at| tokio::spawn(world.clone().produce(at))));
+    tasks.extend((0..CONSUMERS).map(|_| tokio::spawn(world.clone().consume())));
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    world.calm_down();
+    let calm = Instant::now();
+    while !world.history().left().is_empty() && calm.elapsed() < PATIENCE {
+        world.clone().drain().await;
+    }
+    let mut faults = Vec::new();
+    for left in world.history().left() {
+        faults.push(format!("{left} did not come within {:?}", calm.elapsed()));
+    }
+    // What replicas hear of late must not bring anything back.
+    let empty = Instant::now();
+    while empty.elapsed() < PATIENCE {
+        world.clone().drain().await;
+    }
+    faults.extend(world.history().faults());
+    faults.extend(world.count().await);
+    heart.abort();
+    world.outcome(faults)
+}
+
+fn queue(name: &str, attributes: &[(&str, String)]) -> (QueueRef, Arc<Record>) {
+    let queue = QueueRef { account: "000000000000".into(), name: name.into() };
+    let attributes: BTreeMap<String, String> =
+        attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let facts = QueueFacts {
+        key: QueueKey::new(QueueClass::Replicated, fastrand::u128(..)),
+        queue: queue.clone(),
+        revision: 1,
+        settings: QueueSettings::of(&attributes),
+        attributes,
+        tags: BTreeMap::new(),
+        created_at_ms: 0,
+        modified_at_ms: 0,
+    };
+    let generation = Uuid::from_u128(fastrand::u128(..));
+    (queue, Arc::new(Record { facts: Arc::new(facts), generation, purged_at_ms: 0 }))
+}
+
+impl World {
+    pub(super) async fn new(chaos: Chaos) -> Self {
+        let (dead_name, dead) = queue("dead-letters", &[]);
+        let redrive = concat!(
+            r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead-letters","#,
+            r#""maxReceiveCount":4}"#
+        );
+        let hint = if fastrand::bool() { "1".to_owned() } else { "auto".to_owned() };
+        let attributes = [("RedrivePolicy", redrive.to_owned()), ("OrderHint", hint)];
+        let (name, record) = queue("queue", &attributes);
+        assert!(record.facts.settings.redrive.is_some(), "a policy that is read");
+        let common = Common {
+            chaos,
+            cluster: Cluster::new(chaos),
+            clock: Arc::new(Clock::beginning_at(START_US)),
+            net: Arc::new(Net::default()),
+            queues: BTreeMap::from([(dead_name, dead.clone()), (name, record.clone())]),
+        };
+        let world = Self {
+            common,
+            queue: record.facts.clone(),
+            dead_letters: dead.facts.clone(),
+            began: Instant::now(),
+            front_ends: Mutex::default(),
+            started: AtomicU16::new(0),
+            history: Mutex::default(),
+            crashes: AtomicU64::new(0),
+            pauses: AtomicU64::new(0),
+        };
+        for at in 0..chaos.front_ends {
+            let front_end = world.start_front_end(at).await;
+            lock(&world.front_ends).push(front_end);
+        }
+        world.tell_who_is_there();
+        world
+    }
+
+    async fn start_front_end(&self, at: usize) -> Arc<FrontEnd> {
+        let wrong_by_us = match at {
+            _ if !self.common.chaos.clocks => 0,
+            0 => 60 * SECOND_US * if fastrand::bool() { 1 } else { -1 },
+            _ => fastrand::i64(-SECOND_US / 2..SECOND_US / 2),
+        };
+        let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        FrontEnd::start(&self.common, number, wrong_by_us).await
+    }
+
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        lock(&self.history)
+    }
+
+    /// One of the front-ends, as a balancer chooses.
+    pub(super) fn any_front_end(&self) -> Arc<FrontEnd> {
+        let front_ends = lock(&self.front_ends);
+        front_ends[fastrand::usize(..front_ends.len())].clone()
+    }
+
+    fn tell_who_is_there(&self) {
+        let front_ends = lock(&self.front_ends).clone();
+        let rows: Vec<_> = front_ends.iter().map(|front_end| front_end.row()).collect();
+        for front_end in front_ends.iter().filter(|front_end| front_end.is(Process::Runs)) {
+            front_end.standard.peers.observe(rows.clone());
+        }
+    }
+
+    async fn keep_hearts_beating(self: Arc<Self>) {
+        loop {
+            sleep(Duration::from_secs(2)).await;
+            self.tell_who_is_there();
+        }
+    }
+
+    async fn let_things_happen(self: Arc<Self>) {
+        let chaos = self.common.chaos;
+        while self.began.elapsed() < ACTIVE {
+            sleep(Duration::from_millis(fastrand::u64(500..6_000))).await;
+            match fastrand::u32(..4) {
+                0 if chaos.crashes => {
+                    let at = fastrand::usize(..chaos.front_ends);
+                    lock(&self.front_ends)[at].set(Process::Killed);
+                    self.crashes.fetch_add(1, Ordering::Relaxed);
+                    sleep(Duration::from_millis(fastrand::u64(..3_000))).await;
+                    let next = self.start_front_end(at).await;
+                    lock(&self.front_ends)[at] = next;
+                }
+                1 if chaos.pauses => {
+                    let front_end = self.any_front_end();
+                    front_end.set(Process::Stopped);
+                    self.pauses.fetch_add(1, Ordering::Relaxed);
+                    tokio::spawn(async move {
+                        sleep(Duration::from_millis(fastrand::u64(100..60_000))).await;
+                        front_end.set(Process::Runs);
+                    });
+                }
+                _ if chaos.network => {
+                    let time = Duration::from_millis(fastrand::u64(100..20_000));
+                    self.common.cluster.send_away(fastrand::usize(..NODES), time);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn calm_down(&self) {
+        self.common.cluster.calm_down();
+        lock(&self.front_ends).iter().for_each(|front_end| front_end.set(Process::Runs));
+    }
+
+    /// What a count of the empty queue says that it must not.
+    async fn count(&self) -> Option<String> {
+        let standard = self.any_front_end().standard.clone();
+        let backlog = standard.backlog(&self.queue).await;
+        match backlog {
+            Ok(one) if one.visible + one.in_flight + one.delayed == 0 => None,
+            counted => Some(format!("the empty queue is counted as {counted:?}")),
+        }
+    }
+
+    fn outcome(&self, faults: Vec<String>) -> Outcome {
+        let history = self.history();
+        let (confirmed, received, deleted, dead_letters) = history.counts();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Outcome {
+            faults,
+            confirmed,
+            received,
+            duplicates: history.duplicates(),
+            deleted,
+            dead_letters,
+            refused: history.refused,
+            late_writes: count(&self.common.cluster.late_writes),
+            crashes: count(&self.crashes),
+            pauses: count(&self.pauses),
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
