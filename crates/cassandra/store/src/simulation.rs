@@ -15,7 +15,7 @@ mod world;
 use std::time::Duration;
 
 use chaos::{Chaos, Outcome};
-use quelea_sqs_protocol::{NewMessage, Receive};
+use quelea_sqs_protocol::{Consistency, NewMessage, Receive};
 use quelea_testkit::{Seed, seeds};
 use tokio::time::sleep;
 use world::{World, in_virtual_time, play};
@@ -27,9 +27,9 @@ use crate::row_write::RowWrite;
 
 const SEEDS: u64 = 40;
 
-fn play_all(chaos: Chaos) -> (u64, Outcome) {
+fn play_all(seeds: u64, chaos: Chaos) -> (u64, Outcome) {
     let (mut played, mut all) = (0, Outcome::default());
-    seeds::for_each(0..SEEDS, |seed| {
+    seeds::for_each(0..seeds, |seed| {
         let outcome = play(seed, chaos);
         assert!(outcome.faults.is_empty(), "{:#?}", outcome.faults);
         played += 1;
@@ -46,7 +46,7 @@ fn is_found_out(chaos: Chaos) -> bool {
 
 #[test]
 fn nothing_is_lost_whatever_fails() {
-    let (played, all) = play_all(Chaos::ALL);
+    let (played, all) = play_all(SEEDS, Chaos::ALL);
     if played >= SEEDS / 2 {
         assert!(all.crashes > played && all.pauses > played, "front-ends end and stop");
         assert!(all.late_writes > 10 * played, "replicas hear late of what was written");
@@ -58,15 +58,22 @@ fn nothing_is_lost_whatever_fails() {
 
 #[test]
 fn without_failures_hardly_anything_comes_twice() {
-    let (_, all) = play_all(Chaos::NONE);
+    let (_, all) = play_all(SEEDS, Chaos::NONE);
     assert_eq!(all.refused, 0);
     assert!(all.duplicates * 200 <= all.received, "{} of {}", all.duplicates, all.received);
 }
 
 #[test]
 fn one_front_end_alone_gives_nothing_twice() {
-    let (_, all) = play_all(Chaos { front_ends: 1, ..Chaos::NONE });
+    let (_, all) = play_all(SEEDS, Chaos { front_ends: 1, ..Chaos::NONE });
     assert_eq!((all.refused, all.duplicates), (0, 0));
+}
+
+/// With the paper's consistency, if no replica forgets what it missed.
+#[test]
+fn one_replica_is_enough_where_the_others_hear_later() {
+    let consistency = Consistency::One;
+    play_all(SEEDS / 4, Chaos { consistency, forgetting: false, ..Chaos::ALL });
 }
 
 /// Two entries of a message are left behind by a change of its visibility that was broken off.

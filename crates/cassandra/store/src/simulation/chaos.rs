@@ -1,5 +1,7 @@
 //! What goes wrong in a run, and what came of it.
 
+use quelea_sqs_protocol::Consistency;
+
 /// What goes wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chaos {
@@ -12,7 +14,11 @@ pub(super) struct Chaos {
     pub(super) pauses: bool,
     /// Clocks differ: nodes' a little, front-ends' by half a second, and one's by a minute.
     pub(super) clocks: bool,
-    /// Two of three replicas answer for each request; else one.
+    /// Replicas never hear of some of what they missed while they were away.
+    pub(super) forgetting: bool,
+    /// How many replicas answer for a request, as the queue has it.
+    pub(super) consistency: Consistency,
+    /// As many do; else one always.
     pub(super) is_quorum: bool,
     /// Of two values that with the later timestamp counts; else the one that comes last.
     pub(super) is_by_timestamp: bool,
@@ -25,12 +31,20 @@ impl Chaos {
         crashes: false,
         pauses: false,
         clocks: false,
+        forgetting: false,
+        consistency: Consistency::LocalQuorum,
         is_quorum: true,
         is_by_timestamp: true,
     };
 
-    pub(super) const ALL: Self =
-        Self { network: true, crashes: true, pauses: true, clocks: true, ..Self::NONE };
+    pub(super) const ALL: Self = Self {
+        network: true,
+        crashes: true,
+        pauses: true,
+        clocks: true,
+        forgetting: true,
+        ..Self::NONE
+    };
 }
 
 /// What came of a run.

@@ -140,7 +140,7 @@ impl Cluster {
         let mut is_late = false;
         while let Some(until) = self.away_until(node) {
             is_late = true;
-            if fastrand::bool() {
+            if self.chaos.forgetting && fastrand::bool() {
                 return false;
             }
             sleep_until(until + ms(0..10_000)).await;

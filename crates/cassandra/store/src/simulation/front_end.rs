@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quelea_sqs_protocol::{Consistency, QueueRef};
+use quelea_sqs_protocol::QueueRef;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
@@ -152,7 +152,7 @@ impl FrontEnd {
         }
         let peers = Arc::new(Peers::new(Uuid::from_u128(fastrand::u128(..)), true));
         let settings = StandardSettings {
-            consistency: Consistency::LocalQuorum,
+            consistency: common.chaos.consistency,
             duplicates_max: 0.005,
             in_flight_max: 120_000,
         };

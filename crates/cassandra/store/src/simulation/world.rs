@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quelea_sqs_protocol::{QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings};
+use quelea_sqs_protocol::{Consistency, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings};
 use quelea_testkit::Seed;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
@@ -16,13 +16,20 @@ use super::cluster::{Cluster, NODES};
 use super::front_end::{Common, FrontEnd, Net, Process};
 use super::history::History;
 use crate::clock::Clock;
+use crate::limits::GRACE_OF_ONE_MS;
 use crate::queue_table::Record;
 
 /// For how long clients come and things go wrong.
 pub(super) const ACTIVE: Duration = Duration::from_secs(60);
 
 /// Then all that was confirmed has to be received within this time: no visibility timeout is longer than a third of it.
-const PATIENCE: Duration = Duration::from_secs(90);
+fn patience(consistency: Consistency) -> Duration {
+    match consistency {
+        Consistency::LocalQuorum => Duration::from_secs(90),
+        // What a replica has heard of late is seen by the next look that goes back to the low-water mark.
+        Consistency::One => Duration::from_millis(GRACE_OF_ONE_MS) + Duration::from_secs(90),
+    }
+}
 
 const PRODUCERS: usize = 3;
 const CONSUMERS: usize = 4;
@@ -64,8 +71,8 @@ async fn run(chaos: Chaos) -> Outcome {
         task.await.expect("no panic");
     }
     world.calm_down();
-    let calm = Instant::now();
-    while !world.history().left().is_empty() && calm.elapsed() < PATIENCE {
+    let (calm, patience) = (Instant::now(), patience(chaos.consistency));
+    while !world.history().left().is_empty() && calm.elapsed() < patience {
         world.clone().drain().await;
     }
     let mut faults = Vec::new();
@@ -74,10 +81,10 @@ async fn run(chaos: Chaos) -> Outcome {
     }
     // What replicas hear of late must not bring anything back.
     let empty = Instant::now();
-    while empty.elapsed() < PATIENCE {
+    while empty.elapsed() < patience {
         world.clone().drain().await;
     }
-    faults.extend(world.history().faults());
+    faults.extend(world.history().faults(chaos.consistency));
     faults.extend(world.count().await);
     heart.abort();
     world.outcome(faults)
@@ -211,6 +218,10 @@ impl World {
 
     /// What a count of the empty queue says that it must not.
     async fn count(&self) -> Option<String> {
+        if self.common.chaos.consistency == Consistency::One {
+            // Entries that lead nowhere stay until every replica must have heard of their messages.
+            return None;
+        }
         let standard = self.any_front_end().standard.clone();
         let backlog = standard.backlog(&self.queue).await;
         match backlog {
