@@ -1,9 +1,5 @@
 //! The routes, and what all of them share.
 
-pub(crate) mod access_keys;
-pub(crate) mod access_operations;
-pub(crate) mod account_shapes;
-pub(crate) mod accounts;
 mod bindings;
 mod connections;
 mod definitions;
@@ -11,19 +7,17 @@ mod exchanges;
 pub(crate) mod guard;
 mod health;
 mod later;
-mod list_query;
-mod listed;
+pub(crate) mod list_query;
+pub(crate) mod listed;
 pub(crate) mod listing;
 mod messages;
 pub(crate) mod nodes;
 pub(crate) mod overview;
-pub(crate) mod owner;
-pub(crate) mod permissions;
 mod queues;
 mod rates;
 mod routes;
-mod shapes;
-pub(crate) mod users;
+pub(crate) mod shapes;
+mod topic_permissions;
 mod vhosts;
 
 use std::path::PathBuf;
@@ -239,6 +233,18 @@ pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a 
 /// A text that has to be there.
 pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str, ApiError> {
     text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
+}
+
+/// Texts that have to be there.
+pub(crate) fn texts<const N: usize>(
+    body: &Value,
+    fields: [&str; N],
+) -> Result<[String; N], ApiError> {
+    let mut texts = [const { String::new() }; N];
+    for (text, field) in texts.iter_mut().zip(fields) {
+        required_field(body, field)?.clone_into(text);
+    }
+    Ok(texts)
 }
 
 /// A boolean; RabbitMQ's tools also send it as text.

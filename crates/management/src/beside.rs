@@ -6,9 +6,10 @@ use quelea_openapi::{Operation, Route, with_state};
 use quelea_sqs_protocol::IdentityDirectory;
 use tokio::net::TcpListener;
 
-use crate::api::{HttpSettings, access_operations as operations, router};
+use crate::api::{HttpSettings, router};
 use crate::error::ApiError;
-use crate::front_end::{FrontEnd, identity_routes, vhosts};
+use crate::front_end::FrontEnd;
+use crate::identity::{identity_routes, take_over_route, vhost_route};
 use crate::state::ApiState;
 
 /// Serves the API until `stop` resolves; answers what is under way before it returns.
@@ -34,11 +35,7 @@ pub async fn serve_beside<D: IdentityDirectory>(
         collectors: api.collectors.clone(),
     };
     let mut access = identity_routes();
-    access.push(
-        Route::at("/vhosts/{vhost}")
-            .put(vhosts::put::<D>, operations::put_vhost())
-            .delete(vhosts::delete::<D>, operations::delete_vhost()),
-    );
+    access.extend([vhost_route(), take_over_route()]);
     for path in ["/definitions", "/definitions/{vhost}"] {
         let refused = || Operation::new("Is refused: not supported yet").refuses(&[400]);
         access.push(Route::at(path).get(definitions, refused()).post(definitions, refused()));

@@ -36,22 +36,6 @@ pub(crate) async fn until_free(
     Ok(())
 }
 
-/// Makes a virtual host with all permissions for `user`.
-pub(crate) async fn make_vhost(
-    api: &ApiState,
-    user: &ApiUser,
-    vhost: String,
-) -> Result<(), ApiError> {
-    let (name, user) = (vhost.clone(), user.name.clone());
-    until_free(api, move |broker| broker.is_vhost_being_deleted(&name)).await?;
-    done(api, move |core| {
-        let now = core.now();
-        core.broker.put_vhost(now, &vhost)?;
-        core.broker.set_permissions(now, &user, &vhost, ".*", ".*", ".*")
-    })
-    .await
-}
-
 /// Runs a change on the core thread and waits until it is durable.
 pub(crate) async fn done<E>(
     api: &ApiState,

@@ -13,8 +13,8 @@ use super::document::{
     UserDefinition,
 };
 use super::standing::Standing;
-use crate::api::users::password_hash;
 use crate::error::ApiError;
+use crate::identity::users::password_hash;
 use crate::operation::{until_free, with_channel};
 use crate::state::{ApiState, SharedState as _};
 

@@ -2,23 +2,26 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quelea_broker::access::{Permission, TopicPermission, User};
+use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
+use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
 use serde_json::{Value, json};
 
 use super::document::OWN_HASH;
 use super::sqs::{self, SqsAttributes};
-use super::standing::{Place, users};
+use super::standing::Place;
 use crate::api::listing::{Listed, fetch};
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::api::{bindings, exchanges};
 use crate::error::ApiError;
+use crate::identity::permission_to_json;
 use crate::json::from_table;
-use crate::state::ApiState;
+use crate::state::{ApiState, SharedState as _};
 
 /// Everything.
 pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
-    let users = users(api).await?;
+    let users = api.directory().users().await?;
+    let permissions = api.directory().permissions().await?;
     let warnings: Vec<_> = users.iter().filter_map(warning).collect();
     let vhosts = fetch::<VhostReport>(api, None).await?;
     let mut document = objects(api, None).await?;
@@ -29,7 +32,7 @@ pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
         ("product_version", json!(env!("CARGO_PKG_VERSION"))),
         ("users", users.iter().map(user).collect()),
         ("vhosts", vhosts.iter().map(|vhost| json!({ "name": vhost.name.as_str() })).collect()),
-        ("permissions", listed::<Permission>(api).await?),
+        ("permissions", permissions.iter().map(permission_to_json).collect()),
         ("topic_permissions", listed::<TopicPermission>(api).await?),
         ("global_parameters", json!([])),
         ("warnings", json!(warnings)),
@@ -99,7 +102,7 @@ fn queue(queue: &QueueReport, sqs: &HashMap<Place, SqsAttributes>) -> Value {
 }
 
 /// A user with a hash that RabbitMQ can read, or with an empty one, by which nobody signs in there, and our own beside it.
-fn user(user: &User) -> Value {
+fn user(user: &UserRecord) -> Value {
     let (hash, algorithm, own) = match quelea_node::to_rabbitmq(&user.password_hash) {
         Some((algorithm, hash)) => (hash, algorithm, None),
         None => ("", quelea_node::RABBITMQ_DEFAULT_ALGORITHM, Some(&*user.password_hash)),
@@ -108,7 +111,7 @@ fn user(user: &User) -> Value {
         "name": &*user.name,
         "password_hash": hash,
         "hashing_algorithm": algorithm,
-        "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "tags": user.tags,
         "limits": {},
     });
     if let Some(own) = own.filter(|own| !own.is_empty()) {
@@ -117,7 +120,7 @@ fn user(user: &User) -> Value {
     shown
 }
 
-fn warning(user: &User) -> Option<String> {
+fn warning(user: &UserRecord) -> Option<String> {
     let hash = &*user.password_hash;
     let is_ours = !hash.is_empty() && quelea_node::to_rabbitmq(hash).is_none();
     is_ours.then(|| {
