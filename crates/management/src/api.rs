@@ -39,6 +39,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+pub(crate) use self::routes::of_access;
 use crate::audit::AuditTrail;
 use crate::console;
 use crate::counters::ApiCounters;
@@ -108,7 +109,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
     let (api, fronts, served) = ApiState::new(core, authenticator, settings);
-    let access = with_state(routes::of_access(), &api);
+    let access = with_state(of_access(), &api);
     served.run(listener, router(api, fronts, access), stop).await;
 }
 

@@ -42,7 +42,6 @@ pub async fn serve_front_end<D: IdentityDirectory>(
     let front_end = FrontEnd {
         directory,
         authenticator,
-        tokens: None,
         loopback_users: settings.loopback_users.into(),
         node: settings.node.into(),
         account_id: settings.account_id.into(),
@@ -62,19 +61,17 @@ pub async fn serve_front_end<D: IdentityDirectory>(
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct FrontEnd<D> {
-    pub(crate) directory: D,
-    pub(crate) authenticator: Authenticator,
-    /// Beside a broker, its.
-    pub(crate) tokens: Option<Arc<Tokens>>,
-    pub(crate) loopback_users: Arc<[String]>,
-    pub(crate) node: Arc<str>,
-    pub(crate) account_id: Arc<str>,
-    pub(crate) sqs: Option<Arc<SqsCounters>>,
-    pub(crate) sqs_service: Option<AnyService>,
-    pub(crate) counters: Arc<ApiCounters>,
-    pub(crate) audit: Arc<AuditTrail>,
-    pub(crate) collectors: Arc<[Arc<dyn Collector>]>,
+struct FrontEnd<D> {
+    directory: D,
+    authenticator: Authenticator,
+    loopback_users: Arc<[String]>,
+    node: Arc<str>,
+    account_id: Arc<str>,
+    sqs: Option<Arc<SqsCounters>>,
+    sqs_service: Option<AnyService>,
+    counters: Arc<ApiCounters>,
+    audit: Arc<AuditTrail>,
+    collectors: Arc<[Arc<dyn Collector>]>,
 }
 
 fn router<D: IdentityDirectory>(front_end: FrontEnd<D>, v1: v1::Sections) -> Router {
@@ -126,7 +123,7 @@ impl<D: IdentityDirectory> SharedState for FrontEnd<D> {
     }
 
     fn tokens(&self) -> Option<&Tokens> {
-        self.tokens.as_deref()
+        None
     }
 
     fn sqs_service(&self) -> Option<&AnyService> {

@@ -66,6 +66,18 @@ pub(crate) trait SharedState: Clone + Send + Sync + 'static {
     }
 }
 
+/// What handlers share that need a broker, whoever keeps its users.
+pub(crate) trait BrokerState: SharedState {
+    /// The broker. As a [`SharedState`] it has the users that are in its memory.
+    fn broker(&self) -> &ApiState;
+}
+
+impl BrokerState for ApiState {
+    fn broker(&self) -> &ApiState {
+        self
+    }
+}
+
 /// What every handler needs; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ApiState {

@@ -145,7 +145,7 @@ impl IdentityDirectory for MirroredIdentity {
         self.identity.vhosts().await
     }
 
-    async fn put_vhost(&self, vhost: &str, maker: &str) -> Result<bool, Fault> {
+    async fn put_vhost(&self, vhost: &str, maker: Option<&str>) -> Result<bool, Fault> {
         let is_new = self.identity.put_vhost(vhost, maker).await?;
         self.changed(is_new).await
     }

@@ -280,16 +280,19 @@ impl IdentityDirectory for CassandraIdentity {
         Ok(vhosts)
     }
 
-    async fn put_vhost(&self, vhost: &str, maker: &str) -> Result<bool, Fault> {
+    async fn put_vhost(&self, vhost: &str, maker: Option<&str>) -> Result<bool, Fault> {
         let account = self.names.account_of(vhost).ok_or_else(|| {
             Fault::Invalid(format!("{vhost} is sqs.account_id, the account of virtual host /"))
         })?;
         if self.has_account(account).await? {
             return Ok(false);
         }
-        let (table, session) = (&self.store.shared.identity, &self.store.shared.database.session);
-        table.put_permission(session, account, &PermissionRecord::all(maker, vhost)).await?;
-        self.changed();
+        if let Some(maker) = maker {
+            let shared = &self.store.shared;
+            let (session, all) = (&shared.database.session, PermissionRecord::all(maker, vhost));
+            shared.identity.put_permission(session, account, &all).await?;
+            self.changed();
+        }
         // The last of it, so that what was interrupted is done again.
         self.put_account(account).await
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::identity::{identity_routes, users, vhost_route};
 use crate::limits::DEFINITIONS_BYTES_MAX;
-use crate::state::ApiState;
+use crate::state::{ApiState, BrokerState};
 use crate::v1;
 
 /// All but what is about users, and what makes and deletes virtual hosts.
@@ -39,8 +39,8 @@ pub(super) fn of_broker() -> Vec<Route<ApiState>> {
     all.into_iter().flatten().collect()
 }
 
-/// The rest, where the log has users.
-pub(super) fn of_access() -> Vec<Route<ApiState>> {
+/// The rest, whoever keeps users.
+pub(crate) fn of_access<S: BrokerState>() -> Vec<Route<S>> {
     let mut all = identity_routes();
     all.push(vhost_route());
     all.extend(of_definitions());
@@ -229,19 +229,19 @@ fn of_topic_permissions() -> Vec<Route<ApiState>> {
     ]
 }
 
-fn of_definitions() -> Vec<Route<ApiState>> {
+fn of_definitions<S: BrokerState>() -> Vec<Route<S>> {
     let imports = |summary| {
         deletes(summary).query::<definitions::ImportQuery>().body::<DefinitionsDocument>()
     };
     let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
     let all = vec![
         Route::at("/definitions")
-            .get(definitions::all, shows("Returns all that is declared"))
-            .post(definitions::import_all, imports("Declares all of a document, or nothing")),
+            .get(definitions::all::<S>, shows("Returns all that is declared"))
+            .post(definitions::import_all::<S>, imports("Declares all of a document, or nothing")),
         Route::at("/definitions/{vhost}")
-            .get(definitions::of_vhost, shows("Returns what is declared in a virtual host"))
+            .get(definitions::of_vhost::<S>, shows("Returns what is declared in a virtual host"))
             .post(
-                definitions::import_in,
+                definitions::import_in::<S>,
                 imports("Declares all of a document in a virtual host, or nothing"),
             ),
     ];

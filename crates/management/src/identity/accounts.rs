@@ -44,7 +44,7 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let owner = owner::asked(&api, &account, wanted).await?;
     let vhost = api.vhost_of(&account);
     let directory = api.directory();
-    let is_new = directory.put_vhost(vhost, &user.name).await?;
+    let is_new = directory.put_vhost(vhost, Some(&user.name)).await?;
     if let Some(hash) = owner {
         let tags = owner::TAGS.map(str::to_owned).into();
         let (name, password_hash) = (account.as_str().into(), hash.into());

@@ -50,19 +50,21 @@ impl IdentityDirectory for ApiState {
         Ok(vhosts.iter().map(record).collect())
     }
 
-    async fn put_vhost(&self, vhost: &str, maker: &str) -> Result<bool, Fault> {
+    async fn put_vhost(&self, vhost: &str, maker: Option<&str>) -> Result<bool, Fault> {
         let name = vhost.to_owned();
         let free = until_free(self, move |broker| broker.is_vhost_being_deleted(&name)).await;
         free.map_err(|error| Fault::Unavailable(error.reason()))?;
-        let (vhost, maker) = (vhost.to_owned(), maker.to_owned());
+        let (vhost, maker) = (vhost.to_owned(), maker.map(str::to_owned));
         self.change(move |core| {
             if core.broker.has_vhost(&vhost) {
                 return Ok((false, Ticket::NONE));
             }
             let now = core.now();
-            core.broker.put_vhost(now, &vhost)?;
-            let all = core.broker.set_permissions(now, &maker, &vhost, ".*", ".*", ".*")?;
-            Ok((true, all))
+            let mut ticket = core.broker.put_vhost(now, &vhost)?;
+            if let Some(maker) = maker {
+                ticket = core.broker.set_permissions(now, &maker, &vhost, ".*", ".*", ".*")?;
+            }
+            Ok((true, ticket))
         })
         .await
     }

@@ -15,7 +15,7 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
     VhostName::parse(&vhost).map_err(ApiError::bad)?;
-    let is_new = api.directory().put_vhost(&vhost, &user.name).await?;
+    let is_new = api.directory().put_vhost(&vhost, Some(&user.name)).await?;
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 

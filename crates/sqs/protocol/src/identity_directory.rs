@@ -106,11 +106,11 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
     /// All virtual hosts, by name.
     fn vhosts(&self) -> impl Future<Output = Result<Vec<VhostRecord>, Fault>> + Send;
 
-    /// Makes a virtual host with all permissions for who makes it; false if it was there.
+    /// Makes a virtual host, with all permissions for who makes it if that is a user; false if it was there.
     fn put_vhost(
         &self,
         vhost: &str,
-        maker: &str,
+        maker: Option<&str>,
     ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// Deletes a virtual host with the permissions and keys in it, and with its queues, or it is [`Fault::Invalid`] while

@@ -16,14 +16,19 @@ use crate::api::{bindings, exchanges};
 use crate::error::ApiError;
 use crate::identity::permission_to_json;
 use crate::json::from_table;
-use crate::state::{ApiState, SharedState as _};
+use crate::state::{ApiState, BrokerState};
 
 /// Everything.
-pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
-    let users = api.directory().users().await?;
-    let permissions = api.directory().permissions().await?;
+pub(super) async fn all(state: &impl BrokerState) -> Result<Value, ApiError> {
+    let api = state.broker();
+    let users = state.directory().users().await?;
+    let permissions = state.directory().permissions().await?;
     let warnings: Vec<_> = users.iter().filter_map(warning).collect();
     let vhosts = fetch::<VhostReport>(api, None).await?;
+    let mut topic_permissions = fetch::<TopicPermission>(api, None).await?;
+    // Beside another store the broker keeps those of users who are gone: they may come again.
+    let names: HashSet<_> = users.iter().map(|user| &user.name).collect();
+    topic_permissions.retain(|permission| names.contains(&permission.user));
     let mut document = objects(api, None).await?;
     for (field, value) in [
         ("rabbit_version", json!(RABBITMQ_LEVEL)),
@@ -33,7 +38,7 @@ pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
         ("users", users.iter().map(user).collect()),
         ("vhosts", vhosts.iter().map(|vhost| json!({ "name": vhost.name.as_str() })).collect()),
         ("permissions", permissions.iter().map(permission_to_json).collect()),
-        ("topic_permissions", listed::<TopicPermission>(api).await?),
+        ("topic_permissions", topic_permissions.iter().map(|one| one.to_json(api)).collect()),
         ("global_parameters", json!([])),
         ("warnings", json!(warnings)),
     ] {
@@ -80,11 +85,6 @@ async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiErro
         "exchanges": made.map(exchanges::definition).collect::<Value>(),
         "bindings": all_bindings.iter().map(bindings::definition).collect::<Value>(),
     }))
-}
-
-async fn listed<T: Listed>(api: &ApiState) -> Result<Value, ApiError> {
-    let all = fetch::<T>(api, None).await?;
-    Ok(all.iter().map(|object| object.to_json(api)).collect())
 }
 
 fn queue(queue: &QueueReport, sqs: &HashMap<Place, SqsAttributes>) -> Value {

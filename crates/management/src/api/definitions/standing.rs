@@ -10,7 +10,7 @@ use super::document::{BindingDefinition, BindingKey};
 use super::sqs::{self, SqsAttributes};
 use crate::api::listing::fetch;
 use crate::error::ApiError;
-use crate::state::{ApiState, SharedState as _};
+use crate::state::BrokerState;
 
 /// A virtual host and a name in it.
 pub(super) type Place = (String, String);
@@ -28,13 +28,14 @@ pub(super) struct Standing {
     pub(super) bindings: HashSet<BindingKey>,
 }
 
-pub(super) async fn look(api: &ApiState) -> Result<Standing, ApiError> {
+pub(super) async fn look(state: &impl BrokerState) -> Result<Standing, ApiError> {
+    let api = state.broker();
     let vhosts = fetch::<VhostReport>(api, None).await?;
     let exchanges = fetch::<ExchangeReport>(api, None).await?;
     let queues = fetch::<QueueReport>(api, None).await?;
     let bindings = fetch::<BindingReport>(api, None).await?;
-    let users = api.directory().users().await?;
-    let permissions = api.directory().permissions().await?;
+    let users = state.directory().users().await?;
+    let permissions = state.directory().permissions().await?;
     Ok(Standing {
         vhosts: vhosts.into_iter().map(|vhost| vhost.name.to_string()).collect(),
         users: users.into_iter().map(|u| (u.name.to_string(), u)).collect(),
