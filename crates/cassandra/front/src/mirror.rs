@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quelea_broker::AccessKey as BrokerKey;
@@ -26,14 +27,24 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct MirroredIdentity {
     identity: CassandraIdentity,
     core: CoreHandle,
-    /// What the node has in memory. One look at a time.
-    shown: Arc<Mutex<AccessRecords>>,
+    /// How many changes were made here.
+    changes: Arc<AtomicU64>,
+    /// One look at a time.
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// What the node has in memory.
+struct Shown {
+    records: AccessRecords,
+    /// How many of the changes that were made here are among them.
+    changes: u64,
 }
 
 impl MirroredIdentity {
     /// What is in Cassandra, and in the node's memory from `shown` on.
     pub(crate) fn new(identity: CassandraIdentity, core: CoreHandle, shown: AccessRecords) -> Self {
-        Self { identity, core, shown: Arc::new(Mutex::new(shown)) }
+        let shown = Arc::new(Mutex::new(Shown { records: shown, changes: 0 }));
+        Self { identity, core, changes: Arc::default(), shown }
     }
 
     /// Looks again and again for what others have changed, until the core stops.
@@ -41,7 +52,7 @@ impl MirroredIdentity {
         let mut is_unreachable = false;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            match self.refresh().await {
+            match self.refresh(None).await {
                 Ok(true) => is_unreachable = false,
                 // The core stops.
                 Ok(false) => return,
@@ -54,11 +65,17 @@ impl MirroredIdentity {
         }
     }
 
-    /// Has the node's memory be what Cassandra says now. False: the core stops.
-    async fn refresh(&self) -> Result<bool, Fault> {
+    /// Has the node's memory be what Cassandra says now, or said after this change at least. False: the core stops.
+    async fn refresh(&self, change: Option<u64>) -> Result<bool, Fault> {
         let mut shown = self.shown.lock().await;
+        // A look that began after it serves all who waited meanwhile.
+        if change.is_some_and(|change| change <= shown.changes) {
+            return Ok(true);
+        }
+        let changes = self.changes.load(Ordering::Acquire);
         let records = records_of(&self.identity).await?;
-        if records == *shown {
+        if records == shown.records {
+            shown.changes = changes;
             return Ok(true);
         }
         let adopted = records.clone();
@@ -74,7 +91,7 @@ impl MirroredIdentity {
         }
         // A virtual host that is still being deleted is made at a later look.
         if has_all {
-            *shown = records;
+            *shown = Shown { records, changes };
         }
         Ok(true)
     }
@@ -95,8 +112,9 @@ impl MirroredIdentity {
 
     /// A change was made here: whoever made it expects it to hold here.
     async fn changed<T>(&self, result: T) -> Result<T, Fault> {
+        let change = self.changes.fetch_add(1, Ordering::Release) + 1;
         // If it cannot be read, it was written all the same, and the next look comes.
-        let _ = self.refresh().await;
+        let _ = self.refresh(Some(change)).await;
         Ok(result)
     }
 }

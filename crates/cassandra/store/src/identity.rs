@@ -27,6 +27,15 @@ pub struct CassandraIdentity {
 struct Known {
     keys: Remembered<String, Option<AccessKey>>,
     patterns: Remembered<User, Option<Arc<Patterns>>>,
+    /// How many users there are, and permissions: who makes many does not count all of them for each.
+    counts: Remembered<Kind, usize>,
+}
+
+/// What there is a limit of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Users,
+    Permissions,
 }
 
 /// What a user may do in an account, by queues' names.
@@ -63,6 +72,7 @@ impl CassandraIdentity {
         let known = Known {
             keys: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
             patterns: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
+            counts: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
         };
         Self { store: queues.clone(), names, known: Arc::new(known) }
     }
@@ -203,6 +213,20 @@ impl CassandraIdentity {
         Err(Fault::NotFound(format!("no vhost '{vhost}'")))
     }
 
+    /// How many there are, or were a moment ago.
+    async fn count(&self, kind: Kind) -> Result<usize, Fault> {
+        let now = Instant::now();
+        if let Some(known) = self.known.counts.recall(&kind, now) {
+            return Ok(known);
+        }
+        let count = match kind {
+            Kind::Users => self.users().await?.len(),
+            Kind::Permissions => self.permissions().await?.len(),
+        };
+        self.known.counts.remember(kind, count, now);
+        Ok(count)
+    }
+
     async fn expect_user(&self, user: &str) -> Result<(), Fault> {
         match self.user(user).await? {
             Some(_) => Ok(()),
@@ -339,7 +363,7 @@ impl IdentityDirectory for CassandraIdentity {
     async fn put_user(&self, user: UserRecord) -> Result<bool, Fault> {
         let is_new = self.user(&user.name).await?.is_none();
         if is_new {
-            below("users", self.users().await?.len(), USERS_MAX)?;
+            below("users", self.count(Kind::Users).await?, USERS_MAX)?;
         }
         self.write_user(&user).await?;
         Ok(is_new)
@@ -375,7 +399,7 @@ impl IdentityDirectory for CassandraIdentity {
         if let Some(account) = self.names.account_of(&permission.vhost)
             && shared.identity.permission(session, user, account).await?.is_none()
         {
-            below("permissions", self.permissions().await?.len(), PERMISSIONS_MAX)?;
+            below("permissions", self.count(Kind::Permissions).await?, PERMISSIONS_MAX)?;
         }
         self.write_permission(&permission).await
     }
@@ -432,7 +456,7 @@ impl IdentityDirectory for CassandraIdentity {
     }
 }
 
-/// The broker's limits, in its words. Who makes the last ones at two front-ends at once may pass one by as many.
+/// The broker's limits, in its words. What is made within a moment, or at two front-ends at once, may pass one by as many.
 fn below(what: &str, count: usize, max: usize) -> Result<(), Fault> {
     if count < max {
         return Ok(());
