@@ -102,10 +102,10 @@ def test_a_user_goes_with_permissions_and_keys(management):
     other.delete("/api/users/brief")
     assert not [key for key in one.get("/api/access-keys") if key["user"] == "brief"]
     assert not [one for one in one.get("/api/permissions") if one["user"] == "brief"]
-    for body in ({"user": "brief"}, {"user": "guest", "account": "nowhere"}):
+    for body, status in (({"user": "brief"}, 400), ({"user": "guest", "account": "nowhere"}, 404)):
         with pytest.raises(Refused) as refusal:
             one.request("POST", "/api/access-keys", body)
-        assert refusal.value.status == 400
+        assert refusal.value.status == status
     with pytest.raises(Refused) as refusal:
         one.permit("/", "guest", read="(")
     assert refusal.value.status == 400

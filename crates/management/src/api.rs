@@ -1,9 +1,5 @@
 //! The routes, and what all of them share.
 
-pub(crate) mod access_keys;
-pub(crate) mod access_operations;
-pub(crate) mod account_shapes;
-pub(crate) mod accounts;
 mod bindings;
 mod connections;
 mod definitions;
@@ -11,19 +7,17 @@ mod exchanges;
 pub(crate) mod guard;
 mod health;
 mod later;
-mod list_query;
-mod listed;
+pub(crate) mod list_query;
+pub(crate) mod listed;
 pub(crate) mod listing;
 mod messages;
 pub(crate) mod nodes;
 pub(crate) mod overview;
-pub(crate) mod owner;
-pub(crate) mod permissions;
 mod queues;
 mod rates;
 mod routes;
-mod shapes;
-pub(crate) mod users;
+pub(crate) mod shapes;
+mod topic_permissions;
 mod vhosts;
 
 use std::path::PathBuf;
@@ -45,6 +39,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+pub(crate) use self::routes::of_access;
 use crate::audit::AuditTrail;
 use crate::console;
 use crate::counters::ApiCounters;
@@ -114,7 +109,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
     let (api, fronts, served) = ApiState::new(core, authenticator, settings);
-    let access = with_state(routes::of_access(), &api);
+    let access = with_state(of_access(), &api);
     served.run(listener, router(api, fronts, access), stop).await;
 }
 
@@ -239,6 +234,18 @@ pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a 
 /// A text that has to be there.
 pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str, ApiError> {
     text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
+}
+
+/// Texts that have to be there.
+pub(crate) fn texts<const N: usize>(
+    body: &Value,
+    fields: [&str; N],
+) -> Result<[String; N], ApiError> {
+    let mut texts = [const { String::new() }; N];
+    for (text, field) in texts.iter_mut().zip(fields) {
+        required_field(body, field)?.clone_into(text);
+    }
+    Ok(texts)
 }
 
 /// A boolean; RabbitMQ's tools also send it as text.

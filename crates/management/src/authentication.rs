@@ -9,10 +9,12 @@ use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quelea_node::{Authenticator, Credentials, Front, Verdict};
+use quelea_sqs_protocol::{IdentityDirectory as _, UserWithVhosts};
 
 use crate::error::ApiError;
 use crate::server::places::Place;
-use crate::tokens::{ShownToken, Tokens};
+use crate::state::SharedState;
+use crate::tokens::ShownToken;
 use crate::web_pages::{DEFAULT_USER, UnknownHost};
 
 /// An authenticated user of the management API.
@@ -21,7 +23,7 @@ pub(crate) struct ApiUser {
     pub(crate) name: String,
     pub(crate) tags: Vec<String>,
     /// Virtual hosts in which the user has permissions.
-    vhosts: Vec<String>,
+    vhosts: Vec<Arc<str>>,
     /// Where from.
     pub(crate) peer: IpAddr,
     /// Whether by a token instead of the password.
@@ -71,7 +73,7 @@ impl ApiUser {
 
     /// Whether objects of this virtual host may be shown.
     pub(crate) fn sees(&self, vhost: &str) -> bool {
-        self.is_monitoring() || self.vhosts.iter().any(|v| v == vhost)
+        self.is_monitoring() || self.vhosts.iter().any(|v| **v == *vhost)
     }
 
     /// Refuses virtual hosts that may not be shown.
@@ -84,25 +86,7 @@ impl ApiUser {
     }
 }
 
-/// Where users are looked up who sign in.
-pub(crate) trait Users: Clone + Send + Sync + 'static {
-    /// Verifies passwords.
-    fn authenticator(&self) -> &Authenticator;
-
-    /// Users that may log in from loopback only.
-    fn loopback_users(&self) -> &[String];
-
-    /// Who makes and verifies tokens, if there are any.
-    fn tokens(&self) -> Option<&Tokens>;
-
-    /// The user of that name.
-    fn look_up(
-        &self,
-        name: String,
-    ) -> impl Future<Output = Result<Option<KnownUser>, ApiError>> + Send;
-}
-
-impl<S: Users> FromRequestParts<S> for ApiUser {
+impl<S: SharedState> FromRequestParts<S> for ApiUser {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &S) -> Result<Self, ApiError> {
@@ -117,9 +101,9 @@ impl<S: Users> FromRequestParts<S> for ApiUser {
         if (!peer.is_loopback() && api.loopback_users().contains(&name)) || is_default_elsewhere {
             return Err(ApiError::Unauthorized);
         }
-        let known = api.look_up(name.clone()).await?;
+        let known = api.directory().user_with_vhosts(&name).await?;
         let (hash, tags, vhosts) = match known {
-            Some(known) => (Some(known.hash), known.tags, known.vhosts),
+            Some(UserWithVhosts { user, vhosts }) => (Some(user.password_hash), user.tags, vhosts),
             None => (None, Vec::new(), Vec::new()),
         };
         // Who has not signed in is not at work: else wrong passwords, whose answers are late, could hold all places.
@@ -171,15 +155,6 @@ impl Shown {
     }
 }
 
-/// A user who may sign in.
-pub(crate) struct KnownUser {
-    /// A PHC string of argon2.
-    pub(crate) hash: Arc<str>,
-    pub(crate) tags: Vec<String>,
-    /// Virtual hosts in which the user has permissions.
-    pub(crate) vhosts: Vec<String>,
-}
-
 /// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a
 /// thread of its own. Only the answer to wrong credentials is late.
 async fn verify(
@@ -208,7 +183,7 @@ async fn verify(
 
 /// A token that is wrong is answered as late as a wrong password, and counted with those.
 async fn verify_token(
-    api: &impl Users,
+    api: &impl SharedState,
     peer: IpAddr,
     token: &ShownToken,
     hash: Option<&str>,

@@ -2,14 +2,15 @@
 //! Cassandra's, and virtual hosts come and go with accounts.
 
 use quelea_node::{Authenticator, CoreHandle};
-use quelea_openapi::{Operation, Route, with_state};
-use quelea_sqs_protocol::IdentityDirectory;
+use quelea_openapi::with_state;
+use quelea_sqs_protocol::{AnyService, IdentityDirectory};
 use tokio::net::TcpListener;
 
-use crate::api::{HttpSettings, access_operations as operations, router};
-use crate::error::ApiError;
-use crate::front_end::{FrontEnd, identity_routes, vhosts};
-use crate::state::ApiState;
+use crate::api::{HttpSettings, of_access, router};
+use crate::audit::AuditTrail;
+use crate::identity::take_over_route;
+use crate::state::{ApiState, BrokerState, SharedState};
+use crate::tokens::Tokens;
 
 /// Serves the API until `stop` resolves; answers what is under way before it returns.
 pub async fn serve_beside<D: IdentityDirectory>(
@@ -20,34 +21,53 @@ pub async fn serve_beside<D: IdentityDirectory>(
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
     let (api, fronts, served) = ApiState::new(core, authenticator, settings);
-    let front_end = FrontEnd {
-        directory,
-        authenticator: api.authenticator.clone(),
-        tokens: api.tokens.clone(),
-        loopback_users: api.loopback_users.clone(),
-        node: api.node.clone(),
-        account_id: api.account_id.clone(),
-        sqs: api.sqs.clone(),
-        sqs_service: api.sqs_service.clone(),
-        counters: api.counters.clone(),
-        audit: api.audit.clone(),
-        collectors: api.collectors.clone(),
-    };
-    let mut access = identity_routes();
-    access.push(
-        Route::at("/vhosts/{vhost}")
-            .put(vhosts::put::<D>, operations::put_vhost())
-            .delete(vhosts::delete::<D>, operations::delete_vhost()),
-    );
-    for path in ["/definitions", "/definitions/{vhost}"] {
-        let refused = || Operation::new("Is refused: not supported yet").refuses(&[400]);
-        access.push(Route::at(path).get(definitions, refused()).post(definitions, refused()));
-    }
-    let router = router(api, fronts, with_state(access, &front_end));
-    served.run(listener, router, stop).await;
+    let mut access = of_access();
+    access.push(take_over_route());
+    let access = with_state(access, &Beside { broker: api.clone(), directory });
+    served.run(listener, router(api, fronts, access), stop).await;
 }
 
-/// Half of what definitions say would go to the log, and half to Cassandra, which cannot be taken back together.
-async fn definitions() -> ApiError {
-    ApiError::NotSupportedYet("definitions of a broker beside Cassandra")
+/// A broker whose users somebody else keeps.
+#[derive(Clone)]
+struct Beside<D> {
+    broker: ApiState,
+    directory: D,
+}
+
+impl<D: IdentityDirectory> BrokerState for Beside<D> {
+    fn broker(&self) -> &ApiState {
+        &self.broker
+    }
+}
+
+impl<D: IdentityDirectory> SharedState for Beside<D> {
+    type Directory = D;
+
+    fn directory(&self) -> &D {
+        &self.directory
+    }
+
+    fn authenticator(&self) -> &Authenticator {
+        self.broker.authenticator()
+    }
+
+    fn loopback_users(&self) -> &[String] {
+        self.broker.loopback_users()
+    }
+
+    fn tokens(&self) -> Option<&Tokens> {
+        self.broker.tokens()
+    }
+
+    fn sqs_service(&self) -> Option<&AnyService> {
+        self.broker.sqs_service()
+    }
+
+    fn audit(&self) -> &AuditTrail {
+        self.broker.audit()
+    }
+
+    fn account_id(&self) -> &str {
+        self.broker.account_id()
+    }
 }

@@ -9,9 +9,9 @@ use axum::http::{Extensions, HeaderMap};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::authentication::{ApiUser, Users};
+use crate::authentication::ApiUser;
 use crate::error::ApiError;
-use crate::state::ApiState;
+use crate::state::{ApiState, SharedState};
 
 /// A request of a user who has signed in.
 pub(crate) struct Call<S = ApiState> {
@@ -22,7 +22,7 @@ pub(crate) struct Call<S = ApiState> {
     request: Request,
 }
 
-impl<S: Users> FromRequest<S> for Call<S> {
+impl<S: SharedState> FromRequest<S> for Call<S> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &S) -> Result<Self, ApiError> {

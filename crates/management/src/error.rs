@@ -4,6 +4,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use quelea_sqs_protocol::Fault;
 use serde_json::json;
 
 use crate::web_pages::Refusal;
@@ -67,6 +68,16 @@ impl ApiError {
     /// A bad request with its reason.
     pub(crate) fn bad(reason: impl ToString) -> Self {
         Self::BadRequest(reason.to_string())
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::NoSuchQueue | Fault::NotFound(_) => Self::NotFound,
+            Fault::Invalid(reason) | Fault::Unsupported(reason) => Self::BadRequest(reason),
+            other => Self::Unavailable(other.to_string()),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod counters;
 mod error;
 mod front_end;
 mod history;
+mod identity;
 mod json;
 mod limits;
 mod metrics;

@@ -20,6 +20,9 @@ use crate::state::ApiState;
 const LOOKS_MAX: u32 = 30_000;
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
+/// How often a declaration is tried while another store is asked for its name; others' answers wake it, too.
+const NAME_CHECKS_MAX: usize = 100;
+
 /// Waits while what had a name is being deleted, as a declaration over AMQP does: whoever deletes and makes anew must not
 /// have to know that a deletion goes on after its answer. After so many looks the change says that it has to wait.
 pub(crate) async fn until_free(
@@ -36,20 +39,21 @@ pub(crate) async fn until_free(
     Ok(())
 }
 
-/// Makes a virtual host with all permissions for `user`.
-pub(crate) async fn make_vhost(
+/// Tries again while another store is asked whether it has a queue of the name that is declared.
+pub(crate) async fn until_checked<T, F: Future<Output = Result<T, ApiError>>>(
     api: &ApiState,
-    user: &ApiUser,
-    vhost: String,
-) -> Result<(), ApiError> {
-    let (name, user) = (vhost.clone(), user.name.clone());
-    until_free(api, move |broker| broker.is_vhost_being_deleted(&name)).await?;
-    done(api, move |core| {
-        let now = core.now();
-        core.broker.put_vhost(now, &vhost)?;
-        core.broker.set_permissions(now, &user, &vhost, ".*", ".*", ".*")
-    })
-    .await
+    declare: impl Fn() -> F,
+) -> Result<T, ApiError> {
+    for _ in 0..NAME_CHECKS_MAX {
+        let freed = api.ask(|core| core.broker.names_freed()).await?;
+        match declare().await {
+            Err(ApiError::NameBeingChecked) => {
+                until_free(api, move |broker| broker.names_freed() == freed).await?;
+            }
+            done => return done,
+        }
+    }
+    Err(ApiError::NameBeingChecked)
 }
 
 /// Runs a change on the core thread and waits until it is durable.

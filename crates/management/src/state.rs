@@ -7,12 +7,11 @@ use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use quelea_node::{Authenticator, Core, CoreHandle};
-use quelea_sqs_protocol::AnyService;
+use quelea_sqs_protocol::{AnyService, IdentityDirectory};
 use quelea_sqs_server::SqsCounters;
 use tokio::sync::Semaphore;
 
 use crate::audit::AuditTrail;
-use crate::authentication::{KnownUser, Users};
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::history::History;
@@ -31,7 +30,22 @@ pub struct Listener {
 const DEFAULT_VHOST: &str = "/";
 
 /// What handlers share that serve the API of a broker, or that of a front-end without one.
-pub(crate) trait SharedState: Users {
+pub(crate) trait SharedState: Clone + Send + Sync + 'static {
+    /// Who keeps users, and all that belongs to them.
+    type Directory: IdentityDirectory;
+
+    /// Where users, permissions, virtual hosts and keys are.
+    fn directory(&self) -> &Self::Directory;
+
+    /// Verifies passwords.
+    fn authenticator(&self) -> &Authenticator;
+
+    /// Users that may log in from loopback only.
+    fn loopback_users(&self) -> &[String];
+
+    /// Who makes and verifies tokens, if there are any.
+    fn tokens(&self) -> Option<&Tokens>;
+
     /// The SQS interface's service, if there is one.
     fn sqs_service(&self) -> Option<&AnyService>;
 
@@ -41,13 +55,6 @@ pub(crate) trait SharedState: Users {
     /// The account that virtual host `/` is.
     fn account_id(&self) -> &str;
 
-    /// Gives a user who is there another hash of their password; tags stay.
-    fn replace_hash(
-        &self,
-        user: &str,
-        hash: String,
-    ) -> impl Future<Output = Result<(), ApiError>> + Send;
-
     /// The virtual host that an account is.
     fn vhost_of<'a>(&self, account: &'a str) -> &'a str {
         if account == self.account_id() { DEFAULT_VHOST } else { account }
@@ -56,6 +63,18 @@ pub(crate) trait SharedState: Users {
     /// The account that a virtual host is.
     fn account_of<'a>(&'a self, vhost: &'a str) -> &'a str {
         if vhost == DEFAULT_VHOST { self.account_id() } else { vhost }
+    }
+}
+
+/// What handlers share that need a broker, whoever keeps its users.
+pub(crate) trait BrokerState: SharedState {
+    /// The broker. As a [`SharedState`] it has the users that are in its memory.
+    fn broker(&self) -> &ApiState;
+}
+
+impl BrokerState for ApiState {
+    fn broker(&self) -> &ApiState {
+        self
     }
 }
 
@@ -110,7 +129,13 @@ impl ApiState {
     }
 }
 
-impl Users for ApiState {
+impl SharedState for ApiState {
+    type Directory = Self;
+
+    fn directory(&self) -> &Self {
+        self
+    }
+
     fn authenticator(&self) -> &Authenticator {
         &self.authenticator
     }
@@ -123,25 +148,6 @@ impl Users for ApiState {
         self.tokens.as_deref()
     }
 
-    async fn look_up(&self, name: String) -> Result<Option<KnownUser>, ApiError> {
-        self.ask(move |core| {
-            let accounts = core.broker.access().accounts();
-            let user = accounts.user(&name)?;
-            Some(KnownUser {
-                hash: Arc::from(&*user.password_hash),
-                tags: user.tags.iter().map(ToString::to_string).collect(),
-                vhosts: accounts
-                    .permissions()
-                    .filter(|p| *p.user == *name)
-                    .map(|p| p.vhost.as_str().to_owned())
-                    .collect(),
-            })
-        })
-        .await
-    }
-}
-
-impl SharedState for ApiState {
     fn sqs_service(&self) -> Option<&AnyService> {
         self.sqs_service.as_ref()
     }
@@ -152,18 +158,5 @@ impl SharedState for ApiState {
 
     fn account_id(&self) -> &str {
         &self.account_id
-    }
-
-    async fn replace_hash(&self, user: &str, hash: String) -> Result<(), ApiError> {
-        let name = user.to_owned();
-        let changed = self.ask(move |core| {
-            // Who was deleted meanwhile is not made again.
-            let user = core.broker.access().accounts().user(&name);
-            let tags = user.ok_or(ApiError::Unauthorized)?.tags.clone();
-            let changed = core.broker.put_user(core.now(), &name, &hash, &tags);
-            changed.map_err(ApiError::from)
-        });
-        let ticket = changed.await??;
-        self.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
     }
 }

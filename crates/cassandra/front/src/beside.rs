@@ -5,11 +5,10 @@ use std::sync::Arc;
 use quelea_broker::NameQuestion;
 use quelea_broker::access::AccessRecords;
 use quelea_node::{CoreHandle, OtherStore, hash_password};
-use quelea_sqs_protocol::{Fault, IdentityDirectory as _, UserRecord};
+use quelea_sqs_protocol::{Fault, UserRecord};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 
-use crate::account_names::AccountNames;
 use crate::cluster::Cluster;
 use crate::mirror::{MirroredIdentity, records_of};
 use crate::name_locks::NameLocks;
@@ -19,8 +18,6 @@ use crate::takeover::take_over;
 /// The first administrator, where neither Cassandra nor the log has any user.
 #[derive(Clone, Debug)]
 pub struct Bootstrap {
-    /// The account that virtual host `/` is.
-    pub account: String,
     /// The user's name.
     pub user: String,
     /// The user's password.
@@ -32,7 +29,6 @@ pub struct Beside {
     questions: UnboundedReceiver<NameQuestion>,
     /// What the node was given of users.
     adopted: oneshot::Receiver<AccessRecords>,
-    names: AccountNames,
 }
 
 /// Holds the names of queues that are being made at a node.
@@ -44,21 +40,18 @@ impl Cluster {
     /// those of the node's log, or else the first administrator.
     #[must_use]
     pub fn beside(&self, bootstrap: Bootstrap) -> (OtherStore, Beside) {
-        let names = AccountNames::new(&bootstrap.account);
         let (name_questions, questions) = mpsc::unbounded_channel();
         let (adopting, adopted) = oneshot::channel();
         let (identity, runtime) = (self.identity().clone(), self.handle());
-        let of_node = names.clone();
         let adopt = move |of_log: AccessRecords| {
             let first = async {
-                identity.keep_account(&bootstrap.account);
                 // One that was broken off is done to its end: it can be repeated.
                 if identity.is_new().await? || identity.is_being_taken_over().await? {
                     if of_log.users.is_empty() {
                         make_administrator(&identity, &bootstrap).await?;
                     } else {
                         identity.set_being_taken_over(true).await?;
-                        let taken = take_over(&identity, &of_node, &of_log, false).await?;
+                        let taken = take_over(&identity, &of_log, false).await?;
                         identity.set_being_taken_over(false).await?;
                         tracing::info!(
                             ?taken,
@@ -66,8 +59,8 @@ impl Cluster {
                         );
                     }
                 }
-                identity.put_account(&bootstrap.account).await?;
-                records_of(&identity, &of_node).await
+                identity.put_default_account().await?;
+                records_of(&identity).await
             };
             let records = runtime.block_on(first).map_err(|fault: Fault| fault.to_string())?;
             // The node's starter waits for it, if it is still there.
@@ -75,7 +68,7 @@ impl Cluster {
             Ok(records)
         };
         let other = OtherStore { adopt: Box::new(adopt), name_questions };
-        (other, Beside { questions, adopted, names })
+        (other, Beside { questions, adopted })
     }
 
     /// The node has started: its users follow Cassandra's from now on, and its questions are answered. Returns what changes
@@ -88,15 +81,15 @@ impl Cluster {
         core: &CoreHandle,
         beside: Beside,
     ) -> Result<(MirroredIdentity, HeldNames), Fault> {
-        let Beside { questions, adopted, names } = beside;
+        let Beside { questions, adopted } = beside;
         let shown = adopted.await;
         let shown = shown.map_err(|_| Fault::Unavailable("the broker has no users".to_owned()))?;
         let (identity, held) = (self.identity().clone(), HeldNames::default());
-        let mirror = MirroredIdentity::new(identity, core.clone(), names.clone(), shown);
+        let mirror = MirroredIdentity::new(identity, core.clone(), shown);
         let asking = NameQuestions {
             queues: self.store().queues.clone(),
             core: core.clone(),
-            names,
+            names: self.identity().names().clone(),
             locks: held.0.clone(),
         };
         self.handle().spawn(mirror.clone().follow());
@@ -116,5 +109,5 @@ async fn make_administrator(
         password_hash: hash.into(),
         tags: vec!["administrator".to_owned()],
     };
-    identity.bootstrap(&bootstrap.account, user).await
+    identity.bootstrap(user).await
 }

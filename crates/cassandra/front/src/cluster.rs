@@ -7,7 +7,7 @@ use prometheus_client::collector::Collector;
 use quelea_cassandra_store::{
     CassandraIdentity, CassandraQueues, CassandraSettings, ConnectError, PeerSocket as _,
 };
-use quelea_sqs_protocol::{Fault, IdentityDirectory as _, UserRecord};
+use quelea_sqs_protocol::{AccountNames, Fault, UserRecord};
 use tokio::runtime::Handle;
 
 use crate::cluster_thread::ClusterThread;
@@ -39,13 +39,14 @@ impl std::fmt::Debug for Store {
 }
 
 impl Cluster {
-    /// Connects, and makes the tables that are missing.
+    /// Connects, and makes the tables that are missing. `default_account` is what virtual host `/` is.
     ///
     /// # Errors
     /// [`FrontError`], which says what is wrong with the settings, the nodes or the rights.
     pub async fn connect(
         settings: CassandraSettings,
         peers: PeerSettings,
+        default_account: &str,
     ) -> Result<Self, FrontError> {
         let thread = ClusterThread::start().map_err(FrontError::Thread)?;
         let connected = thread.handle().spawn(async move {
@@ -59,7 +60,7 @@ impl Cluster {
             reason: "connecting was broken off".to_owned(),
         });
         let queues = connected.map_err(FrontError::from)??;
-        let identity = CassandraIdentity::new(&queues);
+        let identity = CassandraIdentity::new(&queues, AccountNames::new(default_account));
         Ok(Self { thread, store: Store { queues, identity } })
     }
 
@@ -82,20 +83,18 @@ impl Cluster {
     /// [`Fault::Unavailable`].
     pub async fn bootstrap(
         &self,
-        account: &str,
         user: &str,
         hash: impl AsyncFnOnce() -> Result<String, Fault>,
     ) -> Result<(), Fault> {
         let identity = self.identity();
-        identity.keep_account(account);
         // Another front-end that does so at once makes the same user; one that exists stays as it is.
         if identity.is_new().await? {
             let password_hash = hash().await?.into();
             let tags = vec!["administrator".to_owned()];
             let user = UserRecord { name: Arc::from(user), password_hash, tags };
-            return identity.bootstrap(account, user).await;
+            return identity.bootstrap(user).await;
         }
-        identity.put_account(account).await.map(drop)
+        identity.put_default_account().await
     }
 
     /// What it counts, for `/metrics`.

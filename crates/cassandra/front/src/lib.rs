@@ -2,7 +2,6 @@
 //! going to the store of its queue's class. It must never hold what a later request needs, and it is compiled for speed,
 //! like `sqs/embedded`, since the server is generic over its store. Start with `cluster.rs`, which is connected once.
 
-mod account_names;
 mod api;
 mod beside;
 mod cluster;

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quelea_broker::AccessKey as BrokerKey;
@@ -12,12 +13,10 @@ use quelea_cassandra_store::CassandraIdentity;
 use quelea_model::{Timestamp, VhostName};
 use quelea_node::CoreHandle;
 use quelea_sqs_protocol::{
-    AccessKey, AccessKeyRecord, Fault, Identity, IdentityDirectory, PermissionRecord, Permits,
-    QueueRef, TakenOver, User, UserRecord,
+    AccessKeyRecord, Fault, IdentityDirectory, PermissionRecord, TakenOver, UserRecord, VhostRecord,
 };
 use tokio::sync::Mutex;
 
-use crate::account_names::AccountNames;
 use crate::takeover::take_over;
 
 /// How often what other front-ends have changed is looked for.
@@ -28,20 +27,24 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct MirroredIdentity {
     identity: CassandraIdentity,
     core: CoreHandle,
-    names: AccountNames,
-    /// What the node has in memory. One look at a time.
-    shown: Arc<Mutex<AccessRecords>>,
+    /// How many changes were made here.
+    changes: Arc<AtomicU64>,
+    /// One look at a time.
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// What the node has in memory.
+struct Shown {
+    records: AccessRecords,
+    /// How many of the changes that were made here are among them.
+    changes: u64,
 }
 
 impl MirroredIdentity {
     /// What is in Cassandra, and in the node's memory from `shown` on.
-    pub(crate) fn new(
-        identity: CassandraIdentity,
-        core: CoreHandle,
-        names: AccountNames,
-        shown: AccessRecords,
-    ) -> Self {
-        Self { identity, core, names, shown: Arc::new(Mutex::new(shown)) }
+    pub(crate) fn new(identity: CassandraIdentity, core: CoreHandle, shown: AccessRecords) -> Self {
+        let shown = Arc::new(Mutex::new(Shown { records: shown, changes: 0 }));
+        Self { identity, core, changes: Arc::default(), shown }
     }
 
     /// Looks again and again for what others have changed, until the core stops.
@@ -49,7 +52,7 @@ impl MirroredIdentity {
         let mut is_unreachable = false;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            match self.refresh().await {
+            match self.refresh(None).await {
                 Ok(true) => is_unreachable = false,
                 // The core stops.
                 Ok(false) => return,
@@ -62,11 +65,17 @@ impl MirroredIdentity {
         }
     }
 
-    /// Has the node's memory be what Cassandra says now. False: the core stops.
-    async fn refresh(&self) -> Result<bool, Fault> {
+    /// Has the node's memory be what Cassandra says now, or said after this change at least. False: the core stops.
+    async fn refresh(&self, change: Option<u64>) -> Result<bool, Fault> {
         let mut shown = self.shown.lock().await;
-        let records = records_of(&self.identity, &self.names).await?;
-        if records == *shown {
+        // A look that began after it serves all who waited meanwhile.
+        if change.is_some_and(|change| change <= shown.changes) {
+            return Ok(true);
+        }
+        let changes = self.changes.load(Ordering::Acquire);
+        let records = records_of(&self.identity).await?;
+        if records == shown.records {
+            shown.changes = changes;
             return Ok(true);
         }
         let adopted = records.clone();
@@ -82,36 +91,48 @@ impl MirroredIdentity {
         }
         // A virtual host that is still being deleted is made at a later look.
         if has_all {
-            *shown = records;
+            *shown = Shown { records, changes };
         }
         Ok(true)
     }
 
+    /// Deletes a virtual host of the node. Queues may have been made since they were counted: then it stays.
+    async fn delete_if_empty(&self, vhost: String) -> Result<(), Fault> {
+        let delete = move |core: &mut quelea_node::Core| {
+            let now = core.now();
+            let is_empty = core.broker.list_keys::<QueueReport>(Some(&vhost)).is_empty();
+            let deleted = is_empty.then(|| core.broker.delete_vhost(now, &vhost));
+            match deleted {
+                Some(Ok(ticket)) => ((), ticket),
+                Some(Err(_)) | None => ((), quelea_store::Ticket::NONE),
+            }
+        };
+        self.core.promise(delete).await.map_err(stopped)
+    }
+
     /// A change was made here: whoever made it expects it to hold here.
     async fn changed<T>(&self, result: T) -> Result<T, Fault> {
+        let change = self.changes.fetch_add(1, Ordering::Release) + 1;
         // If it cannot be read, it was written all the same, and the next look comes.
-        let _ = self.refresh().await;
+        let _ = self.refresh(Some(change)).await;
         Ok(result)
     }
 }
 
 /// All that Cassandra has, as the broker takes it.
-pub(crate) async fn records_of(
-    identity: &CassandraIdentity,
-    names: &AccountNames,
-) -> Result<AccessRecords, Fault> {
-    let vhost = |account: &str| VhostName::parse(names.vhost_of(account)?).ok();
+pub(crate) async fn records_of(identity: &CassandraIdentity) -> Result<AccessRecords, Fault> {
+    let vhost = |name: &str| VhostName::parse(name).ok();
     let vhosts: Vec<VhostName> =
-        identity.accounts().await?.iter().filter_map(|account| vhost(account)).collect();
+        identity.vhosts().await?.iter().filter_map(|one| vhost(&one.name)).collect();
     let users: Vec<BrokerUser> = identity.users().await?.into_iter().map(user).collect();
     // Read one after the other: what belongs to a user who is not there yet comes with the next look.
     let names: HashSet<&str> = users.iter().map(|user| &*user.name).collect();
     let is_user = |name: &str| names.contains(name);
     let permissions = identity.permissions().await?.into_iter().filter(|one| is_user(&one.user));
     let permission = |one: PermissionRecord| {
-        let PermissionRecord { user, account, configure, write, read } = one;
+        let PermissionRecord { user, vhost: within, configure, write, read } = one;
         let (configure, write, read) = (configure.into(), write.into(), read.into());
-        Some(Permission { user, vhost: vhost(&account)?, configure, write, read })
+        Some(Permission { user, vhost: vhost(&within)?, configure, write, read })
     };
     let permissions = permissions.filter_map(permission).collect();
     let keys = identity.keys_with_secrets().await?.into_iter();
@@ -120,7 +141,7 @@ pub(crate) async fn records_of(
             id: key.id.into(),
             secret,
             user: key.user,
-            vhost: vhost(&key.account)?,
+            vhost: vhost(&key.vhost)?,
             enabled: key.enabled,
             created_at: Timestamp::from_millis(key.created_at_ms),
         })
@@ -137,61 +158,31 @@ fn user(record: UserRecord) -> BrokerUser {
     }
 }
 
-impl Identity for MirroredIdentity {
-    async fn access_key(&self, id: &str) -> Result<Option<AccessKey>, Fault> {
-        self.identity.access_key(id).await
-    }
-
-    async fn permits(&self, user: &User, queue: &QueueRef) -> Result<Permits, Fault> {
-        self.identity.permits(user, queue).await
-    }
-
-    async fn visible(
-        &self,
-        user: &User,
-        account: &Arc<str>,
-        names: Vec<String>,
-    ) -> Result<Vec<String>, Fault> {
-        self.identity.visible(user, account, names).await
-    }
-}
-
 impl IdentityDirectory for MirroredIdentity {
-    async fn accounts(&self) -> Result<Vec<Arc<str>>, Fault> {
-        self.identity.accounts().await
+    async fn vhosts(&self) -> Result<Vec<VhostRecord>, Fault> {
+        self.identity.vhosts().await
     }
 
-    async fn put_account(&self, account: &str) -> Result<bool, Fault> {
-        let is_new = self.identity.put_account(account).await?;
+    async fn put_vhost(&self, vhost: &str, maker: Option<&str>) -> Result<bool, Fault> {
+        let is_new = self.identity.put_vhost(vhost, maker).await?;
         self.changed(is_new).await
     }
 
-    /// The virtual host goes with the account, which neither store may have queues in.
-    async fn delete_account(&self, account: &str) -> Result<bool, Fault> {
-        let Some(vhost) = self.names.vhost_of(account).map(str::to_owned) else { return Ok(false) };
-        let wanted = vhost.clone();
+    /// It goes here and there, if neither store has queues in it.
+    async fn delete_vhost(&self, vhost: &str) -> Result<bool, Fault> {
+        let wanted = vhost.to_owned();
         let count = move |core: &mut quelea_node::Core| {
             core.broker.vhosts().into_iter().find(|found| found.name.as_str() == wanted)
         };
         let found = self.core.call(count).await.map_err(stopped)?;
         if found.as_ref().is_some_and(|vhost| vhost.queues > 0) {
+            let account = self.identity.names().account_of(vhost).unwrap_or(vhost);
             return Err(Fault::Invalid(format!("the account {account} still has queues")));
         }
-        let was_there = self.identity.delete_account(account).await?;
+        let was_there = self.identity.delete_vhost(vhost).await?;
         // One that Cassandra does not know may still be here, from a log's own time.
         if found.is_some() {
-            let delete = move |core: &mut quelea_node::Core| {
-                let now = core.now();
-                // Queues may have been made since they were counted.
-                let is_empty =
-                    core.broker.list_keys::<QueueReport>(Some(vhost.as_str())).is_empty();
-                let deleted = is_empty.then(|| core.broker.delete_vhost(now, &vhost));
-                match deleted {
-                    Some(Ok(ticket)) => ((), ticket),
-                    Some(Err(_)) | None => ((), quelea_store::Ticket::NONE),
-                }
-            };
-            self.core.promise(delete).await.map_err(stopped)?;
+            self.delete_if_empty(vhost.to_owned()).await?;
         }
         self.changed(was_there || found.is_some()).await
     }
@@ -223,8 +214,8 @@ impl IdentityDirectory for MirroredIdentity {
         self.changed(()).await
     }
 
-    async fn delete_permission(&self, user: &str, account: &str) -> Result<bool, Fault> {
-        let was_there = self.identity.delete_permission(user, account).await?;
+    async fn delete_permission(&self, user: &str, vhost: &str) -> Result<bool, Fault> {
+        let was_there = self.identity.delete_permission(user, vhost).await?;
         self.changed(was_there).await
     }
 
@@ -254,7 +245,7 @@ impl IdentityDirectory for MirroredIdentity {
     async fn take_over(&self, replaces: bool) -> Result<TakenOver, Fault> {
         let records = self.core.call(|core| core.broker.access_records()).await;
         let records = records.map_err(stopped)?;
-        let taken = take_over(&self.identity, &self.names, &records, replaces).await?;
+        let taken = take_over(&self.identity, &records, replaces).await?;
         self.changed(taken).await
     }
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 use quelea_broker::{NameQuestion, NameVerdict};
 use quelea_cassandra_store::CassandraQueues;
 use quelea_node::CoreHandle;
-use quelea_sqs_protocol::{NameLock as _, QueueRef, Queues as _};
+use quelea_sqs_protocol::{AccountNames, NameLock as _, QueueRef, Queues as _};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::account_names::AccountNames;
 use crate::name_locks::NameLocks;
 
 /// How long an answer waits for its use. A client that is still there uses it within a turn of the core; one that does not asks
@@ -36,7 +35,8 @@ impl NameQuestions {
     /// The name stays held until the broker has used the answer: no replicated queue of it is made here meanwhile.
     async fn ask(self, question: NameQuestion) {
         let (vhost, name) = &question;
-        let account = self.names.account_of(vhost.as_str());
+        // A virtual host that is no account has the name of one, by which it asks too.
+        let account = self.names.account_of(vhost.as_str()).unwrap_or(vhost.as_str());
         let queue = QueueRef { account: account.into(), name: (&**name).into() };
         let held = self.locks.hold(&queue).await;
         let verdict = match self.queues.facts_now(&queue).await {

@@ -8,22 +8,21 @@ use quelea_sqs_protocol::{
     AccessKeyRecord, Fault, IdentityDirectory as _, PermissionRecord, TakenOver, UserRecord,
 };
 
-use crate::account_names::AccountNames;
-
 /// Takes over what a log has. What is there already stays as it is, unless `replaces`. Doing it again does it once.
 ///
 /// # Errors
 /// [`Fault::Unavailable`]; some of it may have been done.
 pub(crate) async fn take_over(
     identity: &CassandraIdentity,
-    names: &AccountNames,
     records: &AccessRecords,
     replaces: bool,
 ) -> Result<TakenOver, Fault> {
     let mut taken = TakenOver::default();
     for vhost in &records.vhosts {
-        taken.accounts +=
-            usize::from(identity.put_account(names.account_of(vhost.as_str())).await?);
+        match identity.names().account_of(vhost.as_str()) {
+            Some(account) => taken.accounts += usize::from(identity.put_account(account).await?),
+            None => taken.kept.push(format!("virtual host {vhost}: its name is the account of /")),
+        }
     }
     let users = identity.users().await?;
     for user in &records.users {
@@ -36,10 +35,10 @@ pub(crate) async fn take_over(
             password_hash: (&*user.password_hash).into(),
             tags: user.tags.iter().map(ToString::to_string).collect(),
         };
-        identity.put_user(record).await?;
+        identity.write_user(&record).await?;
         taken.users += 1;
     }
-    take_over_permissions(identity, names, records, replaces, &mut taken).await?;
+    take_over_permissions(identity, records, replaces, &mut taken).await?;
     let keys = identity.access_keys().await?;
     for key in &records.keys {
         if !replaces && keys.iter().any(|there| *there.id == *key.id) {
@@ -49,44 +48,50 @@ pub(crate) async fn take_over(
         let record = AccessKeyRecord {
             id: key.id.to_string(),
             user: Arc::clone(&key.user),
-            account: names.account_of(key.vhost.as_str()).into(),
+            vhost: key.vhost.as_str().into(),
             enabled: key.enabled,
             created_at_ms: key.created_at.as_millis(),
         };
-        identity.create_access_key(record, &key.secret).await?;
-        taken.access_keys += 1;
+        match identity.write_access_key(&record, &key.secret).await {
+            Ok(()) => taken.access_keys += 1,
+            Err(Fault::NotFound(reason)) => {
+                taken.kept.push(format!("access key {}: {reason}", key.id));
+            }
+            Err(fault) => return Err(fault),
+        }
     }
     Ok(taken)
 }
 
 async fn take_over_permissions(
     identity: &CassandraIdentity,
-    names: &AccountNames,
     records: &AccessRecords,
     replaces: bool,
     taken: &mut TakenOver,
 ) -> Result<(), Fault> {
     let permissions = identity.permissions().await?;
     for permission in &records.permissions {
-        let account = names.account_of(permission.vhost.as_str());
+        let vhost = permission.vhost.as_str();
         let is_same =
-            |there: &&PermissionRecord| there.user == permission.user && *there.account == *account;
-        let what = format!("permissions of {} in {account}", permission.user);
+            |there: &&PermissionRecord| there.user == permission.user && *there.vhost == *vhost;
+        let what = format!("permissions of {} in {vhost}", permission.user);
         if !replaces && permissions.iter().any(|there| is_same(&there)) {
             taken.kept.push(what);
             continue;
         }
         let record = PermissionRecord {
             user: Arc::clone(&permission.user),
-            account: account.into(),
+            vhost: vhost.into(),
             configure: permission.configure.to_string(),
             write: permission.write.to_string(),
             read: permission.read.to_string(),
         };
-        match identity.put_permission(record).await {
+        match identity.write_permission(&record).await {
             Ok(()) => taken.permissions += 1,
-            // A pattern that is too large here.
-            Err(Fault::Invalid(reason)) => taken.kept.push(format!("{what}: {reason}")),
+            // A pattern that is too large here, or a virtual host that is no account.
+            Err(Fault::Invalid(reason) | Fault::NotFound(reason)) => {
+                taken.kept.push(format!("{what}: {reason}"))
+            }
             Err(fault) => return Err(fault),
         }
     }

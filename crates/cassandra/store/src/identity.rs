@@ -1,12 +1,13 @@
 //! Accounts, users, permissions and access keys that all front-ends share. What requests ask of them is remembered for
 //! a moment.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quelea_model::limits::{ACCESS_KEYS_MAX, ACCESS_KEYS_PER_USER_MAX, PERMISSIONS_MAX, USERS_MAX};
 use quelea_sqs_protocol::{
-    AccessKey, AccessKeyRecord, Fault, Identity, IdentityDirectory, PermissionRecord, Permits,
-    QueueRef, User, UserRecord,
+    AccessKey, AccessKeyRecord, AccountNames, Fault, Identity, IdentityDirectory, PermissionRecord,
+    Permits, QueueRef, User, UserRecord, VhostRecord,
 };
 
 use crate::limits::{IDENTITY_AGE_MS_MAX, REMEMBERED_IDENTITIES_MAX};
@@ -18,6 +19,7 @@ use crate::store::CassandraQueues;
 #[derive(Clone)]
 pub struct CassandraIdentity {
     store: CassandraQueues,
+    names: AccountNames,
     known: Arc<Known>,
 }
 
@@ -25,7 +27,15 @@ pub struct CassandraIdentity {
 struct Known {
     keys: Remembered<String, Option<AccessKey>>,
     patterns: Remembered<User, Option<Arc<Patterns>>>,
-    default_account: OnceLock<Arc<str>>,
+    /// How many users there are, and permissions: who makes many does not count all of them for each.
+    counts: Remembered<Kind, usize>,
+}
+
+/// What there is a limit of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Users,
+    Permissions,
 }
 
 /// What a user may do in an account, by queues' names.
@@ -55,16 +65,16 @@ impl Patterns {
 }
 
 impl CassandraIdentity {
-    /// Who may call those queues.
+    /// Who may call those queues, and which account is the default one: it cannot be deleted here.
     #[must_use]
-    pub fn new(queues: &CassandraQueues) -> Self {
+    pub fn new(queues: &CassandraQueues, names: AccountNames) -> Self {
         let age_max = Duration::from_millis(IDENTITY_AGE_MS_MAX);
         let known = Known {
             keys: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
             patterns: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
-            default_account: OnceLock::new(),
+            counts: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
         };
-        Self { store: queues.clone(), known: Arc::new(known) }
+        Self { store: queues.clone(), names, known: Arc::new(known) }
     }
 
     /// Whether there is no user at all yet.
@@ -99,34 +109,130 @@ impl CassandraIdentity {
     /// [`Fault::Unavailable`].
     pub async fn keys_with_secrets(&self) -> Result<Vec<(AccessKeyRecord, Arc<str>)>, Fault> {
         let shared = &self.store.shared;
-        shared.identity.keys(&shared.database.session).await
+        shared.identity.keys(&shared.database.session, &self.names).await
     }
 
-    /// Which account is the default one from now on: it cannot be deleted here.
-    pub fn keep_account(&self, default_account: &str) {
-        // There is one for as long as the server runs.
-        let _ = self.known.default_account.set(default_account.into());
+    /// Which virtual host each account is.
+    #[must_use]
+    pub const fn names(&self) -> &AccountNames {
+        &self.names
     }
 
-    /// Makes the first account, and the first user with all permissions in it. Front-ends that do so at once make the
+    /// Makes the default account.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn put_default_account(&self) -> Result<(), Fault> {
+        self.put_account(self.names.default_account()).await.map(drop)
+    }
+
+    /// Makes an account, in which nobody has permissions; false if it was there.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn put_account(&self, account: &str) -> Result<bool, Fault> {
+        let shared = &self.store.shared;
+        if self.has_account(account).await? {
+            return Ok(false);
+        }
+        let now_ms = shared.database.clock.now_ms();
+        shared.identity.put_account(&shared.database.session, account, now_ms).await?;
+        Ok(true)
+    }
+
+    /// Makes the default account, and the first user with all permissions in it. Front-ends that do so at once make the
     /// same.
     ///
     /// # Errors
     /// [`Fault::Unavailable`].
-    pub async fn bootstrap(&self, default_account: &str, user: UserRecord) -> Result<(), Fault> {
-        let all = || ".*".to_owned();
-        let permission = PermissionRecord {
-            user: Arc::clone(&user.name),
-            account: default_account.into(),
-            configure: all(),
-            write: all(),
-            read: all(),
-        };
+    pub async fn bootstrap(&self, user: UserRecord) -> Result<(), Fault> {
+        let account = self.names.default_account();
+        let vhost = self.names.vhost_of(account).unwrap_or_default();
+        let permission = PermissionRecord::all(&user.name, vhost);
         let (table, session) = (&self.store.shared.identity, &self.store.shared.database.session);
-        self.put_account(default_account).await?;
-        table.put_permission(session, &permission).await?;
+        self.put_account(account).await?;
+        table.put_permission(session, account, &permission).await?;
         // The last of it, so that what was interrupted is done again.
         table.put_user(session, &user).await
+    }
+
+    /// Makes or changes a user, however many there are: as those of a log are taken over.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn write_user(&self, user: &UserRecord) -> Result<(), Fault> {
+        let shared = &self.store.shared;
+        shared.identity.put_user(&shared.database.session, user).await
+    }
+
+    /// Sets what a user may do, however many permissions there are.
+    ///
+    /// # Errors
+    /// As [`IdentityDirectory::put_permission`]; [`Fault::Invalid`] of a pattern that is none.
+    pub async fn write_permission(&self, permission: &PermissionRecord) -> Result<(), Fault> {
+        for pattern in [&permission.configure, &permission.write, &permission.read] {
+            NamePattern::parse(pattern)?;
+        }
+        let account = self.account_that_is_there(&permission.vhost).await?;
+        self.expect_user(&permission.user).await?;
+        let shared = &self.store.shared;
+        let session = &shared.database.session;
+        shared.identity.put_permission(session, account, permission).await?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Makes an access key, however many there are.
+    ///
+    /// # Errors
+    /// As [`IdentityDirectory::create_access_key`].
+    pub async fn write_access_key(&self, key: &AccessKeyRecord, secret: &str) -> Result<(), Fault> {
+        self.expect_user(&key.user).await?;
+        let account = self.account_that_is_there(&key.vhost).await?;
+        let shared = &self.store.shared;
+        shared.identity.put_key(&shared.database.session, account, key, secret).await?;
+        self.changed();
+        Ok(())
+    }
+
+    async fn accounts(&self) -> Result<Vec<Arc<str>>, Fault> {
+        let shared = &self.store.shared;
+        shared.identity.accounts(&shared.database.session).await
+    }
+
+    async fn has_account(&self, account: &str) -> Result<bool, Fault> {
+        Ok(self.accounts().await?.iter().any(|there| **there == *account))
+    }
+
+    async fn account_that_is_there<'a>(&'a self, vhost: &'a str) -> Result<&'a str, Fault> {
+        if let Some(account) = self.names.account_of(vhost)
+            && self.has_account(account).await?
+        {
+            return Ok(account);
+        }
+        Err(Fault::NotFound(format!("no vhost '{vhost}'")))
+    }
+
+    /// How many there are, or were a moment ago.
+    async fn count(&self, kind: Kind) -> Result<usize, Fault> {
+        let now = Instant::now();
+        if let Some(known) = self.known.counts.recall(&kind, now) {
+            return Ok(known);
+        }
+        let count = match kind {
+            Kind::Users => self.users().await?.len(),
+            Kind::Permissions => self.permissions().await?.len(),
+        };
+        self.known.counts.remember(kind, count, now);
+        Ok(count)
+    }
+
+    async fn expect_user(&self, user: &str) -> Result<(), Fault> {
+        match self.user(user).await? {
+            Some(_) => Ok(()),
+            // In the broker's words.
+            None => Err(Fault::Invalid(format!("no user '{user}'"))),
+        }
     }
 
     async fn patterns(&self, user: &User) -> Result<Option<Arc<Patterns>>, Fault> {
@@ -188,28 +294,42 @@ impl Identity for CassandraIdentity {
 }
 
 impl IdentityDirectory for CassandraIdentity {
-    async fn accounts(&self) -> Result<Vec<Arc<str>>, Fault> {
-        let shared = &self.store.shared;
-        shared.identity.accounts(&shared.database.session).await
+    async fn vhosts(&self) -> Result<Vec<VhostRecord>, Fault> {
+        let accounts = self.accounts().await?;
+        let vhost = |account: &Arc<str>| {
+            Some(VhostRecord { name: self.names.vhost_of(account)?.into(), queues: None })
+        };
+        let mut vhosts: Vec<_> = accounts.iter().filter_map(vhost).collect();
+        vhosts.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(vhosts)
     }
 
-    async fn put_account(&self, account: &str) -> Result<bool, Fault> {
-        let shared = &self.store.shared;
-        if self.accounts().await?.iter().any(|there| **there == *account) {
+    async fn put_vhost(&self, vhost: &str, maker: Option<&str>) -> Result<bool, Fault> {
+        let account = self.names.account_of(vhost).ok_or_else(|| {
+            Fault::Invalid(format!("{vhost} is sqs.account_id, the account of virtual host /"))
+        })?;
+        if self.has_account(account).await? {
             return Ok(false);
         }
-        let now_ms = shared.database.clock.now_ms();
-        shared.identity.put_account(&shared.database.session, account, now_ms).await?;
-        Ok(true)
+        if let Some(maker) = maker {
+            let shared = &self.store.shared;
+            let (session, all) = (&shared.database.session, PermissionRecord::all(maker, vhost));
+            shared.identity.put_permission(session, account, &all).await?;
+            self.changed();
+        }
+        // The last of it, so that what was interrupted is done again.
+        self.put_account(account).await
     }
 
-    async fn delete_account(&self, account: &str) -> Result<bool, Fault> {
-        if self.known.default_account.get().is_some_and(|default| **default == *account) {
+    /// One that has queues stays.
+    async fn delete_vhost(&self, vhost: &str) -> Result<bool, Fault> {
+        let Some(account) = self.names.account_of(vhost) else { return Ok(false) };
+        if account == self.names.default_account() {
             return Err(Fault::Invalid(format!(
                 "the account {account} is sqs.account_id, which cannot be deleted"
             )));
         }
-        if !self.accounts().await?.iter().any(|there| **there == *account) {
+        if !self.has_account(account).await? {
             return Ok(false);
         }
         let shared = &self.store.shared;
@@ -217,12 +337,12 @@ impl IdentityDirectory for CassandraIdentity {
             return Err(Fault::Invalid(format!("the account {account} still has queues")));
         }
         for permission in self.permissions().await? {
-            if *permission.account == *account {
-                self.delete_permission(&permission.user, account).await?;
+            if *permission.vhost == *vhost {
+                self.delete_permission(&permission.user, vhost).await?;
             }
         }
         for key in self.access_keys().await? {
-            if *key.account == *account {
+            if *key.vhost == *vhost {
                 self.delete_access_key(&key.id).await?;
             }
         }
@@ -241,14 +361,11 @@ impl IdentityDirectory for CassandraIdentity {
     }
 
     async fn put_user(&self, user: UserRecord) -> Result<bool, Fault> {
-        if user.name.is_empty() || user.name.chars().any(char::is_control) {
-            return Err(Fault::Invalid(
-                "a user's name is a text without control characters".to_owned(),
-            ));
-        }
         let is_new = self.user(&user.name).await?.is_none();
-        let shared = &self.store.shared;
-        shared.identity.put_user(&shared.database.session, &user).await?;
+        if is_new {
+            below("users", self.count(Kind::Users).await?, USERS_MAX)?;
+        }
+        self.write_user(&user).await?;
         Ok(is_new)
     }
 
@@ -263,7 +380,7 @@ impl IdentityDirectory for CassandraIdentity {
         }
         for permission in self.permissions().await? {
             if *permission.user == *name {
-                self.delete_permission(name, &permission.account).await?;
+                self.delete_permission(name, &permission.vhost).await?;
             }
         }
         let shared = &self.store.shared;
@@ -273,21 +390,22 @@ impl IdentityDirectory for CassandraIdentity {
 
     async fn permissions(&self) -> Result<Vec<PermissionRecord>, Fault> {
         let shared = &self.store.shared;
-        shared.identity.permissions(&shared.database.session).await
+        shared.identity.permissions(&shared.database.session, &self.names).await
     }
 
     async fn put_permission(&self, permission: PermissionRecord) -> Result<(), Fault> {
-        for pattern in [&permission.configure, &permission.write, &permission.read] {
-            NamePattern::parse(pattern)?;
-        }
-        self.expect_user_and_account(&permission.user, &permission.account).await?;
         let shared = &self.store.shared;
-        shared.identity.put_permission(&shared.database.session, &permission).await?;
-        self.changed();
-        Ok(())
+        let (session, user) = (&shared.database.session, &permission.user);
+        if let Some(account) = self.names.account_of(&permission.vhost)
+            && shared.identity.permission(session, user, account).await?.is_none()
+        {
+            below("permissions", self.count(Kind::Permissions).await?, PERMISSIONS_MAX)?;
+        }
+        self.write_permission(&permission).await
     }
 
-    async fn delete_permission(&self, user: &str, account: &str) -> Result<bool, Fault> {
+    async fn delete_permission(&self, user: &str, vhost: &str) -> Result<bool, Fault> {
+        let Some(account) = self.names.account_of(vhost) else { return Ok(false) };
         let shared = &self.store.shared;
         let session = &shared.database.session;
         if shared.identity.permission(session, user, account).await?.is_none() {
@@ -303,11 +421,11 @@ impl IdentityDirectory for CassandraIdentity {
     }
 
     async fn create_access_key(&self, key: AccessKeyRecord, secret: &str) -> Result<(), Fault> {
-        self.expect_user_and_account(&key.user, &key.account).await?;
-        let shared = &self.store.shared;
-        shared.identity.put_key(&shared.database.session, &key, secret).await?;
-        self.changed();
-        Ok(())
+        let there = self.access_keys().await?;
+        let of_user = there.iter().filter(|one| one.user == key.user).count();
+        below("access keys", there.len(), ACCESS_KEYS_MAX)?;
+        below("access keys of a user", of_user, ACCESS_KEYS_PER_USER_MAX)?;
+        self.write_access_key(&key, secret).await
     }
 
     async fn enable_access_key(&self, id: &str, enabled: bool) -> Result<bool, Fault> {
@@ -338,14 +456,10 @@ impl IdentityDirectory for CassandraIdentity {
     }
 }
 
-impl CassandraIdentity {
-    async fn expect_user_and_account(&self, user: &str, account: &str) -> Result<(), Fault> {
-        if self.user(user).await?.is_none() {
-            return Err(Fault::Invalid(format!("there is no user {user:?}")));
-        }
-        if !self.accounts().await?.iter().any(|there| **there == *account) {
-            return Err(Fault::Invalid(format!("there is no account {account:?}")));
-        }
-        Ok(())
+/// The broker's limits, in its words. What is made within a moment, or at two front-ends at once, may pass one by as many.
+fn below(what: &str, count: usize, max: usize) -> Result<(), Fault> {
+    if count < max {
+        return Ok(());
     }
+    Err(Fault::Invalid(format!("{what}: the limit of {max} is reached")))
 }

@@ -1,9 +1,11 @@
 //! The rows of accounts, users, permissions and access keys. All of a kind are in one partition: there are few, each is
-//! read by its key, and they are listed in order.
+//! read by its key, and they are listed in order. Where rows have accounts, records have virtual hosts.
 
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{AccessKey, AccessKeyRecord, Fault, PermissionRecord, User, UserRecord};
+use quelea_sqs_protocol::{
+    AccessKey, AccessKeyRecord, AccountNames, Fault, PermissionRecord, User, UserRecord,
+};
 use scylla::client::session::Session;
 use scylla::deserialize::row::DeserializeRow;
 use scylla::errors::PrepareError;
@@ -172,10 +174,11 @@ impl IdentityTable {
     pub(crate) async fn put_permission(
         &self,
         session: &Session,
+        account: &str,
         permission: &PermissionRecord,
     ) -> Result<(), Fault> {
-        let PermissionRecord { user, account, configure, write: sends, read } = permission;
-        let values = (account.as_ref(), user.as_ref(), configure, sends, read);
+        let PermissionRecord { user, vhost: _, configure, write: sends, read } = permission;
+        let values = (account, user.as_ref(), configure, sends, read);
         driver::write(session, &self.insert_permission, &values).await
     }
 
@@ -202,24 +205,30 @@ impl IdentityTable {
         driver::write(session, &self.delete_permission, &(account, user)).await
     }
 
+    /// All permissions, by user and virtual host.
     pub(crate) async fn permissions(
         &self,
         session: &Session,
+        names: &AccountNames,
     ) -> Result<Vec<PermissionRecord>, Fault> {
         let after = |last: Option<&PermissionRow>| {
             let last = last.map(|(account, user, ..)| (account.clone(), user.clone()));
             let (account, user) = last.unwrap_or_default();
             (account, user, IDENTITY_PAGE_ROWS)
         };
-        let record = |(account, user, configure, write, read): PermissionRow| PermissionRecord {
-            user: user.into(),
-            account: account.into(),
-            configure: configure.unwrap_or_default(),
-            write: write.unwrap_or_default(),
-            read: read.unwrap_or_default(),
+        let record = |(account, user, configure, write, read): PermissionRow| {
+            Some(PermissionRecord {
+                user: user.into(),
+                vhost: names.vhost_of(&account)?.into(),
+                configure: configure.unwrap_or_default(),
+                write: write.unwrap_or_default(),
+                read: read.unwrap_or_default(),
+            })
         };
         let found = all(session, &self.list_permissions, after).await?;
-        Ok(found.into_iter().map(record).collect())
+        let mut found: Vec<_> = found.into_iter().filter_map(record).collect();
+        found.sort_by(|a, b| (&a.user, &a.vhost).cmp(&(&b.user, &b.vhost)));
+        Ok(found)
     }
 
     // -- access keys --------------------------------------------------------------------------
@@ -227,12 +236,13 @@ impl IdentityTable {
     pub(crate) async fn put_key(
         &self,
         session: &Session,
+        account: &str,
         key: &AccessKeyRecord,
         secret: &str,
     ) -> Result<(), Fault> {
-        let AccessKeyRecord { id, user, account, enabled, created_at_ms } = key;
+        let AccessKeyRecord { id, user, vhost: _, enabled, created_at_ms } = key;
         let created_at = *created_at_ms as i64;
-        let values = (id, account.as_ref(), user.as_ref(), secret, enabled, created_at);
+        let values = (id, account, user.as_ref(), secret, enabled, created_at);
         driver::write(session, &self.insert_key, &values).await
     }
 
@@ -267,6 +277,7 @@ impl IdentityTable {
     pub(crate) async fn keys(
         &self,
         session: &Session,
+        names: &AccountNames,
     ) -> Result<Vec<(AccessKeyRecord, Arc<str>)>, Fault> {
         let after = |last: Option<&KeyRow>| {
             (last.map(|(id, ..)| id.clone()).unwrap_or_default(), IDENTITY_PAGE_ROWS)
@@ -275,7 +286,7 @@ impl IdentityTable {
             let record = AccessKeyRecord {
                 id,
                 user: user?.into(),
-                account: account?.into(),
+                vhost: names.vhost_of(&account?)?.into(),
                 enabled: enabled?,
                 created_at_ms: created_at.unwrap_or_default().max(0).unsigned_abs(),
             };

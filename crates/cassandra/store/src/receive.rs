@@ -190,12 +190,8 @@ impl Standard {
                 Ok(found) => found,
                 Err(fault) => return fail(waiting, &fault),
             };
-            let mut candidates: Vec<Entry> = look
-                .visible
-                .iter()
-                .filter(|entry| !undelivered.contains(&entry.message))
-                .copied()
-                .collect();
+            let mut candidates = look.visible.clone();
+            candidates.retain(|entry| !undelivered.contains(&entry.message));
             self.hear_peers();
             self.observe_head(&facts, queue, start, &look);
             let leftovers = take_leftovers(&mut candidates);

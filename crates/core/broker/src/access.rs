@@ -15,9 +15,10 @@ use quelea_model::VhostName;
 use crate::error::{AccessRefused, AdminError, ResourceKind};
 use crate::log::Log;
 use crate::topology::Item;
-pub use accounts::{ADMINISTRATION, Accounts};
+pub use accounts::{ADMINISTRATION, Accounts, check_user_name};
 pub use error::AccessError;
 pub use keys::AccessKeys;
+pub use pattern::check_pattern;
 pub use permission::{Operation, Permission, TopicPermission, User};
 pub use records::AccessRecords;
 

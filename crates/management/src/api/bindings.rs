@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::exchanges::name_of;
-use super::listing::{Listed, fetch, matching_in, query};
+use super::list_query::ListQuery;
+use super::listing::{Listed, fetch, matching_in};
 use super::{JsonAnswer, StatusAnswer, arguments_field, text_field};
 use crate::authentication::ApiUser;
 use crate::call::Call;
@@ -26,7 +27,7 @@ use crate::state::ApiState;
 
 /// `GET /api/queues/{vhost}/{name}/bindings`.
 pub(crate) async fn of_queue(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [vhost, name]) = call.parts();
     matching_in(&api, &user, &query, vhost, |b: &BindingReport| b.to_queue && b.destination == name)
         .await
@@ -34,7 +35,7 @@ pub(crate) async fn of_queue(call: Call) -> JsonAnswer {
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/source`.
 pub(crate) async fn from_exchange(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [vhost, name]) = call.parts();
     let name = name_of(&name);
     matching_in(&api, &user, &query, vhost, |b: &BindingReport| b.source == name).await
@@ -42,7 +43,7 @@ pub(crate) async fn from_exchange(call: Call) -> JsonAnswer {
 
 /// `GET /api/exchanges/{vhost}/{name}/bindings/destination`.
 pub(crate) async fn to_exchange(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [vhost, name]) = call.parts();
     matching_in(&api, &user, &query, vhost, |b: &BindingReport| {
         !b.to_queue && b.destination == name
@@ -52,7 +53,7 @@ pub(crate) async fn to_exchange(call: Call) -> JsonAnswer {
 
 /// `GET /api/bindings/{vhost}/e/{source}/q/{destination}`.
 pub(crate) async fn queue_pair(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [vhost, source, destination]) = call.parts();
     let source = name_of(&source);
     matching_in(&api, &user, &query, vhost, |b: &BindingReport| {
@@ -63,7 +64,7 @@ pub(crate) async fn queue_pair(call: Call) -> JsonAnswer {
 
 /// `GET /api/bindings/{vhost}/e/{source}/e/{destination}`.
 pub(crate) async fn exchange_pair(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [vhost, source, destination]) = call.parts();
     matching_in(&api, &user, &query, vhost, |b: &BindingReport| {
         !b.to_queue && b.source == source && b.destination == destination

@@ -6,7 +6,8 @@ use quelea_broker::report::{ChannelReport, ConnectionReport, ConsumerReport};
 use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use serde_json::{Value, json};
 
-use super::listing::{Listed, fetch, matching, query};
+use super::list_query::ListQuery;
+use super::listing::{Listed, fetch, matching};
 use super::rates::counters_alone;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
@@ -39,7 +40,7 @@ pub(crate) async fn close(call: Call) -> StatusAnswer {
 
 /// `GET /api/connections/username/{user}`.
 pub(crate) async fn of_user(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [name]) = call.parts();
     let is_wanted = |c: &ConnectionReport| c.user == name && user.sees(c.vhost());
     matching(&api, &query, is_wanted).await
@@ -83,7 +84,7 @@ fn close_reason(call: &Call) -> CloseReason {
 
 /// `GET /api/connections/{name}/channels`.
 pub(crate) async fn channels_of(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [name]) = call.parts();
     let is_wanted = |c: &ChannelReport| c.connection_name == name && user.sees(c.vhost());
     matching(&api, &query, is_wanted).await

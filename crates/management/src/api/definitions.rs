@@ -21,24 +21,22 @@ use self::document::Document;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::vhost_exists;
-use crate::state::ApiState;
+use crate::operation::{existed, vhost_exists};
+use crate::state::BrokerState;
 
 /// `GET /api/definitions`.
-pub(super) async fn all(call: Call) -> JsonAnswer {
+pub(super) async fn all<S: BrokerState>(call: Call<S>) -> JsonAnswer {
     let (api, user, []) = call.parts();
     user.require_administrator()?;
     export::all(&api).await.map(Json)
 }
 
 /// `GET /api/definitions/{vhost}`: queues, exchanges and bindings.
-pub(super) async fn of_vhost(call: Call) -> JsonAnswer {
+pub(super) async fn of_vhost<S: BrokerState>(call: Call<S>) -> JsonAnswer {
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
-    if !vhost_exists(&api, &vhost).await? {
-        return Err(ApiError::NotFound);
-    }
-    export::of_vhost(&api, vhost).await.map(Json)
+    existed(vhost_exists(api.broker(), &vhost).await?)?;
+    export::of_vhost(api.broker(), vhost).await.map(Json)
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -49,28 +47,26 @@ pub(super) struct ImportQuery {
 }
 
 /// `POST /api/definitions`, with `?skip_unsupported=true` perhaps.
-pub(super) async fn import_all(call: Call) -> StatusAnswer {
+pub(super) async fn import_all<S: BrokerState>(call: Call<S>) -> StatusAnswer {
     let (query, turn) = begin(&call)?;
     let (api, _, [], body) = call.parts_and_body().await?;
     finish(api, turn, body, None, query).await
 }
 
 /// `POST /api/definitions/{vhost}`: what names no virtual host is for this one.
-pub(super) async fn import_in(call: Call) -> StatusAnswer {
+pub(super) async fn import_in<S: BrokerState>(call: Call<S>) -> StatusAnswer {
     let (query, turn) = begin(&call)?;
     let (api, _, [vhost], body) = call.parts_and_body().await?;
-    if !vhost_exists(&api, &vhost).await? {
-        return Err(ApiError::NotFound);
-    }
+    existed(vhost_exists(api.broker(), &vhost).await?)?;
     finish(api, turn, body, Some(vhost), query).await
 }
 
 /// What is checked before the document is read. One import at a time: its document may be large, and two could
 /// contradict each other.
-fn begin(call: &Call) -> Result<(ImportQuery, OwnedSemaphorePermit), ApiError> {
+fn begin<S: BrokerState>(call: &Call<S>) -> Result<(ImportQuery, OwnedSemaphorePermit), ApiError> {
     call.user().require_administrator()?;
     let query = call.query()?;
-    let turn = Arc::clone(&call.state().imports).try_acquire_owned();
+    let turn = Arc::clone(&call.state().broker().imports).try_acquire_owned();
     let turn = turn.map_err(|refused| match refused {
         TryAcquireError::NoPermits => ApiError::Busy("another import is under way"),
         TryAcquireError::Closed => ApiError::Stopping,
@@ -80,7 +76,7 @@ fn begin(call: &Call) -> Result<(ImportQuery, OwnedSemaphorePermit), ApiError> {
 
 /// In a task of its own: an import ends, or is taken back, though its client does not wait for that.
 async fn finish(
-    api: ApiState,
+    api: impl BrokerState,
     turn: OwnedSemaphorePermit,
     body: Value,
     vhost: Option<String>,
@@ -100,7 +96,7 @@ async fn finish(
 /// # Errors
 /// [`ApiError::BadRequest`] with the first thing that is wrong and where it stands.
 pub(crate) async fn import(
-    api: &ApiState,
+    api: &impl BrokerState,
     body: &Value,
     vhost: Option<&str>,
     skip_unsupported: bool,

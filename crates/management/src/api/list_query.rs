@@ -12,17 +12,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::JsonAnswer;
-use super::listed::{Listed, array};
+use super::listed::{Row, array};
+use crate::call::Call;
 use crate::error::ApiError;
 use crate::limits::{COLUMNS_MAX, NAME_FILTER_BYTES_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
-use crate::state::ApiState;
 
 /// Bytes that a compiled name filter may take.
 const FILTER_COMPILED_BYTES_MAX: usize = 256 * 1024;
 
 /// As it stands behind `?`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-pub(super) struct RawListQuery {
+pub(crate) struct RawListQuery {
     /// From 1; absent: the whole list, as an array.
     #[schemars(with = "Option<u32>", range(min = 1))]
     page: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct RawListQuery {
 
 /// The same, checked.
 #[derive(Debug, Default)]
-pub(super) struct ListQuery {
+pub(crate) struct ListQuery {
     page: Option<Page>,
     filter: Option<NameFilter>,
     sort: Option<Column>,
@@ -99,9 +99,17 @@ impl Counted {
 type Column = Vec<String>;
 
 impl ListQuery {
+    /// What a request asks for.
+    ///
+    /// # Errors
+    /// As [`ListQuery::parse`].
+    pub(crate) fn of<S>(call: &Call<S>) -> Result<Self, ApiError> {
+        Self::parse(call.query()?)
+    }
+
     /// # Errors
     /// [`ApiError::BadRequest`] with the parameter, its limit and its value.
-    pub(super) fn parse(raw: RawListQuery) -> Result<Self, ApiError> {
+    fn parse(raw: RawListQuery) -> Result<Self, ApiError> {
         let flag = |field: &str, text: Option<String>| match text.as_deref() {
             None | Some("" | "false") => Ok(false),
             Some("true") => Ok(true),
@@ -143,20 +151,20 @@ impl ListQuery {
     ///
     /// # Errors
     /// [`ApiError::BadRequest`] of a page behind the last.
-    pub(super) fn answer<T: Listed>(&self, api: &ApiState, mut all: Vec<T>) -> JsonAnswer {
+    pub(crate) fn answer<S, T: Row<S>>(&self, state: &S, mut all: Vec<T>) -> JsonAnswer {
         let total = all.len();
         if let Some(filter) = &self.filter {
             all.retain(|object| filter.fits(object.name()));
         }
-        let order = self.order(api, &all);
+        let order = self.order(state, &all);
         let objects = |places: &[usize]| places.iter().map(|place| &all[*place]).collect();
         let Some(page) = self.page else {
             let all: Vec<&T> = objects(&order);
-            return Ok(array(all.into_iter().map(|object| self.shown(object.to_json(api)))));
+            return Ok(array(all.into_iter().map(|object| self.shown(object.to_json(state)))));
         };
         let counted = Counted { total, filtered: order.len(), page };
         let objects: Vec<&T> = objects(&order[counted.places()?]);
-        Ok(self.page(api, counted, objects.into_iter()))
+        Ok(self.page(state, counted, objects.into_iter()))
     }
 
     /// What is on a page that is found by names, in their order.
@@ -184,13 +192,13 @@ impl ListQuery {
     }
 
     /// A page with what is on it.
-    pub(super) fn page<'a, T: Listed>(
+    pub(super) fn page<'a, S, T: Row<S> + 'a>(
         &self,
-        api: &ApiState,
+        state: &S,
         counted: Counted,
         objects: impl Iterator<Item = &'a T>,
     ) -> Json<Value> {
-        let items: Vec<_> = objects.map(|object| self.shown(object.to_json(api))).collect();
+        let items: Vec<_> = objects.map(|object| self.shown(object.to_json(state))).collect();
         let Counted { total, filtered, page } = counted;
         Json(json!({
             "total_count": total,
@@ -204,11 +212,11 @@ impl ListQuery {
     }
 
     /// The places of all in the order that is wanted.
-    fn order<T: Listed>(&self, api: &ApiState, all: &[T]) -> Vec<usize> {
+    fn order<S, T: Row<S>>(&self, state: &S, all: &[T]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..all.len()).collect();
         if let Some(column) = &self.sort {
             let key = |object: &T| {
-                object.column(api, column).unwrap_or_else(|| at(object.to_json(api), column))
+                object.column(state, column).unwrap_or_else(|| at(object.to_json(state), column))
             };
             let keys: Vec<Value> = all.iter().map(key).collect();
             // Stable: what is alike stays in the order of its names.

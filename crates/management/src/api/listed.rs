@@ -6,6 +6,35 @@ use serde_json::Value;
 
 use crate::state::ApiState;
 
+/// What a list is made of: `S` is what has to be known to show it.
+pub(crate) trait Row<S> {
+    /// By which lists are searched.
+    fn name(&self) -> &str;
+
+    /// A field of [`Row::to_json`], or one in it, that lists are often sorted by, without all others.
+    fn column(&self, state: &S, column: &[String]) -> Option<Value> {
+        let _ = (state, column);
+        None
+    }
+
+    /// As RabbitMQ shows it.
+    fn to_json(&self, state: &S) -> Value;
+}
+
+impl<T: Listed> Row<ApiState> for T {
+    fn name(&self) -> &str {
+        Listed::name(self)
+    }
+
+    fn column(&self, api: &ApiState, column: &[String]) -> Option<Value> {
+        Listed::column(self, api, column)
+    }
+
+    fn to_json(&self, api: &ApiState) -> Value {
+        Listed::to_json(self, api)
+    }
+}
+
 /// A kind of object that belongs to a virtual host, as a report of the broker.
 pub(crate) trait Listed: Sized + Send + 'static {
     /// Those of one virtual host, or all, where they are few. What asks the broker for all of them either way may

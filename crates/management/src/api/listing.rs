@@ -16,7 +16,7 @@ use crate::state::ApiState;
 
 /// `GET /api/KIND`: those that the user may see.
 pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     if T::HAS_NAMES && query.is_found_by_names() {
         return page_by_names::<T>(&api, &query, None, |vhost| user.sees(vhost)).await;
@@ -26,7 +26,7 @@ pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
 
 /// `GET /api/KIND` of what only administrators see.
 pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
     matching(&api, &query, |_: &T| true).await
@@ -34,7 +34,7 @@ pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
 
 /// `GET /api/KIND/{vhost}`.
 pub(super) async fn list_in<T: Listed>(call: Call) -> JsonAnswer {
-    let query = query(&call)?;
+    let query = ListQuery::of(&call)?;
     let (api, user, [vhost]) = call.parts();
     if T::HAS_NAMES && query.is_found_by_names() {
         must_see(&api, &user, &vhost).await?;
@@ -81,11 +81,6 @@ pub(crate) async fn by_turns<T: Send + 'static>(
 async fn must_see(api: &ApiState, user: &ApiUser, vhost: &str) -> Result<(), ApiError> {
     user.require_vhost(vhost)?;
     existed(vhost_exists(api, vhost).await?)
-}
-
-/// What a list is asked for.
-pub(super) fn query(call: &Call) -> Result<ListQuery, ApiError> {
-    ListQuery::parse(call.query()?)
 }
 
 /// All objects that are wanted.

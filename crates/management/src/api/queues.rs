@@ -19,12 +19,9 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::history::Subject;
 use crate::json::from_table;
-use crate::operation::{done_as, existed, until_free};
+use crate::operation::{done_as, existed, until_checked, until_free};
 use crate::state::ApiState;
 use crate::time::now_ms;
-
-/// How often a declaration is tried while another store is asked for its name; others' answers wake it, too.
-const NAME_CHECKS_MAX: usize = 100;
 
 /// `GET /api/queues/{vhost}/{name}`, with `lengths_age` and `lengths_incr`, `msg_rates_age` and `msg_rates_incr` perhaps.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
@@ -96,21 +93,14 @@ async fn done_as_checked(
     request: DeclareQueue,
 ) -> Result<(), ApiError> {
     let request = Arc::new(request);
-    for _ in 0..NAME_CHECKS_MAX {
-        let (declared, freed) =
-            (Arc::clone(&request), api.ask(|core| core.broker.names_freed()).await?);
-        let done = done_as(api, user, vhost.clone(), move |broker, now, channel| {
+    until_checked(api, || {
+        let declared = Arc::clone(&request);
+        done_as(api, user, vhost.clone(), move |broker, now, channel| {
             broker.check_queue_name(channel, &declared)?;
             broker.declare_queue(now, channel, &declared).map(|declared| declared.ticket)
-        });
-        match done.await {
-            Err(ApiError::NameBeingChecked) => {
-                until_free(api, move |broker| broker.names_freed() == freed).await?;
-            }
-            done => return done,
-        }
-    }
-    Err(ApiError::NameBeingChecked)
+        })
+    })
+    .await
 }
 
 async fn fetch_one(

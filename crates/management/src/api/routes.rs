@@ -1,14 +1,14 @@
-//! The routes below `/api` with what they take and answer: RabbitMQ's, and accounts and access keys beside them.
+//! The routes below `/api` with what they take and answer. Those of users, permissions, accounts and keys stand in
+//! `identity/routes.rs`.
 
 use axum::extract::DefaultBodyLimit;
-use quelea_broker::access::{Permission, TopicPermission};
+use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{
     BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, QueueReport,
     VhostReport,
 };
 use quelea_openapi::{Operation, Route};
 
-use super::list_query::RawListQuery;
 use super::listing::{list, list_all, list_in};
 use super::rates::RawRateQuery;
 use super::shapes::{
@@ -17,11 +17,12 @@ use super::shapes::{
     shows_all,
 };
 use super::{
-    access_keys, access_operations as access, accounts, bindings, connections, definitions,
-    exchanges, health, messages, nodes, overview, permissions, queues, users, vhosts,
+    bindings, connections, definitions, exchanges, health, messages, nodes, overview, queues,
+    topic_permissions, vhosts,
 };
+use crate::identity::{identity_routes, users, vhost_route};
 use crate::limits::DEFINITIONS_BYTES_MAX;
-use crate::state::ApiState;
+use crate::state::{ApiState, BrokerState};
 use crate::v1;
 
 /// All but what is about users, and what makes and deletes virtual hosts.
@@ -38,15 +39,10 @@ pub(super) fn of_broker() -> Vec<Route<ApiState>> {
     all.into_iter().flatten().collect()
 }
 
-/// The rest.
-pub(super) fn of_access() -> Vec<Route<ApiState>> {
-    let mut all = of_users();
-    all.push(v1::password_route());
-    all.push(
-        Route::at("/vhosts/{vhost}")
-            .put(vhosts::put, access::put_vhost())
-            .delete(vhosts::delete, access::delete_vhost()),
-    );
+/// The rest, whoever keeps users.
+pub(crate) fn of_access<S: BrokerState>() -> Vec<Route<S>> {
+    let mut all = identity_routes();
+    all.push(vhost_route());
     all.extend(of_definitions());
     all
 }
@@ -67,7 +63,7 @@ fn of_node() -> Vec<Route<ApiState>> {
             nodes::auth_attempts,
             shows_all("Returns how many failed to sign in, by protocol"),
         ),
-        Route::at("/whoami").get(users::whoami, shows("Returns the user who asks")),
+        Route::at("/whoami").get(users::whoami::<ApiState>, shows("Returns the user who asks")),
     ]
 }
 
@@ -212,73 +208,42 @@ fn of_topic_permissions() -> Vec<Route<ApiState>> {
         Route::at("/topic-permissions")
             .get(list_all::<TopicPermission>, lists("Returns topic permissions")),
         Route::at("/users/{user}/topic-permissions")
-            .get(permissions::topics_of_user, lists("Returns a user's topic permissions")),
+            .get(topic_permissions::of_user, lists("Returns a user's topic permissions")),
         Route::at("/vhosts/{vhost}/topic-permissions")
-            .get(permissions::topics_of_vhost, lists("Returns a virtual host's topic permissions")),
+            .get(topic_permissions::of_vhost, lists("Returns a virtual host's topic permissions")),
         Route::at("/topic-permissions/{vhost}/{user}")
             .get(
-                permissions::one_topic,
+                topic_permissions::one,
                 shows_all("Returns a user's topic permissions in a virtual host"),
             )
             .put(
-                permissions::put_topic,
+                topic_permissions::put,
                 Operation::new("Sets a user's topic permissions")
                     .body::<NewTopicPermissions>()
                     .answers_status(201),
             )
             .delete(
-                permissions::delete_topic,
+                topic_permissions::delete,
                 deletes("Deletes a user's topic permissions").optional_body::<TopicPermissionsOf>(),
             ),
     ]
 }
 
-fn of_definitions() -> Vec<Route<ApiState>> {
+fn of_definitions<S: BrokerState>() -> Vec<Route<S>> {
     let imports = |summary| {
         deletes(summary).query::<definitions::ImportQuery>().body::<DefinitionsDocument>()
     };
     let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
     let all = vec![
         Route::at("/definitions")
-            .get(definitions::all, shows("Returns all that is declared"))
-            .post(definitions::import_all, imports("Declares all of a document, or nothing")),
+            .get(definitions::all::<S>, shows("Returns all that is declared"))
+            .post(definitions::import_all::<S>, imports("Declares all of a document, or nothing")),
         Route::at("/definitions/{vhost}")
-            .get(definitions::of_vhost, shows("Returns what is declared in a virtual host"))
+            .get(definitions::of_vhost::<S>, shows("Returns what is declared in a virtual host"))
             .post(
-                definitions::import_in,
+                definitions::import_in::<S>,
                 imports("Declares all of a document in a virtual host, or nothing"),
             ),
     ];
     all.into_iter().map(|route| route.map(|methods| methods.layer(large))).collect()
-}
-
-fn of_users() -> Vec<Route<ApiState>> {
-    vec![
-        Route::at("/vhosts/{vhost}/permissions").get(permissions::of_vhost, access::permissions()),
-        Route::at("/accounts").get(accounts::list, access::accounts()),
-        Route::at("/accounts/{account}")
-            .put(accounts::put, access::put_account())
-            .delete(accounts::delete, access::delete_account()),
-        Route::at("/access-keys")
-            .get(access_keys::list, access::access_keys())
-            .post(access_keys::create, access::create_access_key()),
-        Route::at("/access-keys/{id}")
-            .get(access_keys::one, access::access_key())
-            .put(access_keys::enable, access::enable_access_key())
-            .delete(access_keys::delete, access::delete_access_key()),
-        Route::at("/users").get(users::list, access::users()),
-        Route::at("/users/without-permissions").get(users::without_permissions, access::users()),
-        Route::at("/users/bulk-delete").post(users::bulk_delete, access::delete_users()),
-        Route::at("/users/{user}")
-            .get(users::one, access::user())
-            .put(users::put, access::put_user())
-            .delete(users::delete, access::delete_user()),
-        Route::at("/users/{user}/permissions").get(permissions::of_user, access::permissions()),
-        Route::at("/permissions")
-            .get(list_all::<Permission>, access::permissions().query::<RawListQuery>()),
-        Route::at("/permissions/{vhost}/{user}")
-            .get(permissions::one, access::permission())
-            .put(permissions::put, access::put_permissions())
-            .delete(permissions::delete, access::delete_permissions()),
-    ]
 }

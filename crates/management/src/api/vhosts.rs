@@ -1,18 +1,16 @@
-//! `/api/vhosts`.
+//! `/api/vhosts`: what is in them. They are made and deleted in `identity/vhosts.rs`.
 
 use axum::Json;
-use axum::http::StatusCode;
 use quelea_broker::report::VhostReport;
 use quelea_broker::{Broker, ListKey, Listable};
 use serde_json::{Value, json};
 
+use super::JsonAnswer;
 use super::listing::{Listed, fetch};
 use super::rates::{self, RateQuery, Shown};
-use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::history::Subject;
-use crate::operation::{done, existed, make_vhost, vhost_exists};
 use crate::state::ApiState;
 
 /// `GET /api/vhosts/{vhost}`.
@@ -22,26 +20,6 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     let found = fetch::<VhostReport>(&api, Some(vhost)).await?;
     let found = found.first().ok_or(ApiError::NotFound)?;
     Ok(Json(found.to_json(&api)))
-}
-
-/// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions.
-pub(crate) async fn put(call: Call) -> StatusAnswer {
-    let (api, user, [vhost]) = call.parts();
-    user.require_administrator()?;
-    if vhost_exists(&api, &vhost).await? {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    make_vhost(&api, &user, vhost).await?;
-    Ok(StatusCode::CREATED)
-}
-
-/// `DELETE /api/vhosts/{vhost}`.
-pub(crate) async fn delete(call: Call) -> StatusAnswer {
-    let (api, user, [vhost]) = call.parts();
-    user.require_administrator()?;
-    existed(vhost_exists(&api, &vhost).await?)?;
-    done(&api, move |core| core.broker.delete_vhost(core.now(), &vhost)).await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 impl Listed for VhostReport {

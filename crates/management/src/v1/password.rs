@@ -2,13 +2,14 @@
 
 use axum::http::StatusCode;
 use quelea_openapi::{Operation, Route};
+use quelea_sqs_protocol::IdentityDirectory as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::api::StatusAnswer;
-use crate::api::users::hash;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::identity::users::hash;
 use crate::state::SharedState;
 
 pub(crate) fn route<S: SharedState>() -> Route<S> {
@@ -40,6 +41,9 @@ async fn change<S: SharedState>(call: Call<S>) -> StatusAnswer {
         return Err(ApiError::bad("password must not be empty"));
     }
     let hash = hash(&api, &password).await?;
-    api.replace_hash(&user.name, hash).await?;
-    Ok(StatusCode::NO_CONTENT)
+    match api.directory().set_password_hash(&user.name, hash.into()).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        // Deleted meanwhile.
+        false => Err(ApiError::Unauthorized),
+    }
 }

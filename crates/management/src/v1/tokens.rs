@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_openapi::{Operation, Route};
+use quelea_sqs_protocol::IdentityDirectory as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::authentication::Users as _;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::state::ApiState;
+use crate::state::{ApiState, SharedState as _};
 
 /// How long a token holds unless the request says, and at most: a day, a year.
 const VALID_S: u32 = 86_400;
@@ -54,13 +54,13 @@ async fn create(call: Call) -> Result<(StatusCode, Json<Token>), ApiError> {
         let reason = format!("valid_s must be from 1 to {VALID_S_MAX}, it is {valid_s}");
         return Err(ApiError::BadRequest(reason));
     }
-    let known = api.look_up(user.name.clone()).await?.ok_or(ApiError::Unauthorized)?;
-    if !known.hash.starts_with("$argon2") {
+    let known = api.directory().user(&user.name).await?.ok_or(ApiError::Unauthorized)?;
+    if !known.password_hash.starts_with("$argon2") {
         // One from RabbitMQ is replaced at the sign-in, and tokens of the old one would end.
         return Err(ApiError::Busy("the password's hash is being replaced, try again"));
     }
     let tokens = api.tokens.as_deref();
     let tokens = tokens.ok_or_else(|| ApiError::bad("there is no key for tokens here"))?;
-    let (token, expires_at) = tokens.make(&user.name, &known.hash, valid_s);
+    let (token, expires_at) = tokens.make(&user.name, &known.password_hash, valid_s);
     Ok((StatusCode::CREATED, Json(Token { token, expires_at })))
 }

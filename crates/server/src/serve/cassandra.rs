@@ -38,7 +38,6 @@ pub(crate) fn beside(cluster: Option<&Cluster>, config: &Config) -> Option<(Othe
     #[cfg(feature = "cassandra")]
     return cluster.map(|cluster| {
         cluster.beside(Bootstrap {
-            account: config.sqs.account_id.clone(),
             user: config.access.bootstrap_user.clone(),
             password: config.access.bootstrap_password.clone(),
         })
@@ -67,7 +66,9 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<Cluster>, Cassandr
         return Ok(None);
     }
     #[cfg(feature = "cassandra")]
-    let cluster = Cluster::connect(settings::of(config), settings::peers(config)).await?;
+    let (settings, peers) = (settings::of(config), settings::peers(config));
+    #[cfg(feature = "cassandra")]
+    let cluster = Cluster::connect(settings, peers, &config.sqs.account_id).await?;
     #[cfg(not(feature = "cassandra"))]
     let cluster = Cluster::connect()?;
     Ok(Some(cluster))

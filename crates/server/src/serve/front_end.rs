@@ -82,8 +82,7 @@ async fn bootstrap(cluster: &Cluster, config: &Config) -> Result<(), CassandraEr
         let hashed = hashed.map_err(|error| Fault::Unavailable(error.to_string()))?;
         hashed.map_err(|error| Fault::Unavailable(error.to_string()))
     };
-    let (account, user) = (&config.sqs.account_id, &config.access.bootstrap_user);
-    cluster.bootstrap(account, user, hash).await.map_err(CassandraError::Bootstrap)
+    cluster.bootstrap(&config.access.bootstrap_user, hash).await.map_err(CassandraError::Bootstrap)
 }
 
 fn announce_ready(

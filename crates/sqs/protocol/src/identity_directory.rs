@@ -1,9 +1,18 @@
-//! Who there is, to be looked at and changed: accounts, users, their permissions and their access keys, where they are
-//! not the broker's own. The management API of a front-end is made of it.
+//! Who there is, to be looked at and changed: virtual hosts, which are accounts by their other names, users, their
+//! permissions and their access keys, whoever keeps them. The management API is made of it.
 
 use std::sync::Arc;
 
-use crate::{Fault, Identity};
+use crate::Fault;
+
+/// A virtual host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VhostRecord {
+    /// The name.
+    pub name: Arc<str>,
+    /// How many queues it has, where that is known without counting them.
+    pub queues: Option<u64>,
+}
 
 /// A user who may sign in to the management API, and whose access keys sign requests.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,19 +32,38 @@ impl std::fmt::Debug for UserRecord {
     }
 }
 
-/// What a user may do in an account: patterns of queues' names, as RabbitMQ means them.
+/// A user, and where the user may do anything: what is asked of whoever signs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserWithVhosts {
+    /// The user.
+    pub user: UserRecord,
+    /// Virtual hosts in which the user has permissions.
+    pub vhosts: Vec<Arc<str>>,
+}
+
+/// What a user may do in a virtual host: patterns of queues' names, as RabbitMQ means them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionRecord {
     /// Who.
     pub user: Arc<str>,
     /// Where.
-    pub account: Arc<str>,
+    pub vhost: Arc<str>,
     /// Which queues may be made, changed and deleted.
     pub configure: String,
     /// To which may be sent.
     pub write: String,
     /// From which may be received.
     pub read: String,
+}
+
+impl PermissionRecord {
+    /// All of them.
+    #[must_use]
+    pub fn all(user: &str, vhost: &str) -> Self {
+        let all = || ".*".to_owned();
+        let (user, vhost) = (user.into(), vhost.into());
+        Self { user, vhost, configure: all(), write: all(), read: all() }
+    }
 }
 
 /// An access key, without its secret.
@@ -45,8 +73,8 @@ pub struct AccessKeyRecord {
     pub id: String,
     /// Whose it is.
     pub user: Arc<str>,
-    /// In which account.
-    pub account: Arc<str>,
+    /// In which virtual host.
+    pub vhost: Arc<str>,
     /// Whether it signs.
     pub enabled: bool,
     /// When it was made, in ms since 1970.
@@ -68,20 +96,26 @@ pub struct TakenOver {
     pub kept: Vec<String>,
 }
 
-/// Accounts, users, permissions and keys that can be changed. A change is durable when its call returns; how soon
-/// other front-ends act by it is that of [`Identity`].
+/// Virtual hosts, users, permissions and keys that can be changed. A change is durable when its call returns. Who asks has
+/// checked names and patterns.
 ///
-/// What is to be deleted and is not there is `Ok(false)`. What cannot be, such as a pattern that is no regular
-/// expression, or a key for a user that is not there, is [`Fault::Invalid`].
-pub trait IdentityDirectory: Identity {
-    /// All accounts, by name.
-    fn accounts(&self) -> impl Future<Output = Result<Vec<Arc<str>>, Fault>> + Send;
+/// What is to be deleted and is not there is `Ok(false)`. A virtual host that is needed and is not there is
+/// [`Fault::NotFound`]; what else cannot be, such as a key for a user that is not there, or one more than a limit allows, is
+/// [`Fault::Invalid`].
+pub trait IdentityDirectory: Clone + Send + Sync + 'static {
+    /// All virtual hosts, by name.
+    fn vhosts(&self) -> impl Future<Output = Result<Vec<VhostRecord>, Fault>> + Send;
 
-    /// Makes an account; false if it was there.
-    fn put_account(&self, account: &str) -> impl Future<Output = Result<bool, Fault>> + Send;
+    /// Makes a virtual host, with all permissions for who makes it if that is a user; false if it was there.
+    fn put_vhost(
+        &self,
+        vhost: &str,
+        maker: Option<&str>,
+    ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
-    /// Deletes an account with the permissions and keys in it. One that has queues is [`Fault::Invalid`].
-    fn delete_account(&self, account: &str) -> impl Future<Output = Result<bool, Fault>> + Send;
+    /// Deletes a virtual host with the permissions and keys in it, and with its queues, or it is [`Fault::Invalid`] while
+    /// there are any.
+    fn delete_vhost(&self, vhost: &str) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// All users, by name.
     fn users(&self) -> impl Future<Output = Result<Vec<UserRecord>, Fault>> + Send;
@@ -89,30 +123,66 @@ pub trait IdentityDirectory: Identity {
     /// One user.
     fn user(&self, name: &str) -> impl Future<Output = Result<Option<UserRecord>, Fault>> + Send;
 
+    /// One user, and the virtual hosts in which the user has permissions.
+    fn user_with_vhosts(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<Option<UserWithVhosts>, Fault>> + Send {
+        async move {
+            let Some(user) = self.user(name).await? else { return Ok(None) };
+            let permissions = self.permissions().await?.into_iter();
+            let own = permissions.filter(|permission| permission.user == user.name);
+            let vhosts = own.map(|permission| permission.vhost).collect();
+            Ok(Some(UserWithVhosts { user, vhosts }))
+        }
+    }
+
     /// Makes or changes a user; false if it was there.
     fn put_user(&self, user: UserRecord) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// Gives a user another hash of the password; false if there is none.
+    fn set_password_hash(
+        &self,
+        name: &str,
+        password_hash: Arc<str>,
+    ) -> impl Future<Output = Result<bool, Fault>> + Send {
+        async move {
+            // Who was deleted meanwhile is not made again, unless it happens between these two.
+            let Some(known) = self.user(name).await? else { return Ok(false) };
+            self.put_user(UserRecord { password_hash, ..known }).await?;
+            Ok(true)
+        }
+    }
 
     /// Deletes a user with permissions and keys.
     fn delete_user(&self, name: &str) -> impl Future<Output = Result<bool, Fault>> + Send;
 
-    /// All permissions, by account and user.
+    /// All permissions, by user and virtual host.
     fn permissions(&self) -> impl Future<Output = Result<Vec<PermissionRecord>, Fault>> + Send;
 
-    /// Sets what a user may do in an account.
+    /// Sets what a user may do in a virtual host.
     fn put_permission(
         &self,
         permission: PermissionRecord,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Takes back what a user may do in an account.
+    /// Takes back what a user may do in a virtual host.
     fn delete_permission(
         &self,
         user: &str,
-        account: &str,
+        vhost: &str,
     ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// All access keys, by id.
     fn access_keys(&self) -> impl Future<Output = Result<Vec<AccessKeyRecord>, Fault>> + Send;
+
+    /// One access key.
+    fn access_key_record(
+        &self,
+        id: &str,
+    ) -> impl Future<Output = Result<Option<AccessKeyRecord>, Fault>> + Send {
+        async move { Ok(self.access_keys().await?.into_iter().find(|key| *key.id == *id)) }
+    }
 
     /// Makes an access key.
     fn create_access_key(
@@ -141,5 +211,7 @@ pub trait IdentityDirectory: Identity {
     }
 
     /// Whether the store answers now.
-    fn check(&self) -> impl Future<Output = Result<(), Fault>> + Send;
+    fn check(&self) -> impl Future<Output = Result<(), Fault>> + Send {
+        std::future::ready(Ok(()))
+    }
 }

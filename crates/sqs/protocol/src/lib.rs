@@ -4,6 +4,7 @@
 //! Start with `action.rs`, the operations, and `queues.rs`, what a store of queues does for the
 //! service.
 
+mod account_names;
 pub mod action;
 mod any_store;
 mod attributes;
@@ -32,6 +33,7 @@ mod shape;
 mod signing;
 mod sigv4;
 
+pub use account_names::AccountNames;
 pub use action::{Action, ReceiveMessageResult, Reply, Request};
 pub use any_store::{AnyIdentity, AnyQueues};
 pub use capabilities::{Capabilities, Consistency, Counts, OldReceipts, Order, Reappearance};
@@ -40,7 +42,8 @@ pub use error::{Blame, Error, ErrorKind};
 pub use fault::Fault;
 pub use identity::{AccessKey, Identity, Permits, User};
 pub use identity_directory::{
-    AccessKeyRecord, IdentityDirectory, PermissionRecord, TakenOver, UserRecord,
+    AccessKeyRecord, IdentityDirectory, PermissionRecord, TakenOver, UserRecord, UserWithVhosts,
+    VhostRecord,
 };
 pub use md5::{md5_of_attributes, md5_of_body};
 pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};

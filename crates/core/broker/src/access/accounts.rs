@@ -333,7 +333,11 @@ impl Accounts {
 /// permitted to it. No user can have the name, and nobody signs in with it.
 pub const ADMINISTRATION: &str = "\0administration";
 
-fn check_user_name(name: &str) -> Result<(), AccessError> {
+/// Whether a user can have the name.
+///
+/// # Errors
+/// [`AccessError::UserName`] with the reason.
+pub fn check_user_name(name: &str) -> Result<(), AccessError> {
     let reason = match name {
         "" => "it is empty".to_owned(),
         name if name.len() > SHORT_STRING_BYTES_MAX => {

@@ -6,6 +6,14 @@ use regex::{Regex, RegexBuilder};
 
 use super::AccessError;
 
+/// Whether the text of `field` can be a pattern of a permission.
+///
+/// # Errors
+/// [`AccessError::Pattern`] with field, text and reason.
+pub fn check_pattern(field: &'static str, text: &str) -> Result<(), AccessError> {
+    NamePattern::parse(field, text).map(drop)
+}
+
 /// A pattern that was accepted.
 #[derive(Debug)]
 pub(super) enum NamePattern {

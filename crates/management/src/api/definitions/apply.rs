@@ -1,31 +1,40 @@
 //! Makes what a checked document says. What fails in the middle, at a limit or by somebody else's change, takes back what
 //! was made before it.
 
-use quelea_broker::access::{ADMINISTRATION, TopicPermission};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use quelea_broker::access::{ADMINISTRATION, TopicPermission, check_pattern, check_user_name};
 use quelea_broker::{
-    Broker, ChannelId, ConnectionInfo, DeclareExchange, ExchangeBinding, QueueBinding,
+    Broker, ChannelId, ConnectionInfo, DeclareExchange, DeclareQueue, ExchangeBinding, QueueBinding,
 };
-use quelea_model::Timestamp;
+use quelea_model::{Timestamp, VhostName};
+use quelea_sqs_protocol::{Fault, IdentityDirectory as _, PermissionRecord, UserRecord};
 use quelea_store::Ticket;
 
 use super::document::{
     BindingDefinition, Document, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
     UserDefinition,
 };
+use super::sqs::SqsAttributes;
 use super::standing::Standing;
-use crate::api::users::password_hash;
 use crate::error::ApiError;
-use crate::operation::{until_free, with_channel};
-use crate::state::{ApiState, SharedState as _};
+use crate::identity::users::password_hash;
+use crate::operation::{until_checked, until_free, with_channel};
+use crate::state::{ApiState, BrokerState, SharedState as _};
+
+/// Users, and permissions, that are written at once: they share the log's syncs.
+const AT_ONCE: usize = 64;
 
 /// # Errors
 /// Why something cannot be made. Nothing of it is left then.
 pub(super) async fn apply(
-    api: &ApiState,
+    state: &impl BrokerState,
     document: Document,
     standing: &Standing,
 ) -> Result<(), ApiError> {
-    let mut changes = Changes { api, standing, undo: Vec::new(), ticket: Ticket::NONE };
+    let api = state.broker();
+    let mut changes = Changes { state, api, standing, undo: Vec::new(), ticket: Ticket::NONE };
     if let Err(error) = changes.make(document).await {
         changes.take_back().await;
         return Err(error);
@@ -36,15 +45,27 @@ pub(super) async fn apply(
 /// A change of the broker, and what takes one back.
 type Change = Box<dyn FnOnce(&mut Broker, Timestamp) -> Result<Ticket, ApiError> + Send>;
 
-struct Changes<'a> {
+/// What takes back something that was made.
+enum Undo {
+    Broker(Change),
+    /// It was not there.
+    Vhost(String),
+    /// The user as it was, or the name of one who was not there.
+    User(Result<UserRecord, String>),
+    /// Permissions as they were, or the user and virtual host where there were none.
+    Permission(Result<PermissionRecord, (Arc<str>, Arc<str>)>),
+}
+
+struct Changes<'a, S> {
+    state: &'a S,
     api: &'a ApiState,
     standing: &'a Standing,
-    /// What takes back what was made, in the order in which that was.
-    undo: Vec<Change>,
+    /// In the order in which it was made.
+    undo: Vec<Undo>,
     ticket: Ticket,
 }
 
-impl Changes<'_> {
+impl<S: BrokerState> Changes<'_, S> {
     async fn make(&mut self, document: Document) -> Result<(), ApiError> {
         for (at, vhost) in document.vhosts.into_iter().enumerate() {
             self.vhost(vhost).await.map_err(here("vhosts", at))?;
@@ -58,12 +79,8 @@ impl Changes<'_> {
         for (at, binding) in document.bindings.into_iter().enumerate() {
             self.binding(binding).await.map_err(here("bindings", at))?;
         }
-        for (at, user) in document.users.into_iter().enumerate() {
-            self.user(user).await.map_err(here("users", at))?;
-        }
-        for (at, permission) in document.permissions.into_iter().enumerate() {
-            self.permission(permission).await.map_err(here("permissions", at))?;
-        }
+        self.users(document.users).await?;
+        self.permissions(document.permissions).await?;
         for (at, permission) in document.topic_permissions.into_iter().enumerate() {
             self.topic_permission(permission).await.map_err(here("topic_permissions", at))?;
         }
@@ -74,11 +91,13 @@ impl Changes<'_> {
         if self.standing.vhosts.contains(&vhost) {
             return Ok(());
         }
+        VhostName::parse(&vhost).map_err(ApiError::bad)?;
         let name = vhost.clone();
         until_free(self.api, move |broker| broker.is_vhost_being_deleted(&name)).await?;
-        let name = vhost.clone();
-        let make = change(move |b, now| b.put_vhost(now, &name));
-        self.done(make, change(move |b, now| b.delete_vhost(now, &vhost))).await
+        if self.state.directory().put_vhost(&vhost, None).await? {
+            self.undo.push(Undo::Vhost(vhost));
+        }
+        Ok(())
     }
 
     async fn exchange(&mut self, vhost: String, request: DeclareExchange) -> Result<(), ApiError> {
@@ -108,28 +127,17 @@ impl Changes<'_> {
         }
         let (within, wanted) = (vhost.clone(), name.clone());
         until_free(self.api, move |b| b.is_queue_being_deleted_in(&within, &wanted)).await?;
-        let account = self.api.account_of(&vhost).to_owned();
-        let (of, queue) = (vhost.clone(), name.clone());
-        // Nobody else is asked whether it has the name: beside another store there are no imports.
-        let make = administered(vhost.clone(), move |b, now, channel| {
-            let kept = sqs.map(|sqs| sqs.to_broker(&account, now)).transpose()?;
-            let declared = b.declare_queue(now, channel, &request)?.ticket;
-            let Some(kept) = kept else { return Ok::<_, ApiError>(declared) };
-            let id = b.queue_id(&of, &queue).ok_or(ApiError::NotFound)?;
-            match b.put_queue_attributes(id, kept) {
-                Ok(set) => Ok(declared.join(set)),
-                Err(error) => {
-                    // Nothing is left of what was refused.
-                    let _ = b.delete_queue(now, channel, &queue, true, true);
-                    Err(ApiError::bad(error.to_string()))
-                }
-            }
-        });
+        let (api, request) = (self.api, Arc::new(request));
+        let ticket = until_checked(api, || {
+            run(api, declare_queue(api, vhost.clone(), Arc::clone(&request), sqs.clone()))
+        })
+        .await?;
+        self.ticket = self.ticket.join(ticket);
         // A message that somebody has put into it meanwhile is not lost.
-        let undo = administered(vhost, move |b, now, channel| {
+        self.undo.push(Undo::Broker(administered(vhost, move |b, now, channel| {
             b.delete_queue(now, channel, &name, true, true).map(|deleted| deleted.ticket)
-        });
-        self.done(make, undo).await
+        })));
+        Ok(())
     }
 
     async fn binding(&mut self, binding: BindingDefinition) -> Result<(), ApiError> {
@@ -139,34 +147,56 @@ impl Changes<'_> {
         self.done(bind(binding.clone(), true), bind(binding, false)).await
     }
 
-    async fn user(&mut self, user: UserDefinition) -> Result<(), ApiError> {
-        let hash = password_hash(self.api, &user.body).await?;
-        let UserDefinition { name, tags, .. } = user;
-        let undo = match self.standing.users.get(&name).cloned() {
-            Some(old) => {
-                change(move |b, now| b.put_user(now, &old.name, &old.password_hash, &old.tags))
-            }
-            None => {
-                let name = name.clone();
-                change(move |b, now| b.delete_user(now, &name))
-            }
-        };
-        self.done(change(move |b, now| b.put_user(now, &name, &hash, &tags)), undo).await
+    async fn users(&mut self, users: Vec<UserDefinition>) -> Result<(), ApiError> {
+        let mut records = Vec::new();
+        for (at, UserDefinition { name, tags, body }) in users.into_iter().enumerate() {
+            check_user_name(&name).map_err(ApiError::bad).map_err(here("users", at))?;
+            let hash = password_hash(self.state, &body).await.map_err(here("users", at))?;
+            records.push((at, UserRecord { name: name.into(), password_hash: hash.into(), tags }));
+        }
+        for some in records.chunks(AT_ONCE) {
+            let (state, standing) = (self.state, self.standing);
+            let made = some.iter().map(|one| put_user(state, standing, one));
+            self.keep(join_all(made).await)?;
+        }
+        Ok(())
     }
 
-    async fn permission(&mut self, permission: PermissionDefinition) -> Result<(), ApiError> {
-        let PermissionDefinition { user, vhost, patterns: [configure, write, read] } = permission;
-        let old = self.standing.permissions.get(&(user.clone(), vhost.clone())).cloned();
-        let (of, within) = (user.clone(), vhost.clone());
-        let undo = change(move |b, now| match old {
-            Some(old) => {
-                b.set_permissions(now, &of, &within, &old.configure, &old.write, &old.read)
+    async fn permissions(
+        &mut self,
+        permissions: Vec<PermissionDefinition>,
+    ) -> Result<(), ApiError> {
+        let mut records = Vec::new();
+        for (at, definition) in permissions.into_iter().enumerate() {
+            let PermissionDefinition { user, vhost, patterns: [configure, write, read] } =
+                definition;
+            for (field, pattern) in [("configure", &configure), ("write", &write), ("read", &read)]
+            {
+                let checked = check_pattern(field, pattern).map_err(ApiError::bad);
+                checked.map_err(here("permissions", at))?;
             }
-            None => b.clear_permissions(now, &of, &within),
-        });
-        let make =
-            change(move |b, now| b.set_permissions(now, &user, &vhost, &configure, &write, &read));
-        self.done(make, undo).await
+            let (user, vhost) = (user.into(), vhost.into());
+            records.push((at, PermissionRecord { user, vhost, configure, write, read }));
+        }
+        for some in records.chunks(AT_ONCE) {
+            let (state, standing) = (self.state, self.standing);
+            let made = some.iter().map(|one| put_permission(state, standing, one));
+            self.keep(join_all(made).await)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers what takes back those that were made, beside which others may have failed.
+    fn keep(&mut self, made: Vec<Result<Undo, ApiError>>) -> Result<(), ApiError> {
+        let mut first = Ok(());
+        for one in made {
+            match one {
+                Ok(undo) => self.undo.push(undo),
+                Err(error) if first.is_ok() => first = Err(error),
+                Err(_) => {}
+            }
+        }
+        first
     }
 
     async fn topic_permission(
@@ -192,28 +222,101 @@ impl Changes<'_> {
 
     /// Makes a change, and remembers what takes it back.
     async fn done(&mut self, make: Change, undo: Change) -> Result<(), ApiError> {
-        self.run(make).await?;
-        self.undo.push(undo);
-        Ok(())
-    }
-
-    async fn run(&mut self, change: Change) -> Result<(), ApiError> {
-        let changed = self.api.ask(move |core| {
-            let now = core.now();
-            change(&mut core.broker, now)
-        });
-        self.ticket = self.ticket.join(changed.await??);
+        self.ticket = self.ticket.join(run(self.api, make).await?);
+        self.undo.push(Undo::Broker(undo));
         Ok(())
     }
 
     /// The last first, so that nothing is taken away under what still stands on it.
     async fn take_back(&mut self) {
         while let Some(undo) = self.undo.pop() {
-            if let Err(error) = self.run(undo).await {
+            if let Err(error) = self.take_back_one(undo).await {
                 tracing::warn!(?error, "what a refused import had made is left");
             }
         }
     }
+
+    async fn take_back_one(&mut self, undo: Undo) -> Result<(), ApiError> {
+        let directory = self.state.directory();
+        match undo {
+            Undo::Broker(change) => {
+                self.ticket = self.ticket.join(run(self.api, change).await?);
+            }
+            Undo::Vhost(vhost) => drop(directory.delete_vhost(&vhost).await?),
+            Undo::User(Ok(old)) => drop(directory.put_user(old).await?),
+            Undo::User(Err(name)) => drop(directory.delete_user(&name).await?),
+            Undo::Permission(Ok(old)) => directory.put_permission(old).await?,
+            Undo::Permission(Err((user, vhost))) => {
+                directory.delete_permission(&user, &vhost).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a user of a place in the document, and returns what takes that back.
+async fn put_user(
+    state: &impl BrokerState,
+    standing: &Standing,
+    (at, user): &(usize, UserRecord),
+) -> Result<Undo, ApiError> {
+    let put = state.directory().put_user(user.clone()).await;
+    put.map_err(ApiError::from).map_err(here("users", *at))?;
+    let old = standing.users.get(&*user.name).cloned();
+    Ok(Undo::User(old.ok_or_else(|| user.name.to_string())))
+}
+
+/// The same with permissions.
+async fn put_permission(
+    state: &impl BrokerState,
+    standing: &Standing,
+    (at, permission): &(usize, PermissionRecord),
+) -> Result<Undo, ApiError> {
+    let put = state.directory().put_permission(permission.clone()).await;
+    let refused = |fault| match fault {
+        // A virtual host of the broker alone, which is no account of Cassandra's.
+        Fault::NotFound(reason) => ApiError::BadRequest(reason),
+        other => other.into(),
+    };
+    put.map_err(refused).map_err(here("permissions", *at))?;
+    let PermissionRecord { user, vhost, .. } = permission;
+    let old = standing.permissions.get(&(user.to_string(), vhost.to_string()));
+    let none = || (Arc::clone(user), Arc::clone(vhost));
+    Ok(Undo::Permission(old.cloned().ok_or_else(none)))
+}
+
+/// Makes a change, without waiting until it is durable.
+async fn run(api: &ApiState, change: Change) -> Result<Ticket, ApiError> {
+    let changed = api.ask(move |core| {
+        let now = core.now();
+        change(&mut core.broker, now)
+    });
+    changed.await?
+}
+
+/// Declares a queue that no other store has, with what SQS has set of it.
+fn declare_queue(
+    api: &ApiState,
+    vhost: String,
+    request: Arc<DeclareQueue>,
+    sqs: Option<SqsAttributes>,
+) -> Change {
+    let (account, of) = (api.account_of(&vhost).to_owned(), vhost.clone());
+    administered(vhost, move |b, now, channel| {
+        let kept = sqs.map(|sqs| sqs.to_broker(&account, now)).transpose()?;
+        b.check_queue_name(channel, &request)?;
+        let declared = b.declare_queue(now, channel, &request)?.ticket;
+        let Some(kept) = kept else { return Ok::<_, ApiError>(declared) };
+        let id = b.queue_id(&of, &request.name).ok_or(ApiError::NotFound)?;
+        match b.put_queue_attributes(id, kept) {
+            Ok(set) => Ok(declared.join(set)),
+            Err(error) => {
+                // Nothing is left of what was refused.
+                let _ = b.delete_queue(now, channel, &request.name, true, true);
+                Err(ApiError::bad(error.to_string()))
+            }
+        }
+    })
 }
 
 fn change<E: Into<ApiError>>(

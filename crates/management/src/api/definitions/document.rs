@@ -5,9 +5,9 @@ use quelea_model::Table;
 use serde_json::Value;
 
 use super::sqs::SqsAttributes;
-use crate::api::users::tags;
 use crate::api::{arguments_field, flag_field, required_field, text_field};
 use crate::error::ApiError;
+use crate::identity::users::tags;
 use crate::json::from_table;
 
 /// What is in a document. Where something stands in it is its section and its place from 0, as in `queues[3]`.

@@ -2,25 +2,33 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quelea_broker::access::{Permission, TopicPermission, User};
+use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
+use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
 use serde_json::{Value, json};
 
 use super::document::OWN_HASH;
 use super::sqs::{self, SqsAttributes};
-use super::standing::{Place, users};
+use super::standing::Place;
 use crate::api::listing::{Listed, fetch};
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::api::{bindings, exchanges};
 use crate::error::ApiError;
+use crate::identity::permission_to_json;
 use crate::json::from_table;
-use crate::state::ApiState;
+use crate::state::{ApiState, BrokerState};
 
 /// Everything.
-pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
-    let users = users(api).await?;
+pub(super) async fn all(state: &impl BrokerState) -> Result<Value, ApiError> {
+    let api = state.broker();
+    let users = state.directory().users().await?;
+    let permissions = state.directory().permissions().await?;
     let warnings: Vec<_> = users.iter().filter_map(warning).collect();
     let vhosts = fetch::<VhostReport>(api, None).await?;
+    let mut topic_permissions = fetch::<TopicPermission>(api, None).await?;
+    // Beside another store the broker keeps those of users who are gone: they may come again.
+    let names: HashSet<_> = users.iter().map(|user| &user.name).collect();
+    topic_permissions.retain(|permission| names.contains(&permission.user));
     let mut document = objects(api, None).await?;
     for (field, value) in [
         ("rabbit_version", json!(RABBITMQ_LEVEL)),
@@ -29,8 +37,8 @@ pub(super) async fn all(api: &ApiState) -> Result<Value, ApiError> {
         ("product_version", json!(env!("CARGO_PKG_VERSION"))),
         ("users", users.iter().map(user).collect()),
         ("vhosts", vhosts.iter().map(|vhost| json!({ "name": vhost.name.as_str() })).collect()),
-        ("permissions", listed::<Permission>(api).await?),
-        ("topic_permissions", listed::<TopicPermission>(api).await?),
+        ("permissions", permissions.iter().map(permission_to_json).collect()),
+        ("topic_permissions", topic_permissions.iter().map(|one| one.to_json(api)).collect()),
         ("global_parameters", json!([])),
         ("warnings", json!(warnings)),
     ] {
@@ -79,11 +87,6 @@ async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiErro
     }))
 }
 
-async fn listed<T: Listed>(api: &ApiState) -> Result<Value, ApiError> {
-    let all = fetch::<T>(api, None).await?;
-    Ok(all.iter().map(|object| object.to_json(api)).collect())
-}
-
 fn queue(queue: &QueueReport, sqs: &HashMap<Place, SqsAttributes>) -> Value {
     let mut shown = json!({
         "name": queue.name.as_str(),
@@ -99,7 +102,7 @@ fn queue(queue: &QueueReport, sqs: &HashMap<Place, SqsAttributes>) -> Value {
 }
 
 /// A user with a hash that RabbitMQ can read, or with an empty one, by which nobody signs in there, and our own beside it.
-fn user(user: &User) -> Value {
+fn user(user: &UserRecord) -> Value {
     let (hash, algorithm, own) = match quelea_node::to_rabbitmq(&user.password_hash) {
         Some((algorithm, hash)) => (hash, algorithm, None),
         None => ("", quelea_node::RABBITMQ_DEFAULT_ALGORITHM, Some(&*user.password_hash)),
@@ -108,7 +111,7 @@ fn user(user: &User) -> Value {
         "name": &*user.name,
         "password_hash": hash,
         "hashing_algorithm": algorithm,
-        "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "tags": user.tags,
         "limits": {},
     });
     if let Some(own) = own.filter(|own| !own.is_empty()) {
@@ -117,7 +120,7 @@ fn user(user: &User) -> Value {
     shown
 }
 
-fn warning(user: &User) -> Option<String> {
+fn warning(user: &UserRecord) -> Option<String> {
     let hash = &*user.password_hash;
     let is_ours = !hash.is_empty() && quelea_node::to_rabbitmq(hash).is_none();
     is_ours.then(|| {

@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quelea_broker::access::{Permission, TopicPermission, User};
+use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{BindingReport, ExchangeReport, QueueReport, VhostReport};
+use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord, UserRecord};
 
 use super::document::{BindingDefinition, BindingKey};
 use super::sqs::{self, SqsAttributes};
 use crate::api::listing::fetch;
 use crate::error::ApiError;
-use crate::state::ApiState;
+use crate::state::BrokerState;
 
 /// A virtual host and a name in it.
 pub(super) type Place = (String, String);
@@ -17,8 +18,8 @@ pub(super) type Place = (String, String);
 /// All that stands, by names.
 pub(super) struct Standing {
     pub(super) vhosts: HashSet<String>,
-    pub(super) users: HashMap<String, User>,
-    pub(super) permissions: HashMap<(String, String), Permission>,
+    pub(super) users: HashMap<String, UserRecord>,
+    pub(super) permissions: HashMap<(String, String), PermissionRecord>,
     pub(super) topic_permissions: Vec<TopicPermission>,
     pub(super) exchanges: HashMap<Place, ExchangeReport>,
     pub(super) queues: HashMap<Place, QueueReport>,
@@ -27,15 +28,17 @@ pub(super) struct Standing {
     pub(super) bindings: HashSet<BindingKey>,
 }
 
-pub(super) async fn look(api: &ApiState) -> Result<Standing, ApiError> {
+pub(super) async fn look(state: &impl BrokerState) -> Result<Standing, ApiError> {
+    let api = state.broker();
     let vhosts = fetch::<VhostReport>(api, None).await?;
     let exchanges = fetch::<ExchangeReport>(api, None).await?;
     let queues = fetch::<QueueReport>(api, None).await?;
     let bindings = fetch::<BindingReport>(api, None).await?;
-    let permissions = fetch::<Permission>(api, None).await?;
+    let users = state.directory().users().await?;
+    let permissions = state.directory().permissions().await?;
     Ok(Standing {
         vhosts: vhosts.into_iter().map(|vhost| vhost.name.to_string()).collect(),
-        users: users(api).await?.into_iter().map(|u| (u.name.to_string(), u)).collect(),
+        users: users.into_iter().map(|u| (u.name.to_string(), u)).collect(),
         permissions: permissions
             .into_iter()
             .map(|p| ((p.user.to_string(), p.vhost.to_string()), p))
@@ -52,10 +55,6 @@ pub(super) async fn look(api: &ApiState) -> Result<Standing, ApiError> {
         sqs: sqs::standing(api, None).await?,
         bindings: bindings.into_iter().map(|binding| definition(binding).key()).collect(),
     })
-}
-
-pub(super) async fn users(api: &ApiState) -> Result<Vec<User>, ApiError> {
-    api.ask(|core| core.broker.access().accounts().users().cloned().collect()).await
 }
 
 fn definition(binding: BindingReport) -> BindingDefinition {

@@ -1,18 +1,18 @@
 //! `/api/take-over`: what the log beside Cassandra has of users, permissions, accounts and keys goes there.
 
 use axum::Json;
-use quelea_sqs_protocol::IdentityDirectory;
+use quelea_sqs_protocol::IdentityDirectory as _;
 use serde_json::json;
 
-use super::FrontEnd;
 use crate::api::{JsonAnswer, flag_field};
 use crate::call::Call;
+use crate::state::SharedState;
 
 /// `POST /api/take-over` with `replace` (default false). Answers with how much was taken over, and what was there already.
-pub(super) async fn take_over<D: IdentityDirectory>(call: Call<FrontEnd<D>>) -> JsonAnswer {
+pub(super) async fn take_over<S: SharedState>(call: Call<S>) -> JsonAnswer {
     let (api, user, [], body) = call.parts_and_optional_body().await?;
     user.require_administrator()?;
-    let taken = api.directory.take_over(flag_field(&body, "replace", false)?).await?;
+    let taken = api.directory().take_over(flag_field(&body, "replace", false)?).await?;
     Ok(Json(json!({
         "accounts": taken.accounts,
         "users": taken.users,

@@ -4,93 +4,86 @@ use std::collections::HashSet;
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::access::User;
+use quelea_broker::access::check_user_name;
 use quelea_node::RABBITMQ_DEFAULT_ALGORITHM;
+use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
 use serde_json::{Value, json};
 
-use super::listing::array;
-use super::{JsonAnswer, StatusAnswer, text_field};
-use crate::authentication::Users;
+use crate::api::list_query::ListQuery;
+use crate::api::listed::Row;
+use crate::api::{JsonAnswer, StatusAnswer, text_field};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{done, existed};
-use crate::state::ApiState;
+use crate::operation::existed;
+use crate::state::SharedState;
 
 /// `GET /api/whoami`.
-pub(crate) async fn whoami(call: Call) -> Json<Value> {
+pub(crate) async fn whoami<S: SharedState>(call: Call<S>) -> Json<Value> {
     let (_, user, []) = call.parts();
     Json(json!({ "name": user.name, "tags": user.tags }))
 }
 
 /// `GET /api/users`.
-pub(crate) async fn list(call: Call) -> JsonAnswer {
+pub(super) async fn list<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
-    let users = api
-        .ask(|core| core.broker.access().accounts().users().cloned().collect::<Vec<_>>())
-        .await?;
-    Ok(array(users.iter().map(to_json)))
+    query.answer(&(), api.directory().users().await?)
 }
 
 /// `GET /api/users/{user}`.
-pub(crate) async fn one(call: Call) -> JsonAnswer {
+pub(super) async fn one<S: SharedState>(call: Call<S>) -> JsonAnswer {
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
-    fetch(&api, name).await?.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
+    let found = api.directory().user(&name).await?;
+    found.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
 }
 
 /// `PUT /api/users/{user}` with `password`, or with `password_hash` (that this API gave,
 /// or RabbitMQ with its `hashing_algorithm`) and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
-pub(crate) async fn put(call: Call) -> StatusAnswer {
+pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
+    check_user_name(&name).map_err(ApiError::bad)?;
     let tags = tags(&body)?;
-    let hash = password_hash(&api, &body).await?;
-    let known = fetch(&api, name.clone()).await?.is_some();
-    done(&api, move |core| {
-        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-        core.broker.put_user(core.now(), &name, &hash, &tags)
-    })
-    .await?;
-    Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
+    let password_hash = password_hash(&api, &body).await?.into();
+    let new = UserRecord { name: name.into(), password_hash, tags };
+    let is_new = api.directory().put_user(new).await?;
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// `DELETE /api/users/{user}`.
-pub(crate) async fn delete(call: Call) -> StatusAnswer {
+/// `DELETE /api/users/{user}`, with permissions and access keys.
+pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
-    existed(fetch(&api, name.clone()).await?.is_some())?;
-    done(&api, move |core| core.broker.delete_user(core.now(), &name)).await?;
+    existed(api.directory().delete_user(&name).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `GET /api/users/without-permissions`.
-pub(crate) async fn without_permissions(call: Call) -> JsonAnswer {
+pub(super) async fn without_permissions<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
-    let users = api.ask(|core| {
-        let accounts = core.broker.access().accounts();
-        let permitted: HashSet<_> = accounts.permissions().map(|p| &*p.user).collect();
-        let without = accounts.users().filter(|user| !permitted.contains(&*user.name));
-        without.cloned().collect::<Vec<_>>()
-    });
-    Ok(array(users.await?.iter().map(to_json)))
+    let mut users = api.directory().users().await?;
+    let permissions = api.directory().permissions().await?;
+    let permitted: HashSet<_> = permissions.iter().map(|permission| &permission.user).collect();
+    users.retain(|user| !permitted.contains(&user.name));
+    query.answer(&(), users)
 }
 
 /// `POST /api/users/bulk-delete` with `users`, a list of names. Those that are not there are no error.
-pub(crate) async fn bulk_delete(call: Call) -> StatusAnswer {
+pub(super) async fn bulk_delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     for name in names(&body)? {
-        if fetch(&api, name.clone()).await?.is_some() {
-            done(&api, move |core| core.broker.delete_user(core.now(), &name)).await?;
-        }
+        api.directory().delete_user(&name).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The `users` of a request.
-pub(crate) fn names(body: &Value) -> Result<Vec<String>, ApiError> {
+fn names(body: &Value) -> Result<Vec<String>, ApiError> {
     let users = body["users"].as_array().ok_or_else(|| ApiError::bad("users must be a list"))?;
     let names = users.iter().map(|name| {
         let name = name.as_str().map(str::to_owned);
@@ -99,12 +92,11 @@ pub(crate) fn names(body: &Value) -> Result<Vec<String>, ApiError> {
     names.collect()
 }
 
-async fn fetch(api: &ApiState, name: String) -> Result<Option<User>, ApiError> {
-    api.ask(move |core| core.broker.access().accounts().user(&name).cloned()).await
-}
-
 /// The hash of the password that a request sets.
-pub(crate) async fn password_hash(api: &impl Users, body: &Value) -> Result<String, ApiError> {
+pub(crate) async fn password_hash(
+    api: &impl SharedState,
+    body: &Value,
+) -> Result<String, ApiError> {
     let algorithm = text_field(body, "hashing_algorithm")?;
     match (text_field(body, "password")?, text_field(body, "password_hash")?) {
         (Some(password), _) => hash(api, password).await,
@@ -123,7 +115,7 @@ fn stored_hash(algorithm: Option<&str>, hash: &str) -> Result<String, ApiError> 
 }
 
 /// The hash of a password.
-pub(crate) async fn hash(api: &impl Users, password: &str) -> Result<String, ApiError> {
+pub(crate) async fn hash(api: &impl SharedState, password: &str) -> Result<String, ApiError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let password = password.as_bytes().to_vec().into();
     api.authenticator().hash(password, move |hash| {
@@ -147,20 +139,26 @@ pub(crate) fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
     Ok(tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect())
 }
 
-/// A stored hash as the API gives it, with its algorithm.
-pub(crate) fn shown_hash(stored: &str) -> (&str, &str) {
-    quelea_node::to_rabbitmq(stored).map_or((stored, "argon2id"), |(name, hash)| (hash, name))
-}
-
-fn to_json(user: &User) -> Value {
-    let (hash, algorithm) = shown_hash(&user.password_hash);
+fn to_json(user: &UserRecord) -> Value {
+    let stored = &*user.password_hash;
+    let (algorithm, hash) = quelea_node::to_rabbitmq(stored).unwrap_or(("argon2id", stored));
     json!({
         "name": &*user.name,
         "password_hash": hash,
         "hashing_algorithm": algorithm,
-        "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "tags": user.tags,
         "limits": {},
     })
+}
+
+impl Row<()> for UserRecord {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn to_json(&self, (): &()) -> Value {
+        to_json(self)
+    }
 }
 
 #[cfg(test)]

@@ -5,95 +5,102 @@ use axum::Json;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quelea_broker::AccessKey;
+use quelea_sqs_protocol::{AccessKeyRecord, IdentityDirectory as _};
 
-use super::account_shapes::{AccessKeyState, MadeAccessKey, NewAccessKey, ShownAccessKey};
-use super::{StatusAnswer, owner};
+use super::owner;
+use super::shapes::{AccessKeyState, MadeAccessKey, NewAccessKey, ShownAccessKey};
+use crate::api::StatusAnswer;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::done;
-use crate::state::{ApiState, SharedState as _};
+use crate::operation::existed;
+use crate::state::SharedState;
+use crate::time::now_ms;
 
 /// `GET /api/access-keys`: without secrets, those that the user may see: an administrator all, others their own.
-pub(crate) async fn list(call: Call) -> Result<Json<Vec<ShownAccessKey>>, ApiError> {
+pub(super) async fn list<S: SharedState>(
+    call: Call<S>,
+) -> Result<Json<Vec<ShownAccessKey>>, ApiError> {
     let (api, user, []) = call.parts();
-    let keys = api.ask(move |core| {
-        let keys = core.broker.access().keys().iter();
-        keys.filter(|key| user.has_keys_of(&key.user)).cloned().collect::<Vec<_>>()
-    });
-    Ok(Json(keys.await?.iter().map(|key| shown(&api, key)).collect()))
+    let keys = api.directory().access_keys().await?;
+    let seen = keys.iter().filter(|key| user.has_keys_of(&key.user));
+    Ok(Json(seen.map(|key| shown(&api, key)).collect()))
 }
 
 /// `GET /api/access-keys/{id}`: without its secret.
-pub(crate) async fn one(call: Call) -> Result<Json<ShownAccessKey>, ApiError> {
+pub(super) async fn one<S: SharedState>(call: Call<S>) -> Result<Json<ShownAccessKey>, ApiError> {
     let (api, user, [id]) = call.parts();
-    let key = of_user(&api, &user, &id).await?;
-    Ok(Json(shown(&api, &key)))
+    Ok(Json(shown(&api, &of_user(&api, &user, &id).await?)))
 }
 
 /// A key that the user may see and change; to others it is not there.
-async fn of_user(api: &ApiState, user: &ApiUser, id: &str) -> Result<AccessKey, ApiError> {
-    let id = id.to_owned();
-    let key = api.ask(move |core| core.broker.access().keys().get(&id).cloned()).await?;
+async fn of_user(
+    api: &impl SharedState,
+    user: &ApiUser,
+    id: &str,
+) -> Result<AccessKeyRecord, ApiError> {
+    let key = api.directory().access_key_record(id).await?;
     key.filter(|key| user.has_keys_of(&key.user)).ok_or(ApiError::NotFound)
 }
 
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
 /// 201 with the key and its secret, which is shown this once.
-pub(crate) async fn create(call: Call) -> Result<(StatusCode, Json<MadeAccessKey>), ApiError> {
+pub(super) async fn create<S: SharedState>(
+    call: Call<S>,
+) -> Result<(StatusCode, Json<MadeAccessKey>), ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
     let wanted: NewAccessKey = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
-    let owner = wanted.user;
-    let account = wanted.account.unwrap_or_else(|| api.account_id.to_string());
+    let NewAccessKey { user: owner, account } = wanted;
+    let account = account.unwrap_or_else(|| api.account_id().to_owned());
     owner::may_make_key(&api, &user, &owner, &account)?;
-    let vhost = api.vhost_of(&account).to_owned();
     let (id, secret) = (new_id()?, new_secret()?);
+    let key = AccessKeyRecord {
+        id: id.clone(),
+        user: owner.as_str().into(),
+        vhost: api.vhost_of(&account).into(),
+        enabled: true,
+        created_at_ms: now_ms(),
+    };
+    api.directory().create_access_key(key, &secret).await?;
     let answer = MadeAccessKey {
-        access_key_id: id.clone(),
-        secret_access_key: secret.clone(),
-        user: owner.clone(),
+        access_key_id: id,
+        secret_access_key: secret,
+        user: owner,
         account,
         enabled: true,
     };
-    done(&api, move |core| {
-        let new =
-            quelea_broker::NewAccessKey { id: &id, secret: &secret, user: &owner, vhost: &vhost };
-        core.broker.create_access_key(core.now(), new)
-    })
-    .await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
 /// `PUT /api/access-keys/{id}` with `enabled`.
-pub(crate) async fn enable(call: Call) -> StatusAnswer {
+pub(super) async fn enable<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
     let AccessKeyState { enabled } = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     of_user(&api, &user, &id).await?;
-    done(&api, move |core| core.broker.enable_access_key(core.now(), &id, enabled)).await?;
+    existed(api.directory().enable_access_key(&id, enabled).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /api/access-keys/{id}`.
-pub(crate) async fn delete(call: Call) -> StatusAnswer {
+pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [id]) = call.parts();
     of_user(&api, &user, &id).await?;
-    done(&api, move |core| core.broker.delete_access_key(core.now(), &id)).await?;
+    existed(api.directory().delete_access_key(&id).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn shown(api: &ApiState, key: &AccessKey) -> ShownAccessKey {
+fn shown(api: &impl SharedState, key: &AccessKeyRecord) -> ShownAccessKey {
     ShownAccessKey {
-        access_key_id: key.id.to_string(),
+        access_key_id: key.id.clone(),
         user: key.user.to_string(),
-        account: api.account_of(key.vhost.as_str()).to_owned(),
+        account: api.account_of(&key.vhost).to_owned(),
         enabled: key.enabled,
-        created_at: key.created_at.as_millis(),
+        created_at: key.created_at_ms,
     }
 }
 
 /// `AKIA` and 16 letters of base32, as AWS has them: 80 random bits.
-pub(crate) fn new_id() -> Result<String, ApiError> {
+fn new_id() -> Result<String, ApiError> {
     const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let letters = random::<16>()?.map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
     Ok(letters.into_iter().fold(String::from("AKIA"), |mut id, letter| {
@@ -103,7 +110,7 @@ pub(crate) fn new_id() -> Result<String, ApiError> {
 }
 
 /// 40 letters of base64: 240 random bits.
-pub(crate) fn new_secret() -> Result<String, ApiError> {
+fn new_secret() -> Result<String, ApiError> {
     Ok(STANDARD.encode(random::<30>()?))
 }
 

@@ -1,0 +1,89 @@
+//! `/api/topic-permissions`: the broker's own, wherever its users are, since exchanges are.
+
+use axum::http::StatusCode;
+use quelea_broker::Broker;
+use quelea_broker::access::TopicPermission;
+use serde_json::{Value, json};
+
+use super::list_query::ListQuery;
+use super::listing::{Listed, array, fetch, matching};
+use super::{JsonAnswer, StatusAnswer, text_field, texts};
+use crate::call::Call;
+use crate::operation::{done, existed};
+use crate::state::ApiState;
+
+/// `GET /api/users/{user}/topic-permissions`.
+pub(crate) async fn of_user(call: Call) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
+    let (api, user, [name]) = call.parts();
+    user.require_administrator()?;
+    matching(&api, &query, |p: &TopicPermission| *p.user == *name).await
+}
+
+/// `GET /api/vhosts/{vhost}/topic-permissions`.
+pub(crate) async fn of_vhost(call: Call) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
+    let (api, user, [vhost]) = call.parts();
+    user.require_administrator()?;
+    matching(&api, &query, |p: &TopicPermission| p.vhost() == vhost).await
+}
+
+/// `GET /api/topic-permissions/{vhost}/{user}`: a list, one entry an exchange.
+pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
+    user.require_administrator()?;
+    let mut permissions = fetch::<TopicPermission>(&api, None).await?;
+    permissions.retain(|p| p.vhost() == vhost && *p.user == *name);
+    existed(!permissions.is_empty())?;
+    Ok(array(permissions.iter().map(|permission| permission.to_json(&api))))
+}
+
+/// `PUT /api/topic-permissions/{vhost}/{user}` with `exchange`, `write` and `read`.
+pub(crate) async fn put(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
+    user.require_administrator()?;
+    let [exchange, write, read] = texts(&body, ["exchange", "write", "read"])?;
+    done(&api, move |core| {
+        core.broker.set_topic_permissions(core.now(), &name, &vhost, &exchange, &write, &read)
+    })
+    .await?;
+    Ok(StatusCode::CREATED)
+}
+
+/// `DELETE /api/topic-permissions/{vhost}/{user}`: of one `exchange` if the body names it, or all.
+pub(crate) async fn delete(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_optional_body().await?;
+    user.require_administrator()?;
+    let exchange = text_field(&body, "exchange")?.map(str::to_owned);
+    let permissions = fetch::<TopicPermission>(&api, None).await?;
+    existed(permissions.iter().any(|p| p.vhost() == vhost && *p.user == *name))?;
+    done(&api, move |core| {
+        core.broker.clear_topic_permissions(core.now(), &name, &vhost, exchange.as_deref())
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Listed for TopicPermission {
+    fn fetch(broker: &Broker, _vhost: Option<&str>) -> Vec<Self> {
+        broker.access().accounts().topic_permissions().cloned().collect()
+    }
+
+    fn vhost(&self) -> &str {
+        self.vhost.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.user
+    }
+
+    fn to_json(&self, _api: &ApiState) -> Value {
+        json!({
+            "user": &*self.user,
+            "vhost": self.vhost.as_str(),
+            "exchange": &*self.exchange,
+            "write": &*self.write,
+            "read": &*self.read,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! `/api/permissions`.
+
+use axum::Json;
+use axum::http::StatusCode;
+use quelea_broker::access::check_pattern;
+use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord};
+use serde_json::{Value, json};
+
+use crate::api::list_query::ListQuery;
+use crate::api::listed::Row;
+use crate::api::{JsonAnswer, StatusAnswer, texts};
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::operation::existed;
+use crate::state::SharedState;
+
+/// `GET /api/permissions`.
+pub(super) async fn list<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
+    let (api, user, []) = call.parts();
+    user.require_administrator()?;
+    query.answer(&(), api.directory().permissions().await?)
+}
+
+/// `GET /api/users/{user}/permissions`.
+pub(super) async fn of_user<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
+    let (api, user, [name]) = call.parts();
+    user.require_administrator()?;
+    let mut permissions = api.directory().permissions().await?;
+    permissions.retain(|permission| *permission.user == *name);
+    query.answer(&(), permissions)
+}
+
+/// `GET /api/vhosts/{vhost}/permissions`.
+pub(super) async fn of_vhost<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
+    let (api, user, [vhost]) = call.parts();
+    user.require_administrator()?;
+    let mut permissions = api.directory().permissions().await?;
+    permissions.retain(|permission| *permission.vhost == *vhost);
+    query.answer(&(), permissions)
+}
+
+/// `GET /api/permissions/{vhost}/{user}`.
+pub(super) async fn one<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let (api, user, [vhost, name]) = call.parts();
+    user.require_administrator()?;
+    let permissions = api.directory().permissions().await?;
+    let found = permissions.iter().find(|one| *one.vhost == *vhost && *one.user == *name);
+    found.map(|permission| Json(to_json(permission))).ok_or(ApiError::NotFound)
+}
+
+/// `PUT /api/permissions/{vhost}/{user}` with `configure`, `write` and `read`.
+pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
+    user.require_administrator()?;
+    let [configure, write, read] = texts(&body, ["configure", "write", "read"])?;
+    for (field, pattern) in [("configure", &configure), ("write", &write), ("read", &read)] {
+        check_pattern(field, pattern).map_err(ApiError::bad)?;
+    }
+    let (user, vhost) = (name.into(), vhost.into());
+    let permission = PermissionRecord { user, vhost, configure, write, read };
+    api.directory().put_permission(permission).await?;
+    Ok(StatusCode::CREATED)
+}
+
+/// `DELETE /api/permissions/{vhost}/{user}`.
+pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
+    let (api, user, [vhost, name]) = call.parts();
+    user.require_administrator()?;
+    existed(api.directory().delete_permission(&name, &vhost).await?)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) fn to_json(permission: &PermissionRecord) -> Value {
+    json!({
+        "user": &*permission.user,
+        "vhost": &*permission.vhost,
+        "configure": permission.configure,
+        "write": permission.write,
+        "read": permission.read,
+    })
+}
+
+impl Row<()> for PermissionRecord {
+    fn name(&self) -> &str {
+        &self.user
+    }
+
+    fn to_json(&self, (): &()) -> Value {
+        to_json(self)
+    }
+}
