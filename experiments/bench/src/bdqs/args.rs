@@ -127,6 +127,9 @@ pub struct BdqsLoadArgs {
     /// Mean times to failure of `servers` and `front-ends`
     #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
     pub mttf_s: Vec<f64>,
+    /// Repeats each row of `servers` and `front-ends` until so many failures have come, over at most 100 runs
+    #[arg(long, default_value_t = 0, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(..=10_000))]
+    pub failures: u64,
     /// Mean time to recovery of `servers`: they are frozen for so long
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     pub mttr_s: f64,

@@ -2,7 +2,7 @@
 
 use quelea_plot::{Plot, Series};
 
-use crate::bdqs::args::BdqsLoadArgs;
+use crate::bdqs::args::{BdqsExperiment, BdqsLoadArgs};
 use crate::bdqs::load::{
     Bench, LOST, Load, PAPER, RECEIVE_MEAN, RECEIVE_P99, RECEIVES, SEND_MEAN, SEND_P99, SENDS,
 };
@@ -24,11 +24,6 @@ const CLIENTS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 pub(crate) fn scalability(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     let args = &bench.args.load;
     let mut section = Section { experiment: "scalability", ..Section::default() };
-    if bench.site.has_nodes() {
-        by_nodes(bench, &mut section)?;
-    } else {
-        section.notes.push("The nodes are not ours: their number stays.".to_owned());
-    }
     let queues = BdqsLoadArgs::series(&args.queues, &QUEUES, &[4, 8], args.smoke);
     let widths = BdqsLoadArgs::series(&args.widths, &WIDTHS, &[1, 2], args.smoke);
     let mut lines: Vec<[Series; 2]> = Vec::new();
@@ -54,6 +49,11 @@ pub(crate) fn scalability(bench: &mut Bench<'_>) -> Result<Section, BenchError> 
         let series = lines.iter().map(|line| line[at].clone()).collect();
         section.plots.push((file.to_owned(), by_queues(name, series)));
     }
+    if bench.site.has_nodes() {
+        by_nodes(bench, &mut section)?;
+    } else {
+        section.notes.push("The nodes are not ours: their number stays.".to_owned());
+    }
     section.load = Load { queues: 0, ..bench.load(LOAD) }
         .to_words(args.size)
         .replace("Q = 0", "Q and the number of front-ends and nodes vary");
@@ -63,7 +63,9 @@ pub(crate) fn scalability(bench: &mut Bench<'_>) -> Result<Section, BenchError> 
 /// One replica of each row, so that more nodes store more.
 fn by_nodes(bench: &mut Bench<'_>, section: &mut Section) -> Result<(), BenchError> {
     let args = &bench.args.load;
-    let depths = BdqsLoadArgs::series(&args.depths, &DEPTHS, &[1], args.smoke);
+    let mut depths = BdqsLoadArgs::series(&args.depths, &DEPTHS, &[1], args.smoke);
+    // As many as there are come first: nodes take most of a minute to start.
+    depths.sort_by_key(|depth| std::cmp::Reverse(*depth));
     let queues = args.queues.first().copied().unwrap_or_else(|| args.or_smoke(QUEUES_OF_DEPTHS, 4));
     for depth in depths {
         if bench.site.contact_points().len() != depth as usize {
@@ -85,7 +87,9 @@ fn by_nodes(bench: &mut Bench<'_>, section: &mut Section) -> Result<(), BenchErr
         }
         section.rows.push(row);
     }
+    let is_last = bench.args.experiments.last() == Some(&BdqsExperiment::Scalability);
     if !bench.args.load.smoke
+        && !is_last
         && bench.site.contact_points().len() != bench.args.site.cassandra as usize
     {
         bench.site.start_anew("scalability", bench.args.site.cassandra)?;

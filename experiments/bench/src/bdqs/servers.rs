@@ -26,6 +26,8 @@ use crate::sqs::report::ExperimentReport;
 const MTTF_S: [f64; 3] = [100.0, 1_000.0, 10_000.0];
 const FRONT_END_MTTF_S: [f64; 1] = [10.0];
 const SMOKE_MTTF_S: [f64; 1] = [1.5];
+/// Runs of a row that has too few failures.
+const RUNS_MAX: usize = 100;
 /// A client goes on to the next front-end after that.
 const PATIENCE_S: f64 = 0.5;
 /// Queues are made before the first failure, but a busy machine takes a while.
@@ -68,10 +70,11 @@ pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchErr
             "no failures".to_owned()
         };
         let rhythm = Rhythm { mttf_s: mttf_s / factor, mttr_s: mttr_s(bench, fault) / factor };
-        let runs: Result<Vec<_>, BenchError> = (0..args.repeat)
-            .map(|run| fail(bench, (&label, load), (fault, rhythm), u64::from(run)))
-            .collect();
-        let row = row(&label, &runs?);
+        let mut runs: Vec<(ExperimentReport, Suffered)> = Vec::new();
+        while !are_enough(args, mttf_s, &runs) {
+            runs.push(fail(bench, (&label, load), (fault, rhythm), runs.len() as u64)?);
+        }
+        let row = row(&label, &runs);
         for (line, (name, ..)) in points.iter_mut().zip([LAMBDA, OUT_OF_ORDER]) {
             line.extend(row.mean(name).map(|share| (1_000.0 / mttf_s, share * 100.0)));
         }
@@ -90,6 +93,13 @@ pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchErr
     );
     let plots = vec![(format!("figure8-{experiment}"), plot(experiment, points))];
     Ok(Section { experiment, load, rows, plots, ..Section::default() })
+}
+
+/// Whether a row has as many runs, and as many failures in them, as are asked for.
+fn are_enough(args: &BdqsLoadArgs, mttf_s: f64, runs: &[(ExperimentReport, Suffered)]) -> bool {
+    let failures: u64 = runs.iter().map(|(_, suffered)| suffered.failures).sum();
+    let has_failed = failures >= args.failures || mttf_s.is_infinite();
+    runs.len() >= args.repeat as usize && (has_failed || runs.len() >= RUNS_MAX)
 }
 
 /// A front-end that was killed comes back at once, as a supervisor would have it.
@@ -166,7 +176,9 @@ fn row(label: &str, runs: &[(ExperimentReport, Suffered)]) -> Row {
     let reports: Vec<ExperimentReport> = runs.iter().map(|(report, _)| report.clone()).collect();
     let mut row = Row::new(label);
     let of_runs = |of: fn(&Suffered) -> f64| runs.iter().map(|(_, it)| of(it)).collect::<Vec<_>>();
-    row.add("failures", Unit::Count, &of_runs(|it| it.failures as f64));
+    let failures = of_runs(|it| it.failures as f64);
+    row.add("failures in all", Unit::Count, &[failures.iter().sum()]);
+    row.add("failures", Unit::Count, &failures);
     row.add("mean time down", Unit::Seconds, &of_runs(Suffered::mean_down_s));
     let more = [SENDS, RECEIVES, SEND_MEAN, SEND_P99, RECEIVE_MEAN, GIVEN_UP];
     let rest = Row::of("", &reports, &[&CONSISTENCY[..], &more].concat());
