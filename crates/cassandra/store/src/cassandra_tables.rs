@@ -10,14 +10,12 @@ use scylla::serialize::row::SerializeRow;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
-use crate::content::{Attributes, Content, read_attributes};
-use crate::counting::Counted;
+use crate::content::{Attributes, Content, StoredMessage, read_attributes};
 use crate::database::{Database, For};
-use crate::entry::Entry;
+use crate::entry::{CountedEntry, Entry};
 use crate::fault::unreadable;
 use crate::queue_table::{QueueTable, Record};
 use crate::row_write::RowWrite;
-use crate::rows::StoredMessage;
 use crate::statements::{AtEach, Statements};
 use crate::tables::{Asked, Found, FoundPage, Lease, List, Of, SWEPT_PAGE, Tables};
 
@@ -98,7 +96,7 @@ impl Tables for CassandraTables {
         bucket: Bucket,
         from_us: i64,
         most: usize,
-    ) -> Asked<'_, Vec<Counted>> {
+    ) -> Asked<'_, Vec<CountedEntry>> {
         Box::pin(async move {
             let values = (of.generation, bucket.start_s, bucket.level, from_us, most as i32);
             let statement = &self.statements.count_entries;
@@ -108,7 +106,7 @@ impl Tables for CassandraTables {
             for row in rows.rows::<Row>().map_err(unreadable)? {
                 let (visible_at_us, message, start_s, level, receive_count, written, group) =
                     row.map_err(unreadable)?;
-                counted.push(Counted {
+                counted.push(CountedEntry {
                     bucket,
                     visible_at_us,
                     message,

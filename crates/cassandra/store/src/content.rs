@@ -42,6 +42,14 @@ pub(crate) struct NewRow {
     pub(crate) ttl_s: i32,
 }
 
+/// A message's row, as it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredMessage {
+    pub(crate) content: Content,
+    /// The timestamp of the last entry that somebody asked for by changing the visibility; 0: nobody did.
+    pub(crate) lease_written_at_us: i64,
+}
+
 impl Content {
     /// Its size, as the row counts in a batch.
     pub(crate) fn bytes(&self) -> usize {

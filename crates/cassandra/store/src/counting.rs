@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
-use crate::entry::Entry;
+use crate::entry::{CountedEntry, Entry};
 use crate::head::Start;
 use crate::limits::{
     COUNTED_BUCKETS_MAX, COUNTED_ROWS_MAX, IN_FLIGHT_BUCKETS_MAX, LOOKED_AFTER_ROWS_MAX,
@@ -43,21 +43,8 @@ struct Tally {
     delayed: u64,
 }
 
-/// An entry, as far as it is counted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
-    pub(crate) bucket: Bucket,
-    pub(crate) visible_at_us: i64,
-    pub(crate) message: Uuid,
-    /// The partition of its message's body.
-    pub(crate) body: Option<Bucket>,
-    pub(crate) receive_count: i32,
-    pub(crate) written_at_us: i64,
-    pub(crate) group: i64,
-}
-
 impl Tally {
-    fn of(entries: &[Counted], now_us: i64) -> Self {
+    fn of(entries: &[CountedEntry], now_us: i64) -> Self {
         let mut tally = Self::default();
         for entry in entries {
             if entry.visible_at_us <= now_us {
@@ -120,7 +107,7 @@ impl Standard {
         let counting = self.runtime.spawn(async move {
             // Without a count all groups are alike.
             let mut groups = Vec::new();
-            let note = |entry: &Counted| groups.push(entry.group);
+            let note = |entry: &CountedEntry| groups.push(entry.group);
             if standard.note_in_flight(&facts, &queue, FAIR_ROWS_MAX, note).await.is_ok() {
                 queue.fair().counted(groups.into_iter());
             }
@@ -136,7 +123,7 @@ impl Standard {
         facts: &Arc<QueueFacts>,
         queue: &Queue,
         limit: usize,
-        mut note: impl FnMut(&Counted) + Send,
+        mut note: impl FnMut(&CountedEntry) + Send,
     ) -> Result<usize, Fault> {
         let rows = self.rows(facts, queue);
         let start = {
@@ -149,7 +136,7 @@ impl Standard {
         for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
             let entries = rows.tables.counted(rows.of, *bucket, now_us, PAGE).await?;
             let is_in_flight =
-                |entry: &&Counted| entry.receive_count > 0 && entry.visible_at_us > now_us;
+                |entry: &&CountedEntry| entry.receive_count > 0 && entry.visible_at_us > now_us;
             for entry in entries.iter().filter(is_in_flight) {
                 note(entry);
                 in_flight += 1;
@@ -219,7 +206,7 @@ fn present_first(mut buckets: Vec<Bucket>, now_us: i64) -> Vec<Bucket> {
 
 /// Leaves out entries that lead nowhere, and removes them from the index: their message was deleted, or was moved by whoever
 /// changed its visibility. Only messages that were received can be so; what was never received may not be stored yet.
-async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<Counted>) -> Result<(), Fault> {
+async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<CountedEntry>) -> Result<(), Fault> {
     // A message that one replica has may be read there, and not by those who are asked here.
     if rows.of.consistency == Consistency::One {
         return Ok(());
@@ -241,35 +228,18 @@ async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<Counted>) -> Result<(), F
     for (body, messages) in received {
         moved_at_us.extend(tables.leases(of, body, messages).await?);
     }
-    let is_stale = |entry: &Counted| {
+    let is_stale = |entry: &CountedEntry| {
         entry.receive_count > 0
             && entry.body.is_some()
             && moved_at_us.get(&entry.message).is_none_or(|moved| *moved > entry.written_at_us)
     };
     let stale: Vec<Entry> =
-        entries.extract_if(.., |entry| is_stale(entry)).filter_map(Counted::row).collect();
+        entries.extract_if(.., |entry| is_stale(entry)).filter_map(CountedEntry::row).collect();
     if !stale.is_empty() {
         // One that stays is found again.
         let _ = rows.delete_entries(&stale).await;
     }
     Ok(())
-}
-
-impl Counted {
-    /// What names its row.
-    fn row(self) -> Option<Entry> {
-        Some(Entry {
-            visible_at_us: self.visible_at_us,
-            message: self.message,
-            bucket: self.bucket,
-            body: self.body?,
-            bytes: 0,
-            receive_count: self.receive_count,
-            first_received_at_ms: 0,
-            group: self.group,
-            written_at_us: self.written_at_us,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -282,7 +252,7 @@ mod tests {
         let counted = |(visible_at_us, receive_count)| {
             let Entry { message, bucket, body, written_at_us, .. } =
                 entry_for_tests(visible_at_us, 1);
-            Counted {
+            CountedEntry {
                 bucket,
                 visible_at_us,
                 message,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
 
 use crate::choice::take_leftovers;
+use crate::content::StoredMessage;
 use crate::entry::Entry;
 use crate::head::{Reach, Start};
 use crate::jobs::{Outgoing, kept_s, time_left_s};
 use crate::look::read_directory;
 use crate::queue::Queue;
 use crate::receive::is_young;
-use crate::rows::StoredMessage;
 use crate::standard::Standard;
 
 /// Where messages go, with what is known of it.

@@ -72,6 +72,36 @@ impl Entry {
     }
 }
 
+/// An entry, as far as it is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountedEntry {
+    pub(crate) bucket: Bucket,
+    pub(crate) visible_at_us: i64,
+    pub(crate) message: Uuid,
+    /// The partition of its message's body.
+    pub(crate) body: Option<Bucket>,
+    pub(crate) receive_count: i32,
+    pub(crate) written_at_us: i64,
+    pub(crate) group: i64,
+}
+
+impl CountedEntry {
+    /// What names its row.
+    pub(crate) fn row(self) -> Option<Entry> {
+        Some(Entry {
+            visible_at_us: self.visible_at_us,
+            message: self.message,
+            bucket: self.bucket,
+            body: self.body?,
+            bytes: 0,
+            receive_count: self.receive_count,
+            first_received_at_ms: 0,
+            group: self.group,
+            written_at_us: self.written_at_us,
+        })
+    }
+}
+
 #[cfg(test)]
 pub(crate) fn entry_for_tests(visible_at_us: i64, number: u128) -> Entry {
     Entry {

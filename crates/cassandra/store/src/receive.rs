@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::backoff::Backoff;
 use crate::choice::{choose, take_leftovers};
-use crate::content::Timed;
+use crate::content::{StoredMessage, Timed};
 use crate::entry::Entry;
 use crate::gather::Size;
 use crate::head::{Look, Start};
@@ -26,7 +26,7 @@ use crate::peers::name;
 use crate::queue::Queue;
 use crate::receipt::Receipt;
 use crate::row_write::RowWrite;
-use crate::rows::{Rows, StoredMessage};
+use crate::rows::Rows;
 use crate::send::{ENTRY_OUTLIVES_S, First, stopped};
 use crate::standard::{Standard, id_of};
 

@@ -5,7 +5,7 @@ use quelea_sqs_protocol::{Consistency, Fault};
 
 use crate::batch::{Batch, batches};
 use crate::bucket::Bucket;
-use crate::content::Content;
+use crate::content::StoredMessage;
 use crate::entry::Entry;
 use crate::limits::{BATCHES_AT_ONCE, READ_ROWS_MAX};
 use crate::row_write::RowWrite;
@@ -16,14 +16,6 @@ use crate::tables::{Of, Tables};
 pub(crate) struct Rows<'a> {
     pub(crate) tables: &'a dyn Tables,
     pub(crate) of: Of,
-}
-
-/// A message's row, as it is read.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredMessage {
-    pub(crate) content: Content,
-    /// The timestamp of the last entry that somebody asked for by changing the visibility; 0: nobody did.
-    pub(crate) lease_written_at_us: i64,
 }
 
 impl Rows<'_> {

@@ -9,6 +9,7 @@ mod cluster;
 mod front_end;
 mod history;
 mod model_tables;
+mod process;
 mod replica;
 mod world;
 

@@ -9,11 +9,10 @@ use quelea_sqs_protocol::{Consistency, Fault, QueueRef};
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
-use crate::counting::Counted;
-use crate::entry::Entry;
+use crate::content::StoredMessage;
+use crate::entry::{CountedEntry, Entry};
 use crate::queue_table::Record;
 use crate::row_write::RowWrite;
-use crate::rows::StoredMessage;
 
 /// Rows of one read of the sweep.
 pub(crate) const SWEPT_PAGE: usize = 500;
@@ -81,8 +80,13 @@ pub(crate) trait Tables: Send + Sync + 'static {
     fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>>;
 
     /// The same without what only a receiver needs, for a count.
-    fn counted(&self, of: Of, bucket: Bucket, from_us: i64, most: usize)
-    -> Asked<'_, Vec<Counted>>;
+    fn counted(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        from_us: i64,
+        most: usize,
+    ) -> Asked<'_, Vec<CountedEntry>>;
 
     /// Where the last change of its visibility has put a message. `None`: it is gone; `Some(None)`: nobody has changed it.
     fn lease(&self, of: Of, bucket: Bucket, message: Uuid) -> Asked<'_, Option<Option<Lease>>>;

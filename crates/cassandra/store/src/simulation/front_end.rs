@@ -7,63 +7,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quelea_sqs_protocol::QueueRef;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::chaos::Chaos;
 use super::cluster::{Cluster, chance};
 use super::model_tables::ModelTables;
-use super::world::lock;
+use super::process::{Gate, Process, lock};
 use crate::alive::FrontEnd as Row;
 use crate::clock::Clock;
 use crate::peer_socket::{PeerSocket, Receiving};
 use crate::peers::Peers;
 use crate::queue_table::Record;
 use crate::standard::{Standard, StandardSettings};
-
-/// Whether a front-end's process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Process {
-    Runs,
-    Stopped,
-    Killed,
-}
-
-/// What a process does, it does while it runs: it asks for nothing else, and takes in no answer. (Those who wait at
-/// tokio's own `watch` go on in an order of its choice, which no seed repeats.)
-#[derive(Clone)]
-pub(super) struct Gate(Arc<(Mutex<Process>, Notify)>);
-
-impl Gate {
-    fn open() -> Self {
-        Self(Arc::new((Mutex::new(Process::Runs), Notify::new())))
-    }
-
-    pub(super) async fn pass(&self) {
-        loop {
-            let changed = self.0.1.notified();
-            if self.process() == Process::Runs {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn process(&self) -> Process {
-        *lock(&self.0.0)
-    }
-
-    /// One that was killed stays so.
-    fn set(&self, process: Process) {
-        let mut now = lock(&self.0.0);
-        if *now != Process::Killed {
-            *now = process;
-        }
-        drop(now);
-        self.0.1.notify_waiters();
-    }
-}
 
 pub(super) struct FrontEnd {
     pub(super) standard: Arc<Standard>,

@@ -7,15 +7,14 @@ use quelea_sqs_protocol::{Fault, QueueRef};
 use uuid::Uuid;
 
 use super::cluster::Cluster;
-use super::front_end::Gate;
+use super::process::Gate;
 use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Value, needed};
 use crate::bucket::Bucket;
 use crate::clock::Clock;
-use crate::counting::Counted;
-use crate::entry::Entry;
+use crate::content::StoredMessage;
+use crate::entry::{CountedEntry, Entry};
 use crate::queue_table::Record;
 use crate::row_write::RowWrite;
-use crate::rows::StoredMessage;
 use crate::tables::{Asked, Found, FoundPage, Lease, List, Of, SWEPT_PAGE, Tables};
 
 pub(super) struct ModelTables {
@@ -180,9 +179,9 @@ impl Tables for ModelTables {
         bucket: Bucket,
         from_us: i64,
         most: usize,
-    ) -> Asked<'_, Vec<Counted>> {
+    ) -> Asked<'_, Vec<CountedEntry>> {
         Box::pin(async move {
-            let counted = |entry: Entry| Counted {
+            let counted = |entry: Entry| CountedEntry {
                 bucket,
                 visible_at_us: entry.visible_at_us,
                 message: entry.message,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use quelea_sqs_protocol::{Consistency, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings};
@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use super::chaos::{Chaos, Outcome};
 use super::cluster::{Cluster, NODES};
-use super::front_end::{Common, FrontEnd, Net, Process};
+use super::front_end::{Common, FrontEnd, Net};
 use super::history::History;
+use super::process::{Process, lock};
 use crate::clock::Clock;
 use crate::limits::GRACE_OF_ONE_MS;
 use crate::queue_table::Record;
@@ -247,8 +248,4 @@ impl World {
             pauses: count(&self.pauses),
         }
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
