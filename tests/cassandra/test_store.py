@@ -25,3 +25,7 @@ def test_what_is_wrong_at_the_start_is_named(cassandra):
 
 def test_messages_share_requests(cassandra):
     print(run_store_tests("costs::", cassandra))
+
+
+def test_earlier_versions_of_the_schema_are_brought_up_to_date(cassandra):
+    run_store_tests("migrations::", cassandra)

@@ -1,0 +1,134 @@
+//! Keyspaces as earlier versions of the schema left them, with messages in them, are brought up to date by whoever starts.
+
+use quelea_cassandra_store::{CassandraQueues, CassandraSettings};
+use quelea_sqs_protocol::{NewMessage, Queues, ReceiptOutcome};
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+
+use crate::site::{Site, message, queue, receive, send, settings};
+
+/// What version 3 added.
+const OF_VERSION_3: [&str; 3] = [
+    "DROP TABLE @elastic_metadata",
+    "ALTER TABLE @entry DROP message_group",
+    "ALTER TABLE @fifo_owner DROP received",
+];
+
+/// What version 2 added.
+const OF_VERSION_2: [&str; 6] = [
+    "DROP TABLE @front_end",
+    "DROP TABLE @cluster",
+    "DROP TABLE @fifo_owner",
+    "DROP TABLE @fifo_segment",
+    "DROP TABLE @fifo_message",
+    "DROP TABLE @cluster_key",
+];
+
+fn keyspace_of(version: i32) -> CassandraSettings {
+    let mut settings = settings();
+    settings.keyspace = format!("{}_version_{version}", settings.keyspace);
+    settings
+}
+
+async fn session(settings: &CassandraSettings) -> Session {
+    let password = settings.password_file.as_ref().map(std::fs::read_to_string);
+    let password = password.transpose().unwrap().unwrap_or_default();
+    let mut builder = SessionBuilder::new().known_nodes(&settings.nodes);
+    if let Some(user) = &settings.user {
+        builder = builder.user(user, password.trim());
+    }
+    builder.build().await.unwrap()
+}
+
+/// Takes away what later versions have added.
+async fn take_back_to(version: i32, settings: &CassandraSettings) {
+    let session = session(settings).await;
+    let written = format!("UPDATE @schema_version SET version = {version} WHERE name = 'version'");
+    let of_2 = if version < 2 { &OF_VERSION_2[..] } else { &[] };
+    for statement in OF_VERSION_3.iter().chain(of_2).copied().chain([written.as_str()]) {
+        let statement = statement.replace('@', &format!("{}.", settings.keyspace));
+        session.query_unpaged(statement, ()).await.unwrap();
+    }
+}
+
+/// The version that a keyspace says it has.
+async fn version(settings: &CassandraSettings) -> i32 {
+    let query =
+        format!("SELECT version FROM {}.schema_version WHERE name = 'version'", settings.keyspace);
+    let rows = session(settings).await.query_unpaged(query, ()).await.unwrap();
+    rows.into_rows_result().unwrap().single_row::<(i32,)>().unwrap().0
+}
+
+#[test]
+fn messages_of_version_1_are_there_after_two_front_ends_have_started_at_once() {
+    let settings = keyspace_of(1);
+    Site::shared().runtime.block_on(async {
+        let earlier = CassandraQueues::connect(&settings).await.unwrap();
+        let newest = version(&settings).await;
+        let facts = queue(&earlier, "kept", &[]).await;
+        for body in ["a", "b", "c"] {
+            send(&earlier, &facts, body).await.unwrap();
+        }
+        // One of them has been received before.
+        assert!(!receive(&earlier, &facts, 0).await.is_empty());
+        drop(earlier);
+        take_back_to(1, &settings).await;
+
+        let started =
+            tokio::join!(CassandraQueues::connect(&settings), CassandraQueues::connect(&settings));
+        let (one, other) = (started.0.unwrap(), started.1.unwrap());
+        assert_eq!(version(&settings).await, newest);
+        let facts = one.facts(&facts.queue).await.unwrap().unwrap();
+        let grouped = NewMessage { group_id: Some("group".to_owned()), ..message("d") };
+        one.send(&facts, vec![grouped]).await.unwrap().remove(0).unwrap();
+        let mut bodies = Vec::new();
+        while bodies.len() < 4 {
+            let received = receive(&other, &facts, 30_000).await;
+            bodies.extend(received.iter().map(|one| one.body.clone()));
+            let deliveries = received.into_iter().map(|one| one.delivery).collect();
+            let outcomes = one.delete(&facts, deliveries).await.unwrap();
+            assert!(outcomes.iter().all(|outcome| *outcome == ReceiptOutcome::Done));
+        }
+        bodies.sort_unstable();
+        assert_eq!(bodies, ["a", "b", "c", "d"]);
+        let fifo = queue(&one, "new.fifo", &[("FifoQueue", "true")]).await;
+        send_to_group(&one, &fifo, "first").await;
+        assert_eq!(receive(&other, &fifo, 30_000).await[0].body, "first");
+    });
+}
+
+#[test]
+fn fifo_queues_of_version_2_keep_their_messages_and_their_order() {
+    let settings = keyspace_of(2);
+    Site::shared().runtime.block_on(async {
+        let earlier = CassandraQueues::connect(&settings).await.unwrap();
+        let facts = queue(&earlier, "kept.fifo", &[("FifoQueue", "true")]).await;
+        let plain = queue(&earlier, "kept", &[]).await;
+        send(&earlier, &plain, "plain").await.unwrap();
+        for body in ["a", "b", "c"] {
+            send_to_group(&earlier, &facts, body).await;
+        }
+        earlier.release().await;
+        drop(earlier);
+        take_back_to(2, &settings).await;
+
+        let later = CassandraQueues::connect(&settings).await.unwrap();
+        let facts = later.facts(&facts.queue).await.unwrap().unwrap();
+        send_to_group(&later, &facts, "d").await;
+        let received = receive(&later, &facts, 30_000).await;
+        let bodies: Vec<_> = received.iter().map(|one| one.body.clone()).collect();
+        assert_eq!(bodies, ["a", "b", "c", "d"]);
+        let plain = later.facts(&plain.queue).await.unwrap().unwrap();
+        assert_eq!(receive(&later, &plain, 30_000).await[0].body, "plain");
+    });
+}
+
+async fn send_to_group(
+    queues: &CassandraQueues,
+    facts: &std::sync::Arc<quelea_sqs_protocol::QueueFacts>,
+    body: &str,
+) {
+    let (group_id, deduplication_id) = (Some("group".to_owned()), Some(body.to_owned()));
+    let new = NewMessage { group_id, deduplication_id, ..message(body) };
+    queues.send(facts, vec![new]).await.unwrap().remove(0).unwrap();
+}
