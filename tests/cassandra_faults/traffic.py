@@ -14,6 +14,8 @@ from harness.sqs.client import Sqs
 PATIENCE_S = 180
 PAUSE_S = 0.2
 BATCH = 10
+BACKLOG_MAX = 1_000
+"""Senders wait for receivers then: what they send in minutes has to be received at the end."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,9 @@ class Traffic:
     def _send(self, endpoint: str) -> None:
         client = Sqs(endpoint).client
         while not self._stop_sending.is_set():
+            if len(self.confirmed) - len(self.received) > BACKLOG_MAX:
+                time.sleep(PAUSE_S)
+                continue
             first = next(self._numbers)
             entries = [{"Id": str(at), "MessageBody": f"{first + at}{self.padding}"} for at in range(BATCH)]
             answer = self._call(client.send_message_batch, QueueUrl=self.url, Entries=entries) or {}
