@@ -11,7 +11,8 @@ from harness.sqs.client import Sqs, until
 PATIENCE_S = 240
 PAUSE_S = 0.2
 CLIENTS = 4
-READ_TIMEOUT_S = 30
+READ_TIMEOUT_S = 60
+"""As long as clients wait by default."""
 MISSING = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 PURGED = {"AWS.SimpleQueueService.PurgeQueueInProgress", "PurgeQueueInProgress"}
 
