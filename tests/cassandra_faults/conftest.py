@@ -5,24 +5,17 @@ from harness.broker import Broker, binary_path
 from harness.cassandra import cluster
 from harness.netns import why_not
 from harness.site import Site
+from place import FAR, FRONT, JOINING, NODES, Place
 
-NODES = ("node1", "node2", "node3")
-
-
-class Place:
-    """The machines, the nodes, and two front-ends that know nothing of each other."""
-
-    def __init__(self, site: Site, nodes: cluster.Cluster, front_ends: list[Broker]):
-        self.site = site
-        self.nodes = nodes
-        self.one, self.other = front_ends
+OPTIONS = {"java_options": ("-Dcassandra.migration_delay_ms=5000",)}
+"""A node that was cut off asks for the schema after so long, and not after a minute."""
 
 
 @pytest.fixture(scope="session")
 def place():
     if reason := why_not():
         pytest.fail(f"no machines that can be cut off from each other: {reason}")
-    with Site(*NODES, "front") as site, site.inside("front"), cluster.on_site(site, *NODES) as nodes:
+    with Site(*NODES, JOINING, FAR, FRONT) as site, site.inside(FRONT), cluster.on_site(site, *NODES, **OPTIONS) as nodes:
         environment = {
             "QUELEA__STORE": "cassandra",
             "QUELEA__CASSANDRA__NODES": nodes.contact_points(),

@@ -1,7 +1,14 @@
 """Nothing that was confirmed is lost, whatever ends, freezes or is cut off."""
 
-from harness.sqs.client import Sqs
-from traffic import Traffic
+import os
+import signal
+import time
+
+from harness.management import Management
+from harness.sqs.client import Sqs, until
+from traffic import BATCH, Traffic
+
+ASLEEP_S = 60
 
 
 def test_what_one_front_end_took_another_gives_though_a_node_was_killed(healed):
@@ -55,3 +62,35 @@ def test_what_a_killed_front_end_had_given_out_comes_back_at_another(healed):
         came |= {message["MessageId"] for message in messages}
         other.delete(url, *messages)
     assert came == sent
+
+
+def test_a_front_end_that_sleeps_a_minute_in_the_middle_loses_nothing(healed):
+    """It wakes with requests half done, and with what it knew of the queue's head and of the others' claims."""
+    both = (healed.one, healed.other)
+    everywhere = [front_end.sqs for front_end in both]
+    with Traffic(everywhere, everywhere, "asleep", visibility_s=20) as traffic:
+        traffic.wait_for_more(100, of=healed.one.sqs)
+        before = traffic.duplicates()
+        os.killpg(healed.one.process.pid, signal.SIGSTOP)
+        try:
+            asleep_until = time.monotonic() + ASLEEP_S
+            while time.monotonic() < asleep_until:
+                traffic.wait_for_more(50, of=healed.other.sqs)
+            asleep, woke = traffic.duplicates(), traffic.receptions()
+        finally:
+            os.killpg(healed.one.process.pid, signal.SIGCONT)
+        until(lambda: all(knows_the_other(front_end) for front_end in both), "greeting")
+        traffic.wait_for_more(100, of=healed.one.sqs)
+        met = traffic.receptions()
+        traffic.wait_for_more(500)
+    assert not traffic.missing()
+    print(f"duplicates: {before} before, {asleep} asleep, {traffic.duplicates()} in {traffic.receptions()} receptions")
+    # Its one receiver had a receive or a deletion under way.
+    assert asleep - before <= BATCH
+    # And until the two hear each other again, they may take the same.
+    assert traffic.duplicates() - asleep <= BATCH + (met - woke) // 2
+
+
+def knows_the_other(front_end) -> bool:
+    known = Management(front_end.http).get("/quelea/v1/cluster")["front_ends"]
+    return sum(one["is_alive"] for one in known) >= 2

@@ -1,7 +1,12 @@
 """Clients that send through one front-end and receive through another, and what they know of it."""
 
+import itertools
 import threading
 import time
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Callable, ContextManager
 
 from botocore.exceptions import BotoCoreError, ClientError
 from harness.sqs.client import Sqs
@@ -9,22 +14,42 @@ from harness.sqs.client import Sqs
 PATIENCE_S = 180
 PAUSE_S = 0.2
 BATCH = 10
+BACKLOG_MAX = 1_000
+"""Senders wait for receivers then: what they send in minutes has to be received at the end."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """A front-end as its clients reach it: its endpoint, and the machine on which they have to be."""
+
+    endpoint: str
+    inside: Callable[[], ContextManager] = nullcontext
 
 
 class Traffic:
-    """One sender and one receiver, until the end of the block. Then all that was confirmed has been received."""
+    """A sender at each of some front-ends and a receiver at each of others, until the end of the block. Then all that was
+    confirmed has been received."""
 
-    def __init__(self, sender: str, receiver: str, queue: str, visibility_s=5):
-        self.sender, self.receiver = Sqs(sender), Sqs(receiver)
-        self.url = self.sender.create(queue, VisibilityTimeout=visibility_s)
+    def __init__(self, senders: "Doors", receivers: "Doors", queue: str, visibility_s=5, body_bytes=0):
+        senders, receivers = doors(senders), doors(receivers)
+        with senders[0].inside():
+            self.url = Sqs(senders[0].endpoint).create(queue, VisibilityTimeout=visibility_s)
+        self.padding = " " + "x" * body_bytes
         self.confirmed: set[str] = set()
-        self.received: dict[str, int] = {}
+        self.confirmed_by: Counter[str] = Counter()
+        self.received: Counter[str] = Counter()
         self.refused = 0
         self.broken_off = 0
+        self.failures: list[object] = []
+        self._numbers = itertools.count(step=BATCH)
+        self._lock = threading.Lock()
         self._stop_sending = threading.Event()
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._receive)]
-        self.failures: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._run, args=(door, work))
+            for given, work in ((senders, self._send), (receivers, self._receive))
+            for door in given
+        ]
 
     def __enter__(self):
         for thread in self._threads:
@@ -36,7 +61,7 @@ class Traffic:
         self._stop_sending.set()
         try:
             if kind is None:
-                self._wait("what was confirmed", lambda: not self.missing())
+                self._wait("receiving of what was confirmed", lambda: not self.missing())
         finally:
             self._stop.set()
             for thread in self._threads:
@@ -47,17 +72,25 @@ class Traffic:
         return set(self.confirmed) - set(self.received)
 
     def duplicates(self) -> int:
-        return sum(times - 1 for times in self.received.values())
+        return sum(times - 1 for times in list(self.received.values()))
 
-    def wait_for_more(self, count: int) -> None:
-        """Until so many more messages are confirmed."""
-        wanted = len(self.confirmed) + count
-        self._wait(f"{count} more confirmations", lambda: len(self.confirmed) >= wanted)
+    def receptions(self) -> int:
+        return self.received.total()
+
+    def wait_for_more(self, count: int, of: str | None = None) -> None:
+        """Until so many more messages are confirmed, or so many of those sent to one endpoint."""
+        confirmed = (lambda: self.confirmed_by[of]) if of else (lambda: len(self.confirmed))
+        wanted = confirmed() + count
+        self._wait(f"{count} more confirmations", lambda: confirmed() >= wanted)
+
+    def wait_for_more_received(self, count: int) -> None:
+        wanted = len(self.received) + count
+        self._wait(f"{count} more messages", lambda: len(self.received) >= wanted)
 
     def wait_for_refusals(self) -> None:
         """Until Cassandra is said not to answer: a connection that breaks is no refusal."""
         before = self.refused
-        self._wait("a refusal", lambda: self.refused > before)
+        self._wait("refusal", lambda: self.refused > before)
 
     def _wait(self, what: str, condition) -> None:
         deadline = time.monotonic() + PATIENCE_S
@@ -68,43 +101,62 @@ class Traffic:
 
     # -- threads ------------------------------------------------------------------------------
 
-    def _send(self) -> None:
-        number = 0
-        while not self._stop_sending.is_set():
-            entries = [{"Id": str(at), "MessageBody": str(number + at)} for at in range(BATCH)]
-            number += BATCH
-            answer = self._call(self.sender.client.send_message_batch, QueueUrl=self.url, Entries=entries)
-            for entry in (answer or {}).get("Successful", []):
-                self.confirmed.add(entries[int(entry["Id"])]["MessageBody"])
-            failed = (answer or {}).get("Failed", [])
-            self.refused += sum(1 for entry in failed if entry["Code"] == "ServiceUnavailable")
+    def _run(self, door: Door, work) -> None:
+        with door.inside():
+            work(door.endpoint)
 
-    def _receive(self) -> None:
+    def _send(self, endpoint: str) -> None:
+        client = Sqs(endpoint).client
+        while not self._stop_sending.is_set():
+            if len(self.confirmed) - len(self.received) > BACKLOG_MAX:
+                time.sleep(PAUSE_S)
+                continue
+            first = next(self._numbers)
+            entries = [{"Id": str(at), "MessageBody": f"{first + at}{self.padding}"} for at in range(BATCH)]
+            answer = self._call(client.send_message_batch, QueueUrl=self.url, Entries=entries) or {}
+            for entry in answer.get("Successful", []):
+                self.confirmed.add(str(first + int(entry["Id"])))
+            with self._lock:
+                self.confirmed_by[endpoint] += len(answer.get("Successful", []))
+            for entry in answer.get("Failed", []):
+                self._refuse(entry["Code"] == "ServiceUnavailable", entry)
+
+    def _receive(self, endpoint: str) -> None:
+        client = Sqs(endpoint).client
         while not self._stop.is_set():
-            answer = self._call(
-                self.receiver.client.receive_message, QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1
-            )
+            answer = self._call(client.receive_message, QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
             messages = (answer or {}).get("Messages", [])
-            for message in messages:
-                self.received[message["Body"]] = self.received.get(message["Body"], 0) + 1
+            with self._lock:
+                self.received.update(message["Body"].split()[0] for message in messages)
             if messages:
                 handles = [{"Id": str(at), "ReceiptHandle": one["ReceiptHandle"]} for at, one in enumerate(messages)]
-                self._call(self.receiver.client.delete_message_batch, QueueUrl=self.url, Entries=handles)
+                self._call(client.delete_message_batch, QueueUrl=self.url, Entries=handles)
 
     def _call(self, function, **given):
         """The answer, or None where it was refused for now. Any other refusal ends the test."""
         try:
             return function(**given)
         except ClientError as error:
-            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if status != 503:
-                self.failures.append(error)
-                self._stop.set()
-                self._stop_sending.set()
-            else:
-                self.refused += 1
+            said = error.response["ResponseMetadata"]
+            self._refuse(said["HTTPStatusCode"] == 503 and "retry-after" in said["HTTPHeaders"], error)
         except BotoCoreError:
             # The front-end is being killed.
             self.broken_off += 1
         time.sleep(PAUSE_S)
         return None
+
+    def _refuse(self, is_for_now: bool, refusal: object) -> None:
+        if is_for_now:
+            self.refused += 1
+        else:
+            self.failures.append(refusal)
+            self._stop.set()
+            self._stop_sending.set()
+
+
+Doors = str | Door | list[str | Door]
+
+
+def doors(given: Doors) -> list[Door]:
+    listed = given if isinstance(given, list) else [given]
+    return [one if isinstance(one, Door) else Door(one) for one in listed]

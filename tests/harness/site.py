@@ -2,19 +2,24 @@
 
     with Site("directory", "relay1", "relay2") as site, site.inside("directory"):
         site.cut("directory", "relay1")
+        site.delay("relay2", 3)
         site.heal()
 
-What is cut off hears nothing more, as behind a switch that has failed: no connection is refused or reset. It needs what
-harness/netns.py needs.
+What is cut off hears nothing more, as behind a switch that has failed: no connection is refused or reset. What is delayed
+answers so much later. It needs what harness/netns.py needs.
 """
 
 import contextlib
 import ctypes
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.delay_line import READY_LINE
+from harness.install import TESTS
 from harness.netns import COMMAND_TIMEOUT_S, WAIT, NetworkError, fresh_stem, run_tool
+from harness.process import die_with_parent
 
 CLONE_NEWNET = 0x4000_0000
 NAMED = Path("/run/netns")
@@ -29,6 +34,15 @@ class Host:
     namespace: str
     address: str
 
+    @property
+    def number(self) -> str:
+        return self.address.rsplit(".", 1)[1]
+
+    @property
+    def port(self) -> str:
+        """The switch's end of its cable."""
+        return f"p{self.number}"
+
 
 class Site:
     """Machines by their names; gone at the end, whatever happened in between."""
@@ -37,6 +51,7 @@ class Site:
         stem = fresh_stem()
         self.switch = f"{stem}switch"
         self.hosts = {name: Host(f"{stem}h{number}", f"10.214.0.{number}") for number, name in enumerate(names, 1)}
+        self._delays: dict[str, subprocess.Popen] = {}
 
     def __enter__(self):
         try:
@@ -54,16 +69,19 @@ class Site:
         self._remove()
 
     def _join(self, host: Host):
-        port = f"p{host.address.rsplit('.', 1)[1]}"
         run_tool("ip", "netns", "add", host.namespace)
-        ends = (port, "netns", self.switch, "type", "veth", "peer", INTERFACE, "netns", host.namespace)
+        ends = (host.port, "netns", self.switch, "type", "veth", "peer", INTERFACE, "netns", host.namespace)
         run_tool("ip", "link", "add", *ends)
-        run_tool("ip", "-n", self.switch, "link", "set", port, "master", "bridge0", "up")
+        run_tool("ip", "-n", self.switch, "link", "set", host.port, "master", "bridge0", "up")
         run_tool("ip", "-n", host.namespace, "link", "set", "lo", "up")
         run_tool("ip", "-n", host.namespace, "address", "add", f"{host.address}/24", "dev", INTERFACE)
         run_tool("ip", "-n", host.namespace, "link", "set", INTERFACE, "up")
 
     def _remove(self):
+        for line in self._delays.values():
+            line.kill()
+            line.wait()
+            line.stdout.close()
         for namespace in (*(host.namespace for host in self.hosts.values()), self.switch):
             # One that was never made is not there; the pairs go with their namespaces.
             subprocess.run(["ip", "netns", "delete", namespace], capture_output=True, timeout=COMMAND_TIMEOUT_S)
@@ -91,10 +109,45 @@ class Site:
             for here, there in ((name, other), (other, name)):
                 run_tool(*self.wrapper(here), "iptables", WAIT, "-A", "INPUT", "-s", self[there].address, "-j", "DROP")
 
+    def delay(self, name: str, seconds: float):
+        """What this machine sends arrives so much later, in order: so does each answer from it, and each to it."""
+        self._end_delay(name)
+        host, bridged, end = self[name], f"b{self[name].number}", f"e{self[name].number}"
+        run_tool("ip", "-n", self.switch, "link", "add", bridged, "type", "veth", "peer", end)
+        # A raw socket takes and gives frames as they are on a wire.
+        for wrapper, interface in ((self._at_switch(), bridged), (self.wrapper(name), INTERFACE)):
+            run_tool(*wrapper, "ethtool", "-K", interface, "tso", "off", "gso", "off", "tx", "off")
+        run_tool("ip", "-n", self.switch, "link", "set", end, "up")
+        run_tool("ip", "-n", self.switch, "link", "set", host.port, "nomaster")
+        run_tool("ip", "-n", self.switch, "link", "set", bridged, "master", "bridge0", "up")
+        line = subprocess.Popen(
+            [*self._at_switch(), sys.executable, "-m", "harness.delay_line", host.port, end, str(seconds)],
+            cwd=TESTS,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=die_with_parent,
+        )
+        self._delays[name] = line
+        if line.stdout.readline().strip() != READY_LINE:
+            raise NetworkError(f"no delay of {name}")
+
+    def _end_delay(self, name: str):
+        if line := self._delays.pop(name, None):
+            line.kill()
+            line.wait()
+            line.stdout.close()
+            run_tool("ip", "-n", self.switch, "link", "delete", f"b{self[name].number}")
+            run_tool("ip", "-n", self.switch, "link", "set", self[name].port, "master", "bridge0")
+
+    def _at_switch(self) -> list[str]:
+        return ["ip", "netns", "exec", self.switch]
+
     def heal(self):
         """All reach each other again."""
         for name in self.hosts:
             run_tool(*self.wrapper(name), "iptables", WAIT, "-F", "INPUT")
+            self._end_delay(name)
 
 
 def _enter(path: Path):

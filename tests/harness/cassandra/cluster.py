@@ -39,7 +39,16 @@ class Cluster:
     def close(self) -> None:
         for node in self.nodes:
             node.kill()
+        self.remove()
+
+    def remove(self) -> None:
+        """What the nodes stored, when they have ended."""
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def join(self, node: Node) -> Node:
+        """One more, which serves clients when this returns."""
+        self.nodes.append(node)
+        return node.start()
 
     def contact_points(self) -> str:
         return ",".join(f"{node.place.address}:{node.place.cql_port}" for node in self.nodes)
@@ -65,8 +74,9 @@ def on_site(site: Site, *names: str, **options) -> Cluster:
     """A node on each of these machines, which can be cut off from one another."""
     directory = Path(tempfile.mkdtemp(prefix="quelea-cassandra-"))
     seed = site[names[0]].address
-    nodes = [
-        Node(Place(directory / name, site[name].address, seed=seed), Options(**options), wrapper=site.wrapper(name))
-        for name in names
-    ]
-    return Cluster(nodes, directory)
+    return Cluster([node_on_site(site, name, directory, seed, **options) for name in names], directory)
+
+
+def node_on_site(site: Site, name: str, directory: Path, seed: str, **options) -> Node:
+    """A node on one of these machines, of the cluster that has this directory and this seed."""
+    return Node(Place(directory / name, site[name].address, seed=seed), Options(**options), wrapper=site.wrapper(name))

@@ -43,6 +43,8 @@ pub(crate) async fn connect(settings: &CassandraSettings) -> Result<Connected, C
     let builder = SessionBuilder::new()
         .known_nodes(&settings.nodes)
         .connection_timeout(CONNECT_TIMEOUT)
+        // The schema's own steps wait for longer: `schema.rs`.
+        .auto_await_schema_agreement(false)
         .keyspaces_to_fetch([&settings.keyspace]);
     let mut builder = tls::secured(builder, settings)?;
     if let Some(user) = &settings.user {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::entry::Entry;
 use crate::gather::Size;
-use crate::jobs::DeleteJob;
+use crate::jobs::{DeleteJob, waited_too_long};
 use crate::limits::{BATCH_ROWS_MAX, BATCHES_AT_ONCE, WAITING_ROWS_MAX};
 use crate::queue::Queue;
 use crate::receipt::Receipt;
@@ -66,7 +67,11 @@ impl Standard {
     ) -> Result<Vec<Result<(), Fault>>, Fault> {
         let size = Size { rows: entries.len(), bytes: 0 };
         let (reply, outcomes) = oneshot::channel();
-        if queue.deletes.push(DeleteJob { facts: facts.clone(), entries, reply }, size, LIMIT)? {
+        if queue.deletes.push(
+            DeleteJob { facts: facts.clone(), entries, since: Instant::now(), reply },
+            size,
+            LIMIT,
+        )? {
             let (standard, queue) = (self.clone(), queue.clone());
             self.runtime.spawn(async move {
                 let serving = queue.deletes.serving();
@@ -79,7 +84,17 @@ impl Standard {
         outcomes.await.map_err(|_| stopped())
     }
 
-    async fn delete_jobs(&self, queue: &Queue, jobs: Vec<DeleteJob>) {
+    async fn delete_jobs(&self, queue: &Queue, gathered: Vec<DeleteJob>) {
+        let mut jobs = Vec::with_capacity(gathered.len());
+        for job in gathered {
+            match waited_too_long(job.since) {
+                Some(fault) => {
+                    let outcomes = job.entries.iter().map(|_| Err(fault.clone())).collect();
+                    let _ = job.reply.send(outcomes);
+                }
+                None => jobs.push(job),
+            }
+        }
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let rows = self.rows(&facts, queue);
         let entries: Vec<Entry> = jobs.iter().flat_map(|job| job.entries.iter().copied()).collect();

@@ -1,6 +1,7 @@
 //! What calls ask for, while it waits to be carried out with that of others.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received, SendOutcome};
 use tokio::sync::oneshot;
@@ -9,12 +10,14 @@ use uuid::Uuid;
 
 use crate::content::Content;
 use crate::entry::Entry;
+use crate::limits::WAITING_MS_MAX;
 use crate::message_id::sent_at_ms;
 
 /// One call's messages.
 pub(crate) struct SendJob {
     pub(crate) facts: Arc<QueueFacts>,
     pub(crate) messages: Vec<Outgoing>,
+    pub(crate) since: Instant,
     pub(crate) reply: oneshot::Sender<Vec<SendOutcome>>,
 }
 
@@ -32,6 +35,7 @@ pub(crate) struct Outgoing {
 pub(crate) struct DeleteJob {
     pub(crate) facts: Arc<QueueFacts>,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) since: Instant,
     pub(crate) reply: oneshot::Sender<Vec<Result<(), Fault>>>,
 }
 
@@ -41,6 +45,12 @@ pub(crate) struct ReceiveJob {
     pub(crate) receive: Receive,
     pub(crate) until: Instant,
     pub(crate) reply: oneshot::Sender<Result<Vec<Received>, Fault>>,
+}
+
+/// What those hear whose call has waited here for too long already; `None`: it has not.
+pub(crate) fn waited_too_long(since: Instant) -> Option<Fault> {
+    let is_late = since.elapsed() >= Duration::from_millis(WAITING_MS_MAX);
+    is_late.then(|| Fault::Unavailable("Cassandra takes too long for what waits here".to_owned()))
 }
 
 /// For how long a queue keeps a message that is sent to it, in s.

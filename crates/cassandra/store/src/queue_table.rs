@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::database::{Database, For};
 use crate::driver;
 use crate::fault::{unavailable, unreadable};
-use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX};
+use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX, WAITING_MS_MAX};
 use crate::preparing::Preparing;
 use crate::remembered::Remembered;
 use crate::transaction::{Change, change};
@@ -207,8 +207,13 @@ impl QueueTable {
         new: &NewQueue,
         cooldown_ms: u64,
     ) -> Result<Created, Fault> {
+        let (asked, limit) = (Instant::now(), Duration::from_millis(WAITING_MS_MAX));
         let mut deleted_at_ms: Option<i64> = None;
-        for _ in 0..CREATE_ATTEMPTS {
+        for attempt in 0..CREATE_ATTEMPTS {
+            // Each may take twice as long as a request where a node is frozen.
+            if attempt > 0 && asked.elapsed() >= limit {
+                break;
+            }
             let (id, generation, change) = (fresh_id(), fresh_id(), fresh_id());
             let (began, now_ms) = (Instant::now(), database.clock.now_ms() as i64);
             let values = (
@@ -394,7 +399,9 @@ impl QueueTable {
         statement: &PreparedStatement,
         values: impl SerializeRow + Sync,
     ) -> Result<Change, Fault> {
-        let _alone = self.changing[place_of(&queue.account)].lock().await;
+        let limit = Duration::from_millis(WAITING_MS_MAX);
+        let turn = tokio::time::timeout(limit, self.changing[place_of(&queue.account)].lock());
+        let Ok(_alone) = turn.await else { return Err(others_wait()) };
         change(&database.session, statement, &values).await
     }
 
@@ -509,6 +516,10 @@ fn found(queue: &QueueRef, row: RecordRow) -> Found {
         Box::new(Record { facts: Arc::new(facts), generation, purged_at_ms: ms(purged) }),
         change,
     )
+}
+
+fn others_wait() -> Fault {
+    Fault::Unavailable("Cassandra takes too long for other changes of queues".to_owned())
 }
 
 fn undecided() -> Fault {

@@ -125,7 +125,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(200);
 /// How often a node may fail by itself while the lock's table is being made.
 const SERVER_ERRORS_MAX: usize = 50;
 
-const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait until all nodes have a change. One that was cut off asks the others again after a minute
+/// (`cassandra.migration_delay_ms`).
+const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(100);
 const AGREEMENT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes the keyspace and its tables, as far as they are missing.

@@ -15,7 +15,7 @@ use crate::content::{Content, NewRow, Timed};
 use crate::entry::Entry;
 use crate::fair::group_of;
 use crate::gather::Size;
-use crate::jobs::{Outgoing, SendJob, kept_s};
+use crate::jobs::{Outgoing, SendJob, kept_s, waited_too_long};
 use crate::limits::{
     BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCHES_AT_ONCE, GRACE_MS, WAITING_BYTES_MAX, WAITING_ROWS_MAX,
 };
@@ -76,7 +76,11 @@ impl Standard {
         let bytes = messages.iter().map(|message| message.content.bytes()).sum();
         let size = Size { rows: messages.len(), bytes };
         let (reply, outcomes) = oneshot::channel();
-        if queue.sends.push(SendJob { facts: facts.clone(), messages, reply }, size, LIMIT)? {
+        if queue.sends.push(
+            SendJob { facts: facts.clone(), messages, since: Instant::now(), reply },
+            size,
+            LIMIT,
+        )? {
             let (standard, queue) = (self.clone(), queue.clone());
             self.runtime.spawn(async move {
                 let serving = queue.sends.serving();
@@ -94,9 +98,16 @@ impl Standard {
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let mut replies = Vec::with_capacity(jobs.len());
         let mut messages = Vec::new();
-        for SendJob { messages: of_job, reply, .. } in jobs {
+        for SendJob { messages: of_job, since, reply, .. } in jobs {
+            if let Some(fault) = waited_too_long(since) {
+                let _ = reply.send(of_job.iter().map(|_| Err(fault.clone())).collect());
+                continue;
+            }
             replies.push((of_job.len(), reply));
             messages.extend(of_job);
+        }
+        if messages.is_empty() {
+            return;
         }
         let (outcomes, ready) =
             self.write_messages(&self.rows(&facts, queue), queue, messages).await;
@@ -162,7 +173,7 @@ impl Standard {
             self.list_bodies(rows, queue, fresh),
         )
         .await;
-        let listed = if is_slow(began) {
+        let listed = if is_slow(began) && listed.iter().any(Result::is_ok) {
             // Readers drop an entry whose message does not come, and the messages came late.
             self.insert_again(rows, queue, &mut entries, listed).await
         } else {

@@ -1,0 +1,30 @@
+"""Queues are made, changed, purged and deleted while nodes fail: what a front-end was not told the end of, its client's
+repetition settles, and all front-ends agree."""
+
+from place import FRONT
+from queue_changes import QueueChanges
+
+
+def test_queues_change_while_a_coordinator_is_killed_frozen_and_cut_off(healed):
+    with QueueChanges([healed.one.sqs, healed.other.sqs], "changing") as changes:
+        healed.nodes[3].kill()
+        changes.wait_for_more(20)
+        healed.nodes[3].start()
+        healed.nodes[1].pause()
+        changes.wait_for_more(20)
+        healed.nodes[1].resume()
+        healed.site.cut("node2", "node1", "node3", FRONT)
+        changes.wait_for_more(20)
+        healed.site.heal()
+        changes.wait_for_more(20)
+
+
+def test_changes_of_queues_without_a_quorum_are_refused_and_settled_later(healed):
+    with QueueChanges([healed.one.sqs, healed.other.sqs], "unsettled") as changes:
+        for _ in range(3):
+            # In the middle of a transaction: a coordinator is there, and its replicas are not.
+            healed.site.cut("node1", "node2", "node3")
+            healed.site.cut("node2", "node3")
+            changes.wait_for_refusals()
+            healed.site.heal()
+            changes.wait_for_more(20)
