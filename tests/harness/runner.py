@@ -1,4 +1,5 @@
-"""Runs suites: what they need is installed and built first, then two run at a time, and those alone that must."""
+"""Runs suites: what they need is installed and built first, then two run at a time with one that waits beside them, and
+those alone that must."""
 
 import json
 import time
@@ -31,7 +32,7 @@ class Runner:
         self._installers = ThreadPoolExecutor(max_workers=2)
         # cargo uses all processors by itself, but not while it waits for another cargo's lock.
         self._builders = ThreadPoolExecutor(max_workers=2)
-        self._runners = ThreadPoolExecutor(max_workers=lanes)
+        self._runners = ThreadPoolExecutor(max_workers=lanes + 1)
         self._ready: dict[str, list[Future]] = {}
         self._builds: list[Future] = []
 
@@ -75,7 +76,7 @@ class Runner:
         running: dict[Future, Suite] = {}
         while waiting or running:
             for suite in [suite for suite in waiting if all(step.done() for step in self._ready[suite.name])]:
-                if len(running) < self.lanes:
+                if self._has_room(suite, running.values()):
                     waiting.remove(suite)
                     running[self._runners.submit(self._run, suite, quiet=self.lanes > 1)] = suite
             steps = {step for suite in waiting for step in self._ready[suite.name] if not step.done()}
@@ -83,6 +84,12 @@ class Runner:
             for future in done & running.keys():
                 del running[future]
                 self._add(future.result())
+
+    def _has_room(self, suite: Suite, running) -> bool:
+        """A suite that waits has a lane of its own beside the others, where there is more than one."""
+        if self.lanes == 1:
+            return not running
+        return sum(one.waits == suite.waits for one in running) < (1 if suite.waits else self.lanes)
 
     def _run(self, suite: Suite, quiet=False) -> Result:
         """Runs a suite; what it printed is shown when it has ended."""

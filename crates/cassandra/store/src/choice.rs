@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
+use crate::bucket::Bucket;
 use crate::entry::Entry;
 
 /// The places of `wanted` entries among `visible` ones, the oldest of which is the first; ascending.
@@ -30,17 +31,23 @@ pub(crate) fn choose(
     places
 }
 
-/// Takes out all entries of a message but its newest: whoever wrote that one meant to remove them, and was broken off.
+/// Takes out all entries that lead to one body but the newest: whoever received the message when that one was written, or
+/// changed its visibility, was broken off before the others went, or two did so at once. The newest knows of the others'
+/// receptions. (Entries of one message may lead to different bodies after a dead letter was moved twice: each of those counts.)
 pub(crate) fn take_leftovers(entries: &mut Vec<Entry>) -> Vec<Entry> {
-    let mut newest: FxHashMap<Uuid, i64> = FxHashMap::default();
+    let mut newest: FxHashMap<(Uuid, Bucket), Entry> = FxHashMap::default();
     for entry in entries.iter() {
-        let written_at_us = newest.entry(entry.message).or_insert(entry.written_at_us);
-        *written_at_us = entry.written_at_us.max(*written_at_us);
+        let newest = newest.entry((entry.message, entry.body)).or_insert(*entry);
+        *newest = newest.newer_of(entry);
     }
     if newest.len() == entries.len() {
         return Vec::new();
     }
-    entries.extract_if(.., |entry| entry.written_at_us < newest[&entry.message]).collect()
+    let is_newest =
+        |entry: &Entry| newest[&(entry.message, entry.body)].written_at_us == entry.written_at_us;
+    let leftovers = entries.extract_if(.., |entry| !is_newest(entry)).collect();
+    entries.iter_mut().for_each(|entry| *entry = newest[&(entry.message, entry.body)]);
+    leftovers
 }
 
 #[cfg(test)]
@@ -79,12 +86,23 @@ mod tests {
     }
 
     #[test]
-    fn of_several_entries_of_a_message_the_newest_stays() {
+    fn of_several_entries_of_a_body_the_newest_stays() {
         let entry = |message, written_at_us| Entry { written_at_us, ..entry_for_tests(9, message) };
-        let mut entries = vec![entry(1, 5), entry(2, 5), entry(1, 7), entry(3, 5), entry(1, 6)];
+        let received = Entry { receive_count: 2, first_received_at_ms: 4, ..entry(1, 5) };
+        let mut entries = vec![received, entry(2, 5), entry(1, 7), entry(3, 5), entry(1, 6)];
         let leftovers = take_leftovers(&mut entries);
-        assert_eq!(leftovers, [entry(1, 5), entry(1, 6)]);
-        assert_eq!(entries, [entry(2, 5), entry(1, 7), entry(3, 5)]);
+        assert_eq!(leftovers, [received, entry(1, 6)]);
+        let kept = Entry { receive_count: 2, first_received_at_ms: 4, ..entry(1, 7) };
+        assert_eq!(entries, [entry(2, 5), kept, entry(3, 5)]);
         assert!(take_leftovers(&mut entries).is_empty());
+    }
+
+    #[test]
+    fn entries_of_a_message_that_lead_to_other_bodies_stay() {
+        let entry = entry_for_tests(9, 1);
+        let other = Entry { body: Bucket::holding(99_000_000, 0), written_at_us: 10, ..entry };
+        let mut entries = vec![entry, other];
+        assert!(take_leftovers(&mut entries).is_empty());
+        assert_eq!(entries, [entry, other]);
     }
 }

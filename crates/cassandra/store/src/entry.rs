@@ -66,6 +66,18 @@ impl Entry {
         (was_slow && passed_us >= 0) || passed_us > (GRACE_MS * 500) as i64
     }
 
+    /// The newer one of two that lead to one body, with what both know of receptions.
+    pub(crate) fn newer_of(&self, other: &Self) -> Self {
+        let newer = if other.written_at_us > self.written_at_us { other } else { self };
+        let first = [self.first_received_at_ms, other.first_received_at_ms];
+        let first = first.into_iter().filter(|at_ms| *at_ms != 0).min();
+        Self {
+            receive_count: self.receive_count.max(other.receive_count),
+            first_received_at_ms: first.unwrap_or_default(),
+            ..*newer
+        }
+    }
+
     /// The timestamp of the entry that replaces it.
     pub(crate) fn next_written_at_us(&self, now_us: i64) -> i64 {
         now_us.max(self.written_at_us.saturating_add(2))

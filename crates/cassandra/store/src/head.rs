@@ -165,6 +165,11 @@ impl Head {
         }
     }
 
+    /// What was found at that time, and was to go, is there still.
+    pub(crate) fn return_to(&mut self, at_us: i64) {
+        self.place_us = self.place_us.min(at_us);
+    }
+
     fn looked_fully(&mut self, now_us: i64, seen_to_us: i64, look: &Look, grace_us: i64) {
         let read_at_us = now_us.min(self.directory.read_at_us());
         let known_at_us =

@@ -15,7 +15,7 @@ use crate::choice::{choose, take_leftovers};
 use crate::content::{StoredMessage, Timed};
 use crate::entry::Entry;
 use crate::gather::Size;
-use crate::head::{Look, Start};
+use crate::head::{Head, Look, Start};
 use crate::jobs::ReceiveJob;
 use crate::limits::{
     BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
@@ -178,14 +178,8 @@ impl Standard {
         }
         for _ in 0..LOOKS_AT_ONCE {
             let looked_at = Instant::now();
-            let look = match self.prepare_look(&rows, &mut head).await {
-                Ok(start) => {
-                    let more = undelivered.len() + queue.passed_over() + more_of_fair;
-                    let look = self.look(&rows, head.directory(), start, wanted.max(k) + more);
-                    look.await.map(|look| (start, look))
-                }
-                Err(fault) => Err(fault),
-            };
+            let more = undelivered.len() + queue.passed_over() + more_of_fair;
+            let look = self.look_at_head(&rows, &mut head, wanted.max(k) + more).await;
             let (start, look) = match look {
                 Ok(found) => found,
                 Err(fault) => return fail(waiting, &fault),
@@ -217,7 +211,12 @@ impl Standard {
             }
             let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
             let chosen = Chosen { entries: chosen, leftovers, looked_at };
-            if !self.deliver(&facts, &rows, queue, chosen, waiting).await {
+            let (is_any, first_undelivered_us) =
+                self.deliver(&facts, &rows, queue, chosen, waiting).await;
+            if let Some(at_us) = first_undelivered_us {
+                head.return_to(at_us);
+            }
+            if !is_any {
                 if !tried.is_empty() && undelivered.len() < UNDELIVERED_MAX {
                     // Their messages are not there yet: those behind them need not wait.
                     undelivered.extend(tried);
@@ -232,6 +231,17 @@ impl Standard {
         }
         // There may be more, unless all that was found could not be had.
         if undelivered.is_empty() { Served::Some } else { Served::None { next_visible_in: None } }
+    }
+
+    /// As many visible entries as are wanted, and where the look for them began.
+    async fn look_at_head(
+        &self,
+        rows: &Rows<'_>,
+        head: &mut Head,
+        wanted: usize,
+    ) -> Result<(Start, Look), Fault> {
+        let start = self.prepare_look(rows, head).await?;
+        Ok((start, self.look(rows, head.directory(), start, wanted).await?))
     }
 
     /// Among how many of the oldest entries one is chosen.
@@ -257,7 +267,8 @@ impl Standard {
         queue.auto_hint().looked(start.now_us, &seen, is_whole, is_announced);
     }
 
-    /// Reads the messages, moves their entries, answers the calls. Returns whether something came of it.
+    /// Reads the messages, moves their entries, answers the calls. Returns whether something came of it, and the time of the
+    /// first entry that stays where it is.
     async fn deliver(
         self: &Arc<Self>,
         facts: &Arc<QueueFacts>,
@@ -265,10 +276,10 @@ impl Standard {
         queue: &Arc<Queue>,
         Chosen { entries, leftovers, looked_at }: Chosen,
         waiting: &mut Vec<ReceiveJob>,
-    ) -> bool {
+    ) -> (bool, Option<i64>) {
         let (chosen, is_any_moved) = self.without_exhausted(facts, queue, entries).await;
         if chosen.is_empty() {
-            return is_any_moved;
+            return (is_any_moved, None);
         }
         let messages = rows.read_messages(&chosen).await;
         self.hear_peers();
@@ -292,7 +303,8 @@ impl Standard {
         queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
         queue.in_flight.delivered(moved.len());
         queue.note_fair(moved.iter().map(|one| &one.new.row));
-        self.answer(facts, rows, queue, waiting, moved, now_us).await
+        let first_left_us = left.iter().map(|entry| entry.visible_at_us).min();
+        (self.answer(facts, rows, queue, waiting, moved, now_us).await, first_left_us)
     }
 
     /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.

@@ -229,7 +229,10 @@ impl Standard {
         let superseded: Vec<Entry> = entries.iter().map(|entry| entry.row).collect();
         entries.iter_mut().for_each(|entry| replace(queue, entry, now_us));
         let again = self.insert_entries(rows, queue, entries, Instant::now()).await;
-        let _ = rows.delete_entries(&superseded).await;
+        // Those that nothing has replaced stay.
+        let replaced = superseded.into_iter().zip(&again).filter(|(_, again)| again.is_ok());
+        let replaced: Vec<Entry> = replaced.map(|(entry, _)| entry).collect();
+        let _ = rows.delete_entries(&replaced).await;
         listed.into_iter().zip(again).map(|(first, again)| first.and(again)).collect()
     }
 
@@ -246,7 +249,8 @@ impl Standard {
 
     /// The same, with what goes with the first attempt: an outcome for each of its other writes, too. An entry that took
     /// so long that readers may have passed its place is written again at a later one, and the first goes: else nobody
-    /// would find it. One that came late each time is not confirmed.
+    /// would find it. One that came late each time, or could not be written again, is not confirmed, and stays: what it
+    /// replaces went with it.
     pub(crate) async fn write_entries(
         &self,
         rows: &Rows<'_>,
@@ -256,7 +260,7 @@ impl Standard {
         mut began: Instant,
     ) -> (Vec<Result<(), Fault>>, Vec<Result<(), Fault>>) {
         let mut outcomes = vec![Ok(()); entries.len()];
-        let mut superseded: Vec<Entry> = Vec::new();
+        let mut late: Vec<Vec<Entry>> = vec![Vec::new(); entries.len()];
         let mut open: Vec<usize> = (0..entries.len()).collect();
         let First { mut replaced, mut others } = first;
         let mut of_others = Vec::new();
@@ -274,28 +278,37 @@ impl Standard {
             if attempt == 1 {
                 (of_others, replaced) = (more, &[]);
             }
-            for (number, inserted) in open.iter().zip(inserted) {
-                outcomes[*number] = inserted.and_then(|()| listed.clone());
-            }
             let (was_slow, now_us) = (is_slow(began), self.clock.now_us());
-            open.retain(|number| {
-                outcomes[*number].is_ok() && entries[*number].row.is_late(now_us, was_slow)
+            let stored = open.iter().zip(inserted).map(|(number, inserted)| (*number, inserted));
+            let again = stored.filter(|(number, inserted)| {
+                let (number, entry) = (*number, &entries[*number].row);
+                let is_late = inserted.is_ok() && entry.is_late(now_us, was_slow);
+                outcomes[number] = match is_late && attempt == ATTEMPTS {
+                    true => Err(too_slow()),
+                    false => inserted.clone().and_then(|()| listed.clone()),
+                };
+                if is_late {
+                    late[number].push(*entry);
+                }
+                is_late || (outcomes[number].is_err() && !late[number].is_empty())
             });
-            if open.is_empty() {
-                break;
-            }
-            if attempt == ATTEMPTS {
-                open.iter().for_each(|number| outcomes[*number] = Err(too_slow()));
+            open = again.map(|(number, _)| number).collect();
+            if open.is_empty() || attempt == ATTEMPTS {
                 break;
             }
             began = Instant::now();
-            superseded.extend(open.iter().map(|number| entries[*number].row));
             for number in &open {
                 replace(queue, &mut entries[*number], now_us);
             }
         }
+        for (late, outcome) in late.iter_mut().zip(&outcomes) {
+            if outcome.is_err() {
+                // The last that is stored is all that leads to the message.
+                late.pop();
+            }
+        }
         // One that stays is a duplicate.
-        let _ = rows.delete_entries(&superseded).await;
+        let _ = rows.delete_entries(&late.concat()).await;
         (outcomes, of_others)
     }
 }

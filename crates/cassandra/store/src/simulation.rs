@@ -16,6 +16,7 @@ mod world;
 use std::time::Duration;
 
 use chaos::{Chaos, Outcome};
+use cluster::Mishap;
 use quelea_sqs_protocol::{Consistency, NewMessage, Receive};
 use quelea_testkit::{Seed, seeds};
 use tokio::time::sleep;
@@ -54,6 +55,7 @@ fn nothing_is_lost_whatever_fails() {
         assert!(all.refused > 0, "and calls fail");
         assert!(all.received > all.confirmed && all.confirmed > 50 * played);
         assert!(all.dead_letters > 0);
+        assert!(all.duplicates * 20 <= all.received, "{} of {}", all.duplicates, all.received);
     }
 }
 
@@ -74,7 +76,8 @@ fn one_front_end_alone_gives_nothing_twice() {
 #[test]
 fn one_replica_is_enough_where_the_others_hear_later() {
     let consistency = Consistency::One;
-    play_all(SEEDS / 4, Chaos { consistency, forgetting: false, ..Chaos::ALL });
+    let (played, all) = play_all(SEEDS / 4, Chaos { consistency, forgetting: false, ..Chaos::ALL });
+    assert!(all.confirmed > 50 * played);
 }
 
 /// Two entries of a message are left behind by a change of its visibility that was broken off.
@@ -101,6 +104,29 @@ fn a_message_with_two_entries_comes_once_and_is_not_lost() {
             assert_eq!(received.len(), 1);
         }
     });
+}
+
+/// What a reception has written took so long that readers may have passed it, and could not be written again.
+#[test]
+fn a_reception_that_is_written_late_and_not_again_loses_nothing() {
+    for failures in [1, 20] {
+        in_virtual_time(async {
+            let world = World::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
+            let (standard, facts) = (world.any_front_end().standard.clone(), world.queue.clone());
+            let message = NewMessage { body: "body".into(), ..NewMessage::default() };
+            standard.send(&facts, vec![message]).await.unwrap();
+            world.common.cluster.have([Mishap::Late(Duration::from_secs(6))]);
+            world.common.cluster.have((0..failures).map(|_| Mishap::Fails));
+            let receive =
+                Receive { max: 10, visibility_timeout_ms: 1_000, wait_ms: 1_000, attempt_id: None };
+            let mut received = 0;
+            for _ in 0..20 {
+                received +=
+                    standard.receive(&facts, receive.clone()).await.map_or(0, |all| all.len());
+            }
+            assert!(received > 1, "it comes, and again when it was not deleted");
+        });
+    }
 }
 
 /// Where too few replicas answer, confirmed messages are lost.

@@ -63,6 +63,8 @@ pub(super) struct Outcome {
     pub(super) late_writes: u64,
     pub(super) crashes: u64,
     pub(super) pauses: u64,
+    /// Messages that nothing led to, as the sweep has found them: nobody was told that they were sent.
+    pub(super) restored: u64,
 }
 
 impl Outcome {
@@ -76,5 +78,6 @@ impl Outcome {
         self.late_writes += more.late_writes;
         self.crashes += more.crashes;
         self.pauses += more.pauses;
+        self.restored += more.restored;
     }
 }

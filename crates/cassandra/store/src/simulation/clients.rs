@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_sqs_protocol::{Delivery, NewMessage, QueueFacts, ReceiptOutcome, Receive, Received};
+use quelea_sqs_protocol::{
+    Delivery, Fault, NewMessage, QueueFacts, ReceiptOutcome, Receive, Received,
+};
 use tokio::time::{Instant, sleep};
 
 use super::history::Reception;
@@ -42,11 +44,12 @@ impl World {
                     for outcome in outcomes {
                         match outcome {
                             Ok(sent) => history.confirmed(sent.message_id),
-                            Err(_) => history.refused += 1,
+                            Err(fault) => history.refused(Some(&fault)),
                         }
                     }
                 }
-                _ => self.history().refused += 1,
+                Some(Err(fault)) => self.history().refused(Some(&fault)),
+                None => self.history().refused(None),
             }
             sleep(ms(50..800)).await;
         }
@@ -94,8 +97,7 @@ impl World {
         let (front_end, began) = (self.any_front_end(), Instant::now());
         let hidden = Duration::from_millis(receive.visibility_timeout_ms);
         let received = front_end.standard.receive(queue, receive);
-        let Some(Ok(received)) = front_end.call(patience(), received).await else {
-            self.history().refused += 1;
+        let Some(received) = self.answer(front_end.call(patience(), received).await) else {
             return Vec::new();
         };
         let at = Instant::now();
@@ -110,15 +112,22 @@ impl World {
         received
     }
 
+    /// What a call has answered, if it did.
+    fn answer<T>(&self, answered: Option<Result<T, Fault>>) -> Option<T> {
+        match answered {
+            Some(Ok(answer)) => return Some(answer),
+            Some(Err(fault)) => self.history().refused(Some(&fault)),
+            None => self.history().refused(None),
+        }
+        None
+    }
+
     async fn delete(&self, queue: &Arc<QueueFacts>, received: Vec<Received>) {
         let deliveries: Vec<Delivery> = received.iter().map(|one| one.delivery.clone()).collect();
         received.iter().for_each(|one| self.history().deleting(one.message_id.clone()));
         let front_end = self.any_front_end();
         let deleted = front_end.standard.delete(queue, deliveries);
-        let Some(Ok(outcomes)) = front_end.call(patience(), deleted).await else {
-            self.history().refused += 1;
-            return;
-        };
+        let Some(outcomes) = self.answer(front_end.call(patience(), deleted).await) else { return };
         let mut history = self.history();
         for (message, outcome) in received.iter().zip(outcomes) {
             assert_eq!(outcome, ReceiptOutcome::Done, "a receipt of this queue");
@@ -133,8 +142,6 @@ impl World {
         // From when it is asked for on.
         received.iter().for_each(|one| self.history().released(&one.message_id));
         let changed = front_end.standard.change_visibility(&self.queue, changes);
-        if !matches!(front_end.call(patience(), changed).await, Some(Ok(_))) {
-            self.history().refused += 1;
-        }
+        self.answer(front_end.call(patience(), changed).await);
     }
 }

@@ -1,5 +1,6 @@
 //! Three nodes, each a replica of everything, and the ways to them.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
 
 use super::chaos::Chaos;
-use super::replica::{Cells, Mutation, Part, Partition, Replica, merge};
+use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Replica, merge};
 
 pub(super) const NODES: usize = 3;
 
@@ -20,6 +21,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// After so long a node does, and says so.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What becomes of a write of an entry that a test has chosen.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mishap {
+    /// It is done, and said so late.
+    Late(Duration),
+    /// It is not done.
+    Fails,
+}
+
 pub(super) struct Cluster {
     chaos: Chaos,
     began: Instant,
@@ -27,6 +37,7 @@ pub(super) struct Cluster {
     replicas: Mutex<[Replica; NODES]>,
     away_until: Mutex<[Instant; NODES]>,
     is_calm: AtomicBool,
+    mishaps: Mutex<VecDeque<Mishap>>,
     pub(super) late_writes: AtomicU64,
 }
 
@@ -48,6 +59,7 @@ impl Cluster {
             replicas: Mutex::default(),
             away_until: Mutex::new([Instant::now(); NODES]),
             is_calm: AtomicBool::new(!chaos.network),
+            mishaps: Mutex::default(),
             late_writes: AtomicU64::new(0),
         })
     }
@@ -97,6 +109,11 @@ impl Cluster {
         mutation: Mutation,
     ) -> Result<(), Fault> {
         self.trace(&mutation);
+        match self.next_mishap(&mutation) {
+            Some(Mishap::Late(time)) => sleep(time).await,
+            Some(Mishap::Fails) => return Err(unavailable()),
+            None => {}
+        }
         if self.is_lost() {
             return self.no_answer().await;
         }
@@ -147,6 +164,18 @@ impl Cluster {
         }
         self.late_writes.fetch_add(u64::from(is_late), Ordering::Relaxed);
         true
+    }
+
+    /// The next writes of entries go so.
+    pub(super) fn have(&self, mishaps: impl IntoIterator<Item = Mishap>) {
+        self.mishaps.lock().unwrap_or_else(PoisonError::into_inner).extend(mishaps);
+    }
+
+    fn next_mishap(&self, mutation: &Mutation) -> Option<Mishap> {
+        let is_entry =
+            |(key, cell): &(Key, Cell)| matches!(key, Key::Entry(..)) && cell.value.is_some();
+        let mut mishaps = self.mishaps.lock().unwrap_or_else(PoisonError::into_inner);
+        mutation.cells.iter().any(is_entry).then(|| mishaps.pop_front()).flatten()
     }
 
     /// Prints what is written of the message that `QUELEA_TRACE_MESSAGE` names, by its id.

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quelea_sqs_protocol::Consistency;
+use quelea_sqs_protocol::{Consistency, Fault};
 use tokio::time::Instant;
+
+use crate::send::stopped;
 
 /// A message that somebody received.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub(super) struct History {
     /// And confirmed.
     deleted: BTreeMap<String, Instant>,
     pub(super) refused: u64,
+    /// What was said in place of an answer by a task that ended before it had one.
+    panics: u64,
 }
 
 impl History {
@@ -35,6 +39,13 @@ impl History {
 
     pub(super) fn received(&mut self, message: String, reception: Reception) {
         self.receptions.entry(message).or_default().push(reception);
+    }
+
+    /// A call failed.
+    pub(super) fn refused(&mut self, fault: Option<&Fault>) {
+        self.refused += 1;
+        // Nobody stops in order here.
+        self.panics += u64::from(fault == Some(&stopped()));
     }
 
     /// A reception of it ends now: others may have it.
@@ -82,6 +93,9 @@ impl History {
     /// What is wrong, in words, when all was received and deleted.
     pub(super) fn faults(&self, consistency: Consistency) -> Vec<String> {
         let mut faults = Vec::new();
+        if self.panics > 0 {
+            faults.push(format!("{} calls were given up by whoever carried them out", self.panics));
+        }
         for message in self.missing() {
             faults.push(format!("{message} was confirmed and never received"));
         }
@@ -91,7 +105,8 @@ impl History {
         }
         for (message, deleted_at) in &self.deleted {
             let receptions = self.receptions.get(message).map(Vec::as_slice).unwrap_or_default();
-            // What is on its way to the dead-letter queue when it is deleted may come there.
+            // What is on its way to the dead-letter queue when it is deleted may come there, and one that was moved there
+            // twice comes twice. In the end that queue has to be empty, too.
             let late = receptions.iter().filter(|one| !one.is_dead_letter);
             for one in late.filter(|one| one.began > *deleted_at) {
                 let after = one.began.saturating_duration_since(*deleted_at);

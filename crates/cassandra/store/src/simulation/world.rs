@@ -17,8 +17,9 @@ use super::front_end::{Common, FrontEnd, Net};
 use super::history::History;
 use super::process::{Process, lock};
 use crate::clock::Clock;
-use crate::limits::GRACE_OF_ONE_MS;
+use crate::limits::{GRACE_OF_ONE_MS, SWEPT_AGE_MS_MIN};
 use crate::queue_table::Record;
+use crate::sweep::Pace;
 
 /// For how long clients come and things go wrong.
 pub(super) const ACTIVE: Duration = Duration::from_secs(60);
@@ -85,10 +86,13 @@ async fn run(chaos: Chaos) -> Outcome {
     while empty.elapsed() < patience {
         world.clone().drain().await;
     }
+    for queue in [&world.queue, &world.dead_letters] {
+        faults.extend(world.count(queue).await);
+    }
+    let restored = world.sweep().await;
     faults.extend(world.history().faults(chaos.consistency));
-    faults.extend(world.count().await);
     heart.abort();
-    world.outcome(faults)
+    Outcome { restored, ..world.outcome(faults) }
 }
 
 fn queue(name: &str, attributes: &[(&str, String)]) -> (QueueRef, Arc<Record>) {
@@ -217,18 +221,34 @@ impl World {
         lock(&self.front_ends).iter().for_each(|front_end| front_end.set(Process::Runs));
     }
 
-    /// What a count of the empty queue says that it must not.
-    async fn count(&self) -> Option<String> {
+    /// What a count of an empty queue says that it must not.
+    async fn count(&self, queue: &Arc<QueueFacts>) -> Option<String> {
         if self.common.chaos.consistency == Consistency::One {
             // Entries that lead nowhere stay until every replica must have heard of their messages.
             return None;
         }
-        let standard = self.any_front_end().standard.clone();
-        let backlog = standard.backlog(&self.queue).await;
-        match backlog {
+        match self.any_front_end().standard.backlog(queue).await {
             Ok(one) if one.visible + one.in_flight + one.delayed == 0 => None,
-            counted => Some(format!("the empty queue is counted as {counted:?}")),
+            counted => Some(format!("the empty {} is counted as {counted:?}", queue.queue.name)),
         }
+    }
+
+    /// Lets the sweep look for messages that nothing leads to. What it finds nobody was told of, and it comes once more.
+    async fn sweep(self: &Arc<Self>) -> u64 {
+        sleep(Duration::from_millis(2 * SWEPT_AGE_MS_MIN)).await;
+        let front_ends = lock(&self.front_ends).clone();
+        let mut restored = 0;
+        for front_end in front_ends {
+            for queue in [&self.queue, &self.dead_letters] {
+                let swept = front_end.standard.sweep(&queue.queue, Pace::AT_ONCE).await;
+                restored += swept.expect("all is calm") as u64;
+            }
+        }
+        let swept = Instant::now();
+        while swept.elapsed() < Duration::from_secs(60) {
+            self.clone().drain().await;
+        }
+        restored
     }
 
     fn outcome(&self, faults: Vec<String>) -> Outcome {
@@ -246,6 +266,7 @@ impl World {
             late_writes: count(&self.common.cluster.late_writes),
             crashes: count(&self.crashes),
             pauses: count(&self.pauses),
+            restored: 0,
         }
     }
 }
