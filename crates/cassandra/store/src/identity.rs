@@ -314,6 +314,10 @@ impl IdentityDirectory for CassandraIdentity {
         if let Some(maker) = maker {
             let shared = &self.store.shared;
             let (session, all) = (&shared.database.session, PermissionRecord::all(maker, vhost));
+            // Somebody may have been broken off here before, who need not have any rights by now.
+            for earlier in self.permissions().await?.iter().filter(|one| *one.vhost == *vhost) {
+                shared.identity.delete_permission(session, &earlier.user, account).await?;
+            }
             shared.identity.put_permission(session, account, &all).await?;
             self.changed();
         }

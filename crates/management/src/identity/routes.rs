@@ -24,9 +24,12 @@ pub(crate) fn identity_routes<S: SharedState>() -> Vec<Route<S>> {
 /// What makes and deletes virtual hosts, where they are shown: at a broker.
 pub(crate) fn vhost_route<S: SharedState>() -> Route<S> {
     let put = puts("Makes a virtual host, with all permissions for its maker");
-    Route::at("/vhosts/{vhost}")
-        .put(vhosts::put::<S>, put)
-        .delete(vhosts::delete::<S>, deletes("Deletes a virtual host with all that is in it"))
+    Route::at("/vhosts/{vhost}").put(vhosts::put::<S>, put).delete(
+        vhosts::delete::<S>,
+        deletes(
+            "Deletes a virtual host with all that is in it; on Cassandra one that has no queues",
+        ),
+    )
 }
 
 /// Where a log may be beside another store.
@@ -92,9 +95,12 @@ fn of_accounts<S: SharedState>() -> Vec<Route<S>> {
     let enable = deletes("Enables or disables an access key").body::<AccessKeyState>();
     vec![
         Route::at("/accounts").get(accounts::list::<S>, accounts),
-        Route::at("/accounts/{account}")
-            .put(accounts::put::<S>, put_account)
-            .delete(accounts::delete::<S>, deletes("Deletes an account with its queues and keys")),
+        Route::at("/accounts/{account}").put(accounts::put::<S>, put_account).delete(
+            accounts::delete::<S>,
+            deletes(
+                "Deletes an account with its queues and keys; on Cassandra one that has no queues",
+            ),
+        ),
         Route::at("/access-keys")
             .get(access_keys::list::<S>, keys)
             .post(access_keys::create::<S>, create),

@@ -1,6 +1,7 @@
 //! Makes what a checked document says. What fails in the middle, at a limit or by somebody else's change, takes back what
 //! was made before it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -94,10 +95,11 @@ impl<S: BrokerState> Changes<'_, S> {
         VhostName::parse(&vhost).map_err(ApiError::bad)?;
         let name = vhost.clone();
         until_free(self.api, move |broker| broker.is_vhost_being_deleted(&name)).await?;
-        if self.state.directory().put_vhost(&vhost, None).await? {
+        let put = self.state.directory().put_vhost(&vhost, None).await;
+        if matches!(put, Ok(true) | Err(Fault::Unavailable(_))) {
             self.undo.push(Undo::Vhost(vhost));
         }
-        Ok(())
+        Ok(put.map(drop)?)
     }
 
     async fn exchange(&mut self, vhost: String, request: DeclareExchange) -> Result<(), ApiError> {
@@ -154,6 +156,7 @@ impl<S: BrokerState> Changes<'_, S> {
             let hash = password_hash(self.state, &body).await.map_err(here("users", at))?;
             records.push((at, UserRecord { name: name.into(), password_hash: hash.into(), tags }));
         }
+        last_of_each(&mut records, |(_, user)| user.name.clone());
         for some in records.chunks(AT_ONCE) {
             let (state, standing) = (self.state, self.standing);
             let made = some.iter().map(|one| put_user(state, standing, one));
@@ -178,6 +181,7 @@ impl<S: BrokerState> Changes<'_, S> {
             let (user, vhost) = (user.into(), vhost.into());
             records.push((at, PermissionRecord { user, vhost, configure, write, read }));
         }
+        last_of_each(&mut records, |(_, one)| (one.user.clone(), one.vhost.clone()));
         for some in records.chunks(AT_ONCE) {
             let (state, standing) = (self.state, self.standing);
             let made = some.iter().map(|one| put_permission(state, standing, one));
@@ -187,14 +191,11 @@ impl<S: BrokerState> Changes<'_, S> {
     }
 
     /// Remembers what takes back those that were made, beside which others may have failed.
-    fn keep(&mut self, made: Vec<Result<Undo, ApiError>>) -> Result<(), ApiError> {
+    fn keep(&mut self, made: Vec<Made>) -> Result<(), ApiError> {
         let mut first = Ok(());
-        for one in made {
-            match one {
-                Ok(undo) => self.undo.push(undo),
-                Err(error) if first.is_ok() => first = Err(error),
-                Err(_) => {}
-            }
+        for Made { undo, outcome } in made {
+            self.undo.extend(undo);
+            first = first.and(outcome);
         }
         first
     }
@@ -254,16 +255,30 @@ impl<S: BrokerState> Changes<'_, S> {
     }
 }
 
-/// Puts a user of a place in the document, and returns what takes that back.
+/// What became of a part of the document, and what takes it back: also one whose outcome is not known may have been made.
+struct Made {
+    undo: Option<Undo>,
+    outcome: Result<(), ApiError>,
+}
+
+/// Puts a user of a place in the document.
 async fn put_user(
     state: &impl BrokerState,
     standing: &Standing,
     (at, user): &(usize, UserRecord),
-) -> Result<Undo, ApiError> {
+) -> Made {
     let put = state.directory().put_user(user.clone()).await;
-    put.map_err(ApiError::from).map_err(here("users", *at))?;
     let old = standing.users.get(&*user.name).cloned();
-    Ok(Undo::User(old.ok_or_else(|| user.name.to_string())))
+    let undo = match (&put, old) {
+        (Ok(_) | Err(Fault::Unavailable(_)), Some(old)) => Some(Undo::User(Ok(old))),
+        (Ok(true) | Err(Fault::Unavailable(_)), None) => {
+            Some(Undo::User(Err(user.name.to_string())))
+        }
+        // Somebody else has made this user meanwhile, or nothing was done.
+        _ => None,
+    };
+    let outcome = put.map(drop).map_err(ApiError::from).map_err(here("users", *at));
+    Made { undo, outcome }
 }
 
 /// The same with permissions.
@@ -271,18 +286,29 @@ async fn put_permission(
     state: &impl BrokerState,
     standing: &Standing,
     (at, permission): &(usize, PermissionRecord),
-) -> Result<Undo, ApiError> {
+) -> Made {
     let put = state.directory().put_permission(permission.clone()).await;
+    let PermissionRecord { user, vhost, .. } = permission;
+    let undo = matches!(put, Ok(()) | Err(Fault::Unavailable(_))).then(|| {
+        let old = standing.permissions.get(&(user.to_string(), vhost.to_string()));
+        let none = || (Arc::clone(user), Arc::clone(vhost));
+        Undo::Permission(old.cloned().ok_or_else(none))
+    });
     let refused = |fault| match fault {
         // A virtual host of the broker alone, which is no account of Cassandra's.
         Fault::NotFound(reason) => ApiError::BadRequest(reason),
         other => other.into(),
     };
-    put.map_err(refused).map_err(here("permissions", *at))?;
-    let PermissionRecord { user, vhost, .. } = permission;
-    let old = standing.permissions.get(&(user.to_string(), vhost.to_string()));
-    let none = || (Arc::clone(user), Arc::clone(vhost));
-    Ok(Undo::Permission(old.cloned().ok_or_else(none)))
+    Made { undo, outcome: put.map_err(refused).map_err(here("permissions", *at)) }
+}
+
+/// Of those that say the same thing the last counts: they are put at once.
+fn last_of_each<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<T> =
+        std::mem::take(all).into_iter().rev().filter(|one| seen.insert(key(one))).collect();
+    last.reverse();
+    *all = last;
 }
 
 /// Makes a change, without waiting until it is durable.
