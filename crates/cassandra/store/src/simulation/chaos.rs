@@ -1,11 +1,15 @@
 //! What goes wrong in a run, and what came of it.
 
+use std::time::Duration;
+
 use quelea_sqs_protocol::Consistency;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chaos {
     pub(super) front_ends: usize,
+    /// For how long clients come and things go wrong.
+    pub(super) active: Duration,
     /// Requests and answers are slow and get lost; replicas are away, and hear late or never of what they missed.
     pub(super) network: bool,
     /// Front-ends end without a word.
@@ -27,6 +31,7 @@ pub(super) struct Chaos {
 impl Chaos {
     pub(super) const NONE: Self = Self {
         front_ends: 3,
+        active: Duration::from_secs(20),
         network: false,
         crashes: false,
         pauses: false,
@@ -38,6 +43,7 @@ impl Chaos {
     };
 
     pub(super) const ALL: Self = Self {
+        active: Duration::from_secs(60),
         network: true,
         crashes: true,
         pauses: true,

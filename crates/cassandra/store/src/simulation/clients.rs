@@ -9,7 +9,7 @@ use quelea_sqs_protocol::{
 use tokio::time::{Instant, sleep};
 
 use super::history::Reception;
-use super::world::{ACTIVE, World};
+use super::world::World;
 
 /// How long a client waits for an answer.
 fn patience() -> Duration {
@@ -26,7 +26,7 @@ fn ms(range: std::ops::Range<u64>) -> Duration {
 impl World {
     pub(super) async fn produce(self: Arc<Self>, producer: usize) {
         let mut number = 0;
-        while self.began.elapsed() < ACTIVE {
+        while self.began.elapsed() < self.common.chaos.active {
             let count = fastrand::usize(1..=3);
             let messages = (number..number + count).map(|number| NewMessage {
                 body: format!("{producer}-{number}").into(),
@@ -56,7 +56,7 @@ impl World {
     }
 
     pub(super) async fn consume(self: Arc<Self>) {
-        while self.began.elapsed() < ACTIVE {
+        while self.began.elapsed() < self.common.chaos.active {
             let receive = Receive {
                 max: fastrand::usize(1..=10),
                 visibility_timeout_ms: fastrand::u64(1_000..15_000),

@@ -21,9 +21,6 @@ use crate::limits::{GRACE_OF_ONE_MS, SWEPT_AGE_MS_MIN};
 use crate::queue_table::Record;
 use crate::sweep::Pace;
 
-/// For how long clients come and things go wrong.
-pub(super) const ACTIVE: Duration = Duration::from_secs(60);
-
 /// Then all that was confirmed has to be received within this time: no visibility timeout is longer than a third of it.
 fn patience(consistency: Consistency) -> Duration {
     match consistency {
@@ -187,7 +184,7 @@ impl World {
 
     async fn let_things_happen(self: Arc<Self>) {
         let chaos = self.common.chaos;
-        while self.began.elapsed() < ACTIVE {
+        while self.began.elapsed() < chaos.active {
             sleep(Duration::from_millis(fastrand::u64(500..6_000))).await;
             match fastrand::u32(..4) {
                 0 if chaos.crashes => {
