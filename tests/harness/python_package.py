@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 from harness.cache import installed
@@ -13,6 +14,8 @@ from harness.workspace import BUILD_TIMEOUT_S, ROOT, target_directory
 PINS = TESTS / "cmq_python" / "requirements.txt"
 WORKSPACE = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]
 SKIPPED = {"target", "tests", "benches", "examples", "__pycache__"}
+_building = threading.Lock()
+"""Each package's library is `_core`: of two that are built at once in one place, one would be installed as the other."""
 
 
 def install_tools() -> Path:
@@ -67,12 +70,13 @@ def install(name: str, folder: str, library: list[str]) -> Path:
         own = next(directory.glob("lib/python*/site-packages"))
         (own / "tools.pth").write_text(f"{packages}\n")
         # maturin is among the tools, so that nothing is asked of a registry here.
-        install_command(
-            [tools / "bin" / "python", "-m", "pip", "--python", directory / "bin" / "python", "install", "--quiet"]
-            + ["--disable-pip-version-check", "--no-deps", "--no-build-isolation", ROOT / folder],
-            environment={**cargo_environment(), "PATH": f"{tools / 'bin'}:{os.environ['PATH']}"},
-            timeout_s=BUILD_TIMEOUT_S,
-        )
+        with _building:
+            install_command(
+                [tools / "bin" / "python", "-m", "pip", "--python", directory / "bin" / "python", "install", "--quiet"]
+                + ["--disable-pip-version-check", "--no-deps", "--no-build-isolation", ROOT / folder],
+                environment={**cargo_environment(), "PATH": f"{tools / 'bin'}:{os.environ['PATH']}"},
+                timeout_s=BUILD_TIMEOUT_S,
+            )
 
     return installed(name, read_by_it, names(read_by_it) + str(tools), fill)
 
