@@ -1,5 +1,6 @@
 """A Celery application: 10,000 tasks, and not an effect is lost though a worker is killed half-way."""
 
+import itertools
 import subprocess
 import sys
 
@@ -56,6 +57,9 @@ for number in range(100):
     workers.start()
     wait_for(lambda: len(set(done(workers.effects))) == 100, workers, "all effects")
     order = [[int(line) % 10 for line in path.read_bytes().splitlines()] for path in workers.effects.iterdir()]
-    # Each of the worker's two processes takes from the front; the prefetched ones are the only disorder.
+    # Each of the worker's two processes takes from the front, the prefetched ones being the only disorder; one of them may be
+    # given most of the tasks.
     for priorities in order:
-        assert priorities[0] == 9 and priorities[-1] <= 1, order
+        rises = sum(later > earlier for earlier, later in itertools.pairwise(priorities))
+        assert priorities[0] == 9 and rises <= 4, order
+    assert min(priorities[-1] for priorities in order) <= 1, order

@@ -56,13 +56,13 @@ def install_python() -> Path:
     return python_environment("python", TESTS / "python" / "requirements.txt")
 
 
-def python_suite(folder: str, *, alone=False, waits=False, timeout_s=TIMEOUT_S) -> Suite:
+def python_suite(folder: str, *, alone=False, timeout_s=TIMEOUT_S) -> Suite:
     """A folder of tests that use pika, or nothing but pytest."""
 
     def run() -> Outcome:
         return run_pytest(install_python() / "bin" / "python", folder, timeout_s=timeout_s)
 
-    return Suite(folder, run, install_python, ensure_binary, alone, waits)
+    return Suite(folder, run, install_python, ensure_binary, alone)
 
 
 def run_disk_full() -> Outcome:
@@ -161,7 +161,7 @@ SUITES = [
     python_suite("readme"),
     Suite("go", run_go, install_go, ensure_binary, waits=True),
     python_suite("python"),
-    python_suite("celery", waits=True),
+    python_suite("celery"),
     Suite("javascript", run_javascript, install_javascript, ensure_binary),
     Suite("java", run_java, install_java, ensure_binary),
     python_suite("bad_input"),
