@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 from pathlib import Path
 
 from harness.cache import installed
@@ -14,8 +13,6 @@ from harness.workspace import BUILD_TIMEOUT_S, ROOT, target_directory
 PINS = TESTS / "cmq_python" / "requirements.txt"
 WORKSPACE = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]
 SKIPPED = {"target", "tests", "benches", "examples", "__pycache__"}
-_building = threading.Lock()
-"""Each package's library is `_core`: of two that are built at once in one place, one would be installed as the other."""
 
 
 def install_tools() -> Path:
@@ -37,22 +34,22 @@ def names(files: list[Path]) -> str:
     return "\n".join(str(file.relative_to(ROOT)) for file in files)
 
 
-def cargo_environment() -> dict[str, object]:
-    """A place of its own, so that this build and the workspace's do not wait for each other; and without
-    the long link, as the workspace's profile `release-lite`."""
+def cargo_environment(family: str) -> dict[str, object]:
+    """A place of its own, so that this build and others do not wait for each other, and no family's package takes another's
+    library for its own: all are `_core`; and without the long link, as the workspace's profile `release-lite`."""
     return {
-        "CARGO_TARGET_DIR": target_directory() / "bindings",
+        "CARGO_TARGET_DIR": target_directory() / "bindings" / family,
         "CARGO_PROFILE_RELEASE_LTO": "off",
         "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": 16,
     }
 
 
-def check(manifest: Path) -> None:
+def check(manifest: Path, family: str) -> None:
     """Format and lints, which the root workspace's checks do not reach."""
     install_command(["cargo", "fmt", "--manifest-path", manifest, "--check"])
     install_command(
         ["cargo", "clippy", "--quiet", "--manifest-path", manifest, "--all-targets", "--", "-D", "warnings"],
-        environment=cargo_environment(),
+        environment=cargo_environment(family),
         timeout_s=BUILD_TIMEOUT_S,
     )
 
@@ -60,23 +57,22 @@ def check(manifest: Path) -> None:
 def install(name: str, folder: str, library: list[str]) -> Path:
     """A virtual environment with the tools, into which `pip install ./FOLDER` put the package. `library` are the
     crates of the workspace that it is made of."""
-    tools = install_tools()
+    tools, family = install_tools(), name.partition("-")[0]
     read_by_it = sources(folder, *library)
 
     def fill(directory: Path) -> None:
-        check(ROOT / folder / "Cargo.toml")
+        check(ROOT / folder / "Cargo.toml", family)
         install_command([sys.executable, "-m", "venv", "--without-pip", directory])
         packages = next(tools.glob("lib/python*/site-packages"))
         own = next(directory.glob("lib/python*/site-packages"))
         (own / "tools.pth").write_text(f"{packages}\n")
         # maturin is among the tools, so that nothing is asked of a registry here.
-        with _building:
-            install_command(
-                [tools / "bin" / "python", "-m", "pip", "--python", directory / "bin" / "python", "install", "--quiet"]
-                + ["--disable-pip-version-check", "--no-deps", "--no-build-isolation", ROOT / folder],
-                environment={**cargo_environment(), "PATH": f"{tools / 'bin'}:{os.environ['PATH']}"},
-                timeout_s=BUILD_TIMEOUT_S,
-            )
+        install_command(
+            [tools / "bin" / "python", "-m", "pip", "--python", directory / "bin" / "python", "install", "--quiet"]
+            + ["--disable-pip-version-check", "--no-deps", "--no-build-isolation", ROOT / folder],
+            environment={**cargo_environment(family), "PATH": f"{tools / 'bin'}:{os.environ['PATH']}"},
+            timeout_s=BUILD_TIMEOUT_S,
+        )
 
     return installed(name, read_by_it, names(read_by_it) + str(tools), fill)
 

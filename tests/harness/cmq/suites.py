@@ -28,10 +28,10 @@ def build_library() -> Path:
 
     def install(directory: Path) -> None:
         folder = ROOT / "bindings" / "c"
-        check(folder / "Cargo.toml")
+        check(folder / "Cargo.toml", "cmq")
         install_command(
             ["make", "-C", folder, "install", f"PREFIX={directory}"],
-            environment=cargo_environment(),
+            environment=cargo_environment("cmq"),
             timeout_s=BUILD_TIMEOUT_S,
         )
 
@@ -45,7 +45,7 @@ def build_library_and_tests() -> None:
 
 def run_library_tests(*options) -> tuple[int, str]:
     command = ["cargo", "test", "--manifest-path", ROOT / "bindings" / "c" / "Cargo.toml", *options]
-    return run_group(command, environment=cargo_environment(), timeout_s=BUILD_TIMEOUT_S)
+    return run_group(command, environment=cargo_environment("cmq"), timeout_s=BUILD_TIMEOUT_S)
 
 
 def _run_bindings(folder: str) -> Outcome:
