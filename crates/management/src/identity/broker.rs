@@ -71,11 +71,7 @@ impl IdentityDirectory for ApiState {
 
     async fn delete_vhost(&self, vhost: &str) -> Result<bool, Fault> {
         let vhost = vhost.to_owned();
-        self.change(move |core| match core.broker.delete_vhost(core.now(), &vhost) {
-            Err(AdminError::NoSuchVhost { .. }) => Ok((false, Ticket::NONE)),
-            deleted => deleted.map(|ticket| (true, ticket)),
-        })
-        .await
+        self.change(move |core| if_there(core.broker.delete_vhost(core.now(), &vhost))).await
     }
 
     async fn users(&self) -> Result<Vec<UserRecord>, Fault> {
@@ -123,11 +119,7 @@ impl IdentityDirectory for ApiState {
 
     async fn delete_user(&self, name: &str) -> Result<bool, Fault> {
         let name = name.to_owned();
-        self.change(move |core| match core.broker.delete_user(core.now(), &name) {
-            Err(AdminError::NoSuchUser { .. }) => Ok((false, Ticket::NONE)),
-            deleted => deleted.map(|ticket| (true, ticket)),
-        })
-        .await
+        self.change(move |core| if_there(core.broker.delete_user(core.now(), &name))).await
     }
 
     async fn permissions(&self) -> Result<Vec<PermissionRecord>, Fault> {
@@ -180,20 +172,13 @@ impl IdentityDirectory for ApiState {
 
     async fn enable_access_key(&self, id: &str, enabled: bool) -> Result<bool, Fault> {
         let id = id.to_owned();
-        self.change(move |core| match core.broker.enable_access_key(core.now(), &id, enabled) {
-            Err(AdminError::NoSuchAccessKey { .. }) => Ok((false, Ticket::NONE)),
-            changed => changed.map(|ticket| (true, ticket)),
-        })
-        .await
+        self.change(move |core| if_there(core.broker.enable_access_key(core.now(), &id, enabled)))
+            .await
     }
 
     async fn delete_access_key(&self, id: &str) -> Result<bool, Fault> {
         let id = id.to_owned();
-        self.change(move |core| match core.broker.delete_access_key(core.now(), &id) {
-            Err(AdminError::NoSuchAccessKey { .. }) => Ok((false, Ticket::NONE)),
-            deleted => deleted.map(|ticket| (true, ticket)),
-        })
-        .await
+        self.change(move |core| if_there(core.broker.delete_access_key(core.now(), &id))).await
     }
 }
 
@@ -222,6 +207,18 @@ fn access_key(key: &AccessKey) -> AccessKeyRecord {
         vhost: key.vhost.as_str().into(),
         enabled: key.enabled,
         created_at_ms: key.created_at.as_millis(),
+    }
+}
+
+/// Whether there was something to be changed.
+fn if_there(changed: Result<Ticket, AdminError>) -> Result<(bool, Ticket), AdminError> {
+    match changed {
+        Err(
+            AdminError::NoSuchVhost { .. }
+            | AdminError::NoSuchUser { .. }
+            | AdminError::NoSuchAccessKey { .. },
+        ) => Ok((false, Ticket::NONE)),
+        changed => changed.map(|ticket| (true, ticket)),
     }
 }
 

@@ -56,9 +56,7 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let [configure, write, read] = texts(&body, ["configure", "write", "read"])?;
-    for (field, pattern) in [("configure", &configure), ("write", &write), ("read", &read)] {
-        check_pattern(field, pattern).map_err(ApiError::bad)?;
-    }
+    check_patterns(&configure, &write, &read)?;
     let (user, vhost) = (name.into(), vhost.into());
     let permission = PermissionRecord { user, vhost, configure, write, read };
     api.directory().put_permission(permission).await?;
@@ -71,6 +69,15 @@ pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     user.require_administrator()?;
     existed(api.directory().delete_permission(&name, &vhost).await?)?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// # Errors
+/// [`ApiError::BadRequest`], which names the field.
+pub(crate) fn check_patterns(configure: &str, write: &str, read: &str) -> Result<(), ApiError> {
+    for (field, pattern) in [("configure", configure), ("write", write), ("read", read)] {
+        check_pattern(field, pattern).map_err(ApiError::bad)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn to_json(permission: &PermissionRecord) -> Value {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use quelea_broker::access::{ADMINISTRATION, TopicPermission, check_pattern, check_user_name};
+use quelea_broker::access::{ADMINISTRATION, TopicPermission, check_user_name};
 use quelea_broker::{
     Broker, ChannelId, ConnectionInfo, DeclareExchange, DeclareQueue, ExchangeBinding, QueueBinding,
 };
@@ -20,6 +20,7 @@ use super::document::{
 use super::sqs::SqsAttributes;
 use super::standing::Standing;
 use crate::error::ApiError;
+use crate::identity::check_patterns;
 use crate::identity::users::password_hash;
 use crate::operation::{until_checked, until_free, with_channel};
 use crate::state::{ApiState, BrokerState, SharedState as _};
@@ -173,11 +174,7 @@ impl<S: BrokerState> Changes<'_, S> {
         for (at, definition) in permissions.into_iter().enumerate() {
             let PermissionDefinition { user, vhost, patterns: [configure, write, read] } =
                 definition;
-            for (field, pattern) in [("configure", &configure), ("write", &write), ("read", &read)]
-            {
-                let checked = check_pattern(field, pattern).map_err(ApiError::bad);
-                checked.map_err(here("permissions", at))?;
-            }
+            check_patterns(&configure, &write, &read).map_err(here("permissions", at))?;
             let (user, vhost) = (user.into(), vhost.into());
             records.push((at, PermissionRecord { user, vhost, configure, write, read }));
         }
