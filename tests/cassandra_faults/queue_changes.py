@@ -1,4 +1,4 @@
-"""Clients that make, change, purge and delete queues, each until it is told that it is done, and look at another front-end
+"""Clients that make, change, purge and delete queues, each until the change is confirmed, and look at another front-end
 for what came of it."""
 
 import itertools
@@ -114,7 +114,7 @@ class QueueChanges:
             return None
 
     def _change(self, call, is_done=frozenset()):
-        """Until it is confirmed. A repetition may be told, by one of the codes `is_done`, that the first was carried out."""
+        """Until it is confirmed. A repetition may be answered with one of the codes `is_done`: the first was carried out."""
         answer, _ = self._repeat(call, is_done)
         with self._lock:
             self.done += 1

@@ -1,4 +1,4 @@
-"""Queues are made, changed, purged and deleted while nodes fail: what a front-end was not told the end of, its client's
+"""Queues are made, changed, purged and deleted while nodes fail: what a front-end does not know the outcome of, its client's
 repetition settles, and all front-ends agree."""
 
 from place import FRONT

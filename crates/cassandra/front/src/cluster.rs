@@ -115,7 +115,7 @@ impl Cluster {
         &self.store
     }
 
-    /// Lets go of it, after the other front-ends were told. Receives that take messages end first; what else is under way
+    /// Lets go of it, after the other front-ends were notified. Receives that take messages end first; what else is under way
     /// is broken off: what was confirmed is in Cassandra.
     pub async fn stop(self) {
         let queues = self.store.queues.clone();

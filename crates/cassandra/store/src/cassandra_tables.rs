@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quelea_sqs_protocol::{Fault, QueueRef};
 use scylla::response::query_result::QueryRowsResult;
-use scylla::serialize::row::SerializeRow;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
@@ -16,7 +15,7 @@ use crate::entry::{CountedEntry, Entry};
 use crate::fault::unreadable;
 use crate::queue_table::{QueueTable, Record};
 use crate::row_write::RowWrite;
-use crate::statements::{AtEach, Statements};
+use crate::statements::Statements;
 use crate::tables::{Asked, Found, FoundPage, Lease, List, Of, SWEPT_PAGE, Tables};
 
 /// For how long a list has a partition, and the low-water mark is stored, in seconds: longer than any message lives.
@@ -27,19 +26,6 @@ pub(crate) struct CassandraTables {
     pub(crate) database: Arc<Database>,
     pub(crate) queues: Arc<QueueTable>,
     pub(crate) statements: Statements,
-}
-
-impl CassandraTables {
-    /// Writes rows of one partition by one statement.
-    async fn insert<V: SerializeRow + Send + Sync + 'static>(
-        &self,
-        purpose: For,
-        statement: &AtEach,
-        of: Of,
-        rows: Vec<V>,
-    ) -> Result<(), Fault> {
-        self.database.write(purpose, statement, of.consistency, rows).await
-    }
 }
 
 impl Tables for CassandraTables {
@@ -170,7 +156,12 @@ impl Tables for CassandraTables {
             entry.body.level,
             entry.message,
         );
-        Box::pin(self.insert(For::Messages, &self.statements.write_lease, of, vec![values]))
+        Box::pin(self.database.write(
+            For::Messages,
+            &self.statements.write_lease,
+            of.consistency,
+            vec![values],
+        ))
     }
 
     fn list(&self, of: Of, list: List, buckets: Vec<Bucket>, now_us: i64) -> Asked<'_, ()> {
@@ -181,12 +172,17 @@ impl Tables for CassandraTables {
         let value =
             |bucket: &Bucket| (of.generation, bucket.start_s, bucket.level, now_us, LISTED_TTL_S);
         let values = buckets.iter().map(value).collect();
-        Box::pin(self.insert(For::Upkeep, statement, of, values))
+        Box::pin(self.database.write(For::Upkeep, statement, of.consistency, values))
     }
 
     fn unlist(&self, of: Of, bucket: Bucket, now_us: i64) -> Asked<'_, ()> {
         let values = vec![(now_us, of.generation, bucket.start_s, bucket.level)];
-        Box::pin(self.insert(For::Sweep, &self.statements.sweep.unlist_messages, of, values))
+        Box::pin(self.database.write(
+            For::Sweep,
+            &self.statements.sweep.unlist_messages,
+            of.consistency,
+            values,
+        ))
     }
 
     fn listed_from(&self, of: Of, from_s: i64, most: usize) -> Asked<'_, Vec<Bucket>> {
@@ -225,7 +221,12 @@ impl Tables for CassandraTables {
 
     fn write_low_water_mark(&self, of: Of, low_us: i64) -> Asked<'_, ()> {
         let values = vec![(of.generation, low_us, low_us, LISTED_TTL_S)];
-        Box::pin(self.insert(For::Upkeep, &self.statements.write_low_water_mark, of, values))
+        Box::pin(self.database.write(
+            For::Upkeep,
+            &self.statements.write_low_water_mark,
+            of.consistency,
+            values,
+        ))
     }
 
     fn swept_messages(&self, of: Of, bucket: Bucket, after: Uuid) -> Asked<'_, FoundPage> {

@@ -1,7 +1,7 @@
 //! Which of the visible entries a front-end takes: BDQS §III-B.2. One at random of the K oldest makes it unlikely that two
 //! front-ends take the same; K = 1 keeps order.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
@@ -35,13 +35,15 @@ pub(crate) fn choose(
 /// changed its visibility, was broken off before the others went, or two did so at once. The newest knows of the others'
 /// receptions. (Entries of one message may lead to different bodies after a dead letter was moved twice: each of those counts.)
 pub(crate) fn take_leftovers(entries: &mut Vec<Entry>) -> Vec<Entry> {
+    let mut seen: FxHashSet<(Uuid, Bucket)> = FxHashSet::default();
+    // As nearly always, which is looked for first.
+    if entries.iter().all(|entry| seen.insert((entry.message, entry.body))) {
+        return Vec::new();
+    }
     let mut newest: FxHashMap<(Uuid, Bucket), Entry> = FxHashMap::default();
     for entry in entries.iter() {
         let newest = newest.entry((entry.message, entry.body)).or_insert(*entry);
         *newest = newest.newer_of(entry);
-    }
-    if newest.len() == entries.len() {
-        return Vec::new();
     }
     let is_newest =
         |entry: &Entry| newest[&(entry.message, entry.body)].written_at_us == entry.written_at_us;

@@ -29,7 +29,7 @@ impl CassandraQueues {
     /// The front-ends that this one knows, itself first.
     #[must_use]
     pub fn front_ends(&self) -> Vec<FrontEndView> {
-        self.shared.peers.front_end_views()
+        self.shared.standard.peers.front_end_views()
     }
 
     /// Cassandra's nodes, as the driver last heard of them.

@@ -23,7 +23,7 @@ impl Shared {
                     tracing::debug!(%fault, "the other front-ends were not asked for");
                 }
                 let pause = Duration::from_millis(HEARTBEAT_MS);
-                let stranger = shared.peers.stranger.notified();
+                let stranger = shared.standard.peers.stranger.notified();
                 if tokio::time::timeout(pause, stranger).await.is_ok() {
                     tokio::time::sleep(STRANGER_PAUSE).await;
                 }
@@ -36,7 +36,7 @@ impl Shared {
     /// # Errors
     /// Cassandra did not answer: then the others are believed to be alive for a while.
     pub(crate) async fn beat(&self) -> Result<(), Fault> {
-        let (database, peers) = (&self.database, &self.peers);
+        let (database, peers) = (&self.database, &self.standard.peers);
         let Some(beat) = self.beats.next(database.clock.now_us()) else { return Ok(()) };
         let said = self.front_ends.beat(database, peers.id, peers.address(), beat).await;
         peers.observe(self.front_ends.read(database).await?);
@@ -46,12 +46,12 @@ impl Shared {
     /// Takes this front-end's row away: the others need not wait for its end.
     pub(crate) async fn leave(&self) -> Result<(), Fault> {
         let Some(beat) = self.beats.last(self.database.clock.now_us()) else { return Ok(()) };
-        self.front_ends.leave(&self.database, self.peers.id, beat).await
+        self.front_ends.leave(&self.database, self.standard.peers.id, beat).await
     }
 
     /// Speaks with the other front-ends by that socket from now on.
     pub(crate) async fn join(self: &Arc<Self>, socket: Arc<dyn PeerSocket>) {
-        if !self.standard.hear_from(socket) {
+        if !self.standard.attach(socket) {
             return;
         }
         if let Err(fault) = self.beat().await {

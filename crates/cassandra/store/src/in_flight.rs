@@ -3,8 +3,9 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::limits::IN_FLIGHT_COUNTED_MS;
 use tokio::time::Instant;
+
+use crate::limits::IN_FLIGHT_COUNTED_MS;
 
 /// One queue's messages in flight.
 #[derive(Debug)]

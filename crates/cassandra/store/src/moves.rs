@@ -63,7 +63,11 @@ impl Shared {
             failure_reason: None,
             started_at_ms: database.clock.now_ms(),
         };
-        if !self.move_tasks.begin(database, queue, handle, self.peers.id, self.hold_ms()).await? {
+        if !self
+            .move_tasks
+            .begin(database, queue, handle, self.standard.peers.id, self.hold_ms())
+            .await?
+        {
             return Err(Fault::Unsupported("There is already a task running.".to_owned()));
         }
         self.move_tasks.insert(database, queue, handle, &task).await?;
@@ -131,7 +135,7 @@ impl Shared {
             if !is_held
                 && self
                     .move_tasks
-                    .claim(&self.database, &running, self.peers.id, self.hold_ms())
+                    .claim(&self.database, &running, self.standard.peers.id, self.hold_ms())
                     .await?
             {
                 self.spawn_task(running.queue, running.handle);
@@ -156,7 +160,10 @@ impl Shared {
             return tasks.end(database, queue, handle).await.map(drop);
         };
         while task.state == MoveTaskState::Running {
-            match tasks.renew(database, queue, handle, self.peers.id, self.hold_ms()).await? {
+            match tasks
+                .renew(database, queue, handle, self.standard.peers.id, self.hold_ms())
+                .await?
+            {
                 Hold::Lost => return Ok(()),
                 Hold::Cancelled => task.state = MoveTaskState::Cancelled,
                 Hold::Kept => self.carry_on_held(queue, handle, &mut task).await?,
@@ -180,7 +187,7 @@ impl Shared {
         let hold = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(HELD_MS.unsigned_abs() / 3)).await;
-                let (database, holder) = (&self.database, self.peers.id);
+                let (database, holder) = (&self.database, self.standard.peers.id);
                 let held = self.move_tasks.renew(database, queue, handle, holder, self.hold_ms());
                 if let Err(fault) = held.await {
                     tracing::debug!(%queue, %fault, "a move task's hold was not renewed");

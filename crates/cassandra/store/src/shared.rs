@@ -12,7 +12,6 @@ use crate::front_end_table::FrontEndTable;
 use crate::identity_table::IdentityTable;
 use crate::move_table::MoveTable;
 use crate::passed::PassedQueues;
-use crate::peers::Peers;
 use crate::queue_table::QueueTable;
 use crate::standard::Standard;
 use crate::take_over_table::TakeOverTable;
@@ -34,8 +33,6 @@ pub(crate) struct Shared {
     pub(crate) passed: PassedQueues,
     pub(crate) front_ends: FrontEndTable,
     pub(crate) beats: Beats,
-    /// The other front-ends.
-    pub(crate) peers: Arc<Peers>,
 }
 
 impl Shared {

@@ -13,11 +13,12 @@ mod process;
 mod replica;
 mod world;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chaos::{Chaos, Outcome};
 use cluster::Mishap;
-use quelea_sqs_protocol::{Consistency, NewMessage, Receive};
+use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, Receive};
 use quelea_testkit::{Seed, seeds};
 use tokio::time::sleep;
 use world::{World, in_virtual_time, play};
@@ -26,6 +27,7 @@ use crate::content::Timed;
 use crate::entry::Entry;
 use crate::receipt::Receipt;
 use crate::row_write::RowWrite;
+use crate::standard::Standard;
 
 const SEEDS: u64 = 12;
 
@@ -80,16 +82,25 @@ fn one_replica_is_enough_where_the_others_hear_later() {
     assert!(all.confirmed > 50 * played);
 }
 
+/// A front-end, which has sent one message to the queue.
+async fn sent_alone(world: &World) -> (Arc<Standard>, Arc<QueueFacts>) {
+    let (standard, facts) = (world.any_front_end().standard.clone(), world.queue.clone());
+    let message = NewMessage { body: "body".into(), ..NewMessage::default() };
+    standard.send(&facts, vec![message]).await.unwrap().remove(0).unwrap();
+    (standard, facts)
+}
+
+fn hidden_for_a_second(wait_ms: u64) -> Receive {
+    Receive { max: 10, visibility_timeout_ms: 1_000, wait_ms, attempt_id: None }
+}
+
 /// Two entries of a message are left behind by a change of its visibility that was broken off.
 #[test]
 fn a_message_with_two_entries_comes_once_and_is_not_lost() {
     in_virtual_time(async {
         let world = World::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
-        let (standard, facts) = (world.any_front_end().standard.clone(), world.queue.clone());
-        let message = NewMessage { body: "body".into(), ..NewMessage::default() };
-        standard.send(&facts, vec![message]).await.unwrap();
-        let receive =
-            Receive { max: 10, visibility_timeout_ms: 1_000, wait_ms: 0, attempt_id: None };
+        let (standard, facts) = sent_alone(&world).await;
+        let receive = hidden_for_a_second(0);
         let received = standard.receive(&facts, receive.clone()).await.unwrap();
         let newer = Receipt::decode(&received[0].delivery).unwrap().entry;
         let (visible_at_us, written_at_us) =
@@ -112,13 +123,10 @@ fn a_reception_that_is_written_late_and_not_again_loses_nothing() {
     for failures in [1, 20] {
         in_virtual_time(async {
             let world = World::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
-            let (standard, facts) = (world.any_front_end().standard.clone(), world.queue.clone());
-            let message = NewMessage { body: "body".into(), ..NewMessage::default() };
-            standard.send(&facts, vec![message]).await.unwrap();
+            let (standard, facts) = sent_alone(&world).await;
             world.common.cluster.have([Mishap::Late(Duration::from_secs(6))]);
             world.common.cluster.have((0..failures).map(|_| Mishap::Fails));
-            let receive =
-                Receive { max: 10, visibility_timeout_ms: 1_000, wait_ms: 1_000, attempt_id: None };
+            let receive = hidden_for_a_second(1_000);
             let mut received = 0;
             for _ in 0..20 {
                 received +=

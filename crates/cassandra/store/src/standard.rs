@@ -23,7 +23,7 @@ pub(crate) struct Standard {
     pub(crate) clock: Arc<Clock>,
     pub(crate) runtime: Handle,
     /// The other front-ends.
-    pub(crate) peers: Arc<Peers>,
+    pub(crate) peers: Peers,
     pub(crate) counted: Counted,
     /// Held to read by each look at a queue's head until its messages are answered, or visible again.
     pub(crate) rounds: RwLock<()>,
@@ -48,7 +48,7 @@ impl Standard {
     pub(crate) fn new(
         tables: Box<dyn Tables>,
         clock: Arc<Clock>,
-        peers: Arc<Peers>,
+        peers: Peers,
         settings: StandardSettings,
     ) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Standard {
     }
 
     /// Speaks with the other front-ends by that socket from now on. `false`: it does so by another one.
-    pub(crate) fn hear_from(self: &Arc<Self>, socket: Arc<dyn PeerSocket>) -> bool {
+    pub(crate) fn attach(self: &Arc<Self>, socket: Arc<dyn PeerSocket>) -> bool {
         if !self.peers.set_socket(socket.clone()) {
             return false;
         }

@@ -77,7 +77,7 @@ impl CassandraQueues {
         let fifo = Fifo::new(rows, owners, key.get(&database).await.map_err(unreadable)?);
         let listener: PeerListener = listen(settings, &database.session).await?;
         fifo.be_reached_at(settings.internal_address.clone(), listener.address);
-        let peers = Arc::new(Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic));
+        let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic);
         let tables =
             CassandraTables { database: database.clone(), queues: queues.clone(), statements };
         let standard_settings = StandardSettings {
@@ -86,8 +86,7 @@ impl CassandraQueues {
             in_flight_max: settings.in_flight_max,
         };
         let clock = database.clock.clone();
-        let standard =
-            Arc::new(Standard::new(Box::new(tables), clock, peers.clone(), standard_settings));
+        let standard = Arc::new(Standard::new(Box::new(tables), clock, peers, standard_settings));
         let shared = Arc::new(Shared {
             database,
             standard,
@@ -101,7 +100,6 @@ impl CassandraQueues {
             passed: PassedQueues::default(),
             front_ends,
             beats: Beats::default(),
-            peers,
         });
         // The first comparison comes before the first message.
         shared.compare_clocks().await.map_err(|fault| ConnectError::Clocks(fault.to_string()))?;
@@ -128,7 +126,7 @@ impl CassandraQueues {
     /// What this front-end had to do with the others so far.
     #[must_use]
     pub fn peer_stats(&self) -> PeerStats {
-        self.shared.peers.stats()
+        self.shared.standard.peers.stats()
     }
 
     /// The secret of all front-ends of the keyspace, by which they speak with each other. The first one makes it.
@@ -242,21 +240,21 @@ impl Queues for CassandraQueues {
         }
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
         let created = queues.create(database, queue, &new, *cooldown_ms).await?;
-        self.shared.peers.changed(queue);
+        self.shared.standard.peers.changed(queue);
         Ok(created)
     }
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
         queues.delete(database, queue, id_of(queue), *cooldown_ms).await?;
-        self.shared.peers.changed(&queue.queue);
+        self.shared.standard.peers.changed(&queue.queue);
         Ok(())
     }
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
         queues.purge(database, queue, id_of(queue), *cooldown_ms).await?;
-        self.shared.peers.changed(&queue.queue);
+        self.shared.standard.peers.changed(&queue.queue);
         Ok(())
     }
 
@@ -292,7 +290,7 @@ impl Queues for CassandraQueues {
         }
         let Shared { queues, database, .. } = &*self.shared;
         queues.put_attributes(database, seen, id_of(seen), attributes).await?;
-        self.shared.peers.changed(&seen.queue);
+        self.shared.standard.peers.changed(&seen.queue);
         Ok(())
     }
 
@@ -303,7 +301,7 @@ impl Queues for CassandraQueues {
     ) -> Result<(), Fault> {
         let Shared { queues, database, .. } = &*self.shared;
         queues.put_tags(database, seen, id_of(seen), tags).await?;
-        self.shared.peers.changed(&seen.queue);
+        self.shared.standard.peers.changed(&seen.queue);
         Ok(())
     }
 

@@ -69,7 +69,7 @@ pub(super) struct Outcome {
     pub(super) late_writes: u64,
     pub(super) crashes: u64,
     pub(super) pauses: u64,
-    /// Messages that nothing led to, as the sweep has found them: nobody was told that they were sent.
+    /// Messages that nothing led to, as the sweep has found them: none of them was confirmed.
     pub(super) restored: u64,
 }
 

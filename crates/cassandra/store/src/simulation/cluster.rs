@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
 
 use super::chaos::Chaos;
+use super::process::lock;
 use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Replica, merge};
 
 pub(super) const NODES: usize = 3;
@@ -35,7 +36,7 @@ pub(super) struct Cluster {
     began: Instant,
     traced: Option<Uuid>,
     replicas: Mutex<[Replica; NODES]>,
-    away_until: Mutex<[Instant; NODES]>,
+    down_until: Mutex<[Instant; NODES]>,
     is_calm: AtomicBool,
     mishaps: Mutex<VecDeque<Mishap>>,
     pub(super) late_writes: AtomicU64,
@@ -57,31 +58,30 @@ impl Cluster {
             began: Instant::now(),
             traced: std::env::var("QUELEA_TRACE_MESSAGE").ok().and_then(|id| id.parse().ok()),
             replicas: Mutex::default(),
-            away_until: Mutex::new([Instant::now(); NODES]),
+            down_until: Mutex::new([Instant::now(); NODES]),
             is_calm: AtomicBool::new(!chaos.network),
             mishaps: Mutex::default(),
             late_writes: AtomicU64::new(0),
         })
     }
 
-    /// From now on nothing is slow, away or lost.
+    /// From now on nothing is slow, down or lost.
     pub(super) fn calm_down(&self) {
         self.is_calm.store(true, Ordering::Relaxed);
-        *self.away_until.lock().unwrap_or_else(PoisonError::into_inner) = [Instant::now(); NODES];
+        *lock(&self.down_until) = [Instant::now(); NODES];
     }
 
     fn is_calm(&self) -> bool {
         self.is_calm.load(Ordering::Relaxed)
     }
 
-    /// A node is away for a while.
-    pub(super) fn send_away(&self, node: usize, time: Duration) {
-        self.away_until.lock().unwrap_or_else(PoisonError::into_inner)[node] =
-            Instant::now() + time;
+    /// A node is down for a while.
+    pub(super) fn take_down(&self, node: usize, time: Duration) {
+        lock(&self.down_until)[node] = Instant::now() + time;
     }
 
-    fn away_until(&self, node: usize) -> Option<Instant> {
-        let until = self.away_until.lock().unwrap_or_else(PoisonError::into_inner)[node];
+    fn down_until(&self, node: usize) -> Option<Instant> {
+        let until = lock(&self.down_until)[node];
         (until > Instant::now()).then_some(until)
     }
 
@@ -124,8 +124,7 @@ impl Cluster {
             let (cluster, mutation, done) = (self.clone(), mutation.clone(), done.clone());
             tokio::spawn(async move {
                 if cluster.arrives(node).await {
-                    let mut replicas =
-                        cluster.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut replicas = lock(&cluster.replicas);
                     replicas[node].apply(&mutation, cluster.chaos.is_by_timestamp);
                     let _ = done.send(());
                 }
@@ -147,7 +146,7 @@ impl Cluster {
         }
     }
 
-    /// A write is on its way to a replica. A node that is away hears of it when it is back, or never.
+    /// A write is on its way to a replica. A node that is down hears of it when it is back, or never.
     async fn arrives(&self, node: usize) -> bool {
         sleep(self.way()).await;
         if !self.is_calm() && chance(10) {
@@ -155,7 +154,7 @@ impl Cluster {
             sleep(ms(3_000..60_000)).await;
         }
         let mut is_late = false;
-        while let Some(until) = self.away_until(node) {
+        while let Some(until) = self.down_until(node) {
             is_late = true;
             if self.chaos.forgetting && fastrand::bool() {
                 return false;
@@ -168,13 +167,13 @@ impl Cluster {
 
     /// The next writes of entries go so.
     pub(super) fn have(&self, mishaps: impl IntoIterator<Item = Mishap>) {
-        self.mishaps.lock().unwrap_or_else(PoisonError::into_inner).extend(mishaps);
+        lock(&self.mishaps).extend(mishaps);
     }
 
     fn next_mishap(&self, mutation: &Mutation) -> Option<Mishap> {
         let is_entry =
             |(key, cell): &(Key, Cell)| matches!(key, Key::Entry(..)) && cell.value.is_some();
-        let mut mishaps = self.mishaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mishaps = lock(&self.mishaps);
         mutation.cells.iter().any(is_entry).then(|| mishaps.pop_front()).flatten()
     }
 
@@ -204,7 +203,7 @@ impl Cluster {
         let mut nodes: Vec<usize> = (0..NODES).collect();
         fastrand::shuffle(&mut nodes);
         let mut there: Vec<usize> =
-            nodes.into_iter().filter(|node| self.away_until(*node).is_none()).collect();
+            nodes.into_iter().filter(|node| self.down_until(*node).is_none()).collect();
         there.truncate(self.needed(needed));
         if there.len() < self.needed(needed) {
             return self.no_answer().await;
@@ -212,13 +211,12 @@ impl Cluster {
         let mut known = Cells::new();
         for node in &there {
             sleep(self.way()).await;
-            let said = self.replicas.lock().unwrap_or_else(PoisonError::into_inner)[*node]
-                .snapshot(partition, parts);
+            let said = lock(&self.replicas)[*node].snapshot(partition, parts);
             merge(&mut known, said, self.chaos.is_by_timestamp);
         }
         if self.chaos.is_by_timestamp {
             for node in there {
-                let mut replicas = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut replicas = lock(&self.replicas);
                 replicas[node].repair(partition, &known);
             }
         }

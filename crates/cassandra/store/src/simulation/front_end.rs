@@ -107,7 +107,7 @@ impl FrontEnd {
         for node in 0..3 {
             compare(common, &clock, node).await;
         }
-        let peers = Arc::new(Peers::new(Uuid::from_u128(fastrand::u128(..)), true));
+        let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), true);
         let settings = StandardSettings {
             consistency: common.chaos.consistency,
             duplicates_max: 0.005,
@@ -124,7 +124,7 @@ impl FrontEnd {
             gate: gate.clone(),
             inbox: tokio::sync::Mutex::new(inbox),
         };
-        standard.hear_from(Arc::new(socket));
+        standard.attach(Arc::new(socket));
         Arc::new(Self { standard, gate, address, beat: AtomicI64::new(1) })
     }
 

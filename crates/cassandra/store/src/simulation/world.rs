@@ -63,7 +63,7 @@ async fn run(chaos: Chaos) -> Outcome {
     let world = Arc::new(World::new(chaos).await);
     let heart = tokio::spawn(world.clone().keep_hearts_beating());
     let mut tasks = Vec::new();
-    tasks.push(tokio::spawn(world.clone().let_things_happen()));
+    tasks.push(tokio::spawn(world.clone().inject_faults()));
     tasks.extend((0..PRODUCERS).map(|at| tokio::spawn(world.clone().produce(at))));
     tasks.extend((0..CONSUMERS).map(|_| tokio::spawn(world.clone().consume())));
     for task in tasks {
@@ -89,7 +89,7 @@ async fn run(chaos: Chaos) -> Outcome {
     let restored = world.sweep().await;
     faults.extend(world.history().faults(chaos.consistency));
     heart.abort();
-    Outcome { restored, ..world.outcome(faults) }
+    world.outcome(faults, restored)
 }
 
 fn queue(name: &str, attributes: &[(&str, String)]) -> (QueueRef, Arc<Record>) {
@@ -143,7 +143,7 @@ impl World {
             let front_end = world.start_front_end(at).await;
             lock(&world.front_ends).push(front_end);
         }
-        world.tell_who_is_there();
+        world.share_heartbeats();
         world
     }
 
@@ -167,7 +167,7 @@ impl World {
         front_ends[fastrand::usize(..front_ends.len())].clone()
     }
 
-    fn tell_who_is_there(&self) {
+    fn share_heartbeats(&self) {
         let front_ends = lock(&self.front_ends).clone();
         let rows: Vec<_> = front_ends.iter().map(|front_end| front_end.row()).collect();
         for front_end in front_ends.iter().filter(|front_end| front_end.is(Process::Runs)) {
@@ -178,11 +178,11 @@ impl World {
     async fn keep_hearts_beating(self: Arc<Self>) {
         loop {
             sleep(Duration::from_secs(2)).await;
-            self.tell_who_is_there();
+            self.share_heartbeats();
         }
     }
 
-    async fn let_things_happen(self: Arc<Self>) {
+    async fn inject_faults(self: Arc<Self>) {
         let chaos = self.common.chaos;
         while self.began.elapsed() < chaos.active {
             sleep(Duration::from_millis(fastrand::u64(500..6_000))).await;
@@ -206,7 +206,7 @@ impl World {
                 }
                 _ if chaos.network => {
                     let time = Duration::from_millis(fastrand::u64(100..20_000));
-                    self.common.cluster.send_away(fastrand::usize(..NODES), time);
+                    self.common.cluster.take_down(fastrand::usize(..NODES), time);
                 }
                 _ => {}
             }
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// Lets the sweep look for messages that nothing leads to. What it finds nobody was told of, and it comes once more.
+    /// Lets the sweep look for messages that nothing leads to. What it finds was never confirmed, and it comes once more.
     async fn sweep(self: &Arc<Self>) -> u64 {
         sleep(Duration::from_millis(2 * SWEPT_AGE_MS_MIN)).await;
         let front_ends = lock(&self.front_ends).clone();
@@ -248,7 +248,7 @@ impl World {
         restored
     }
 
-    fn outcome(&self, faults: Vec<String>) -> Outcome {
+    fn outcome(&self, faults: Vec<String>, restored: u64) -> Outcome {
         let history = self.history();
         let (confirmed, received, deleted, dead_letters) = history.counts();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -263,7 +263,7 @@ impl World {
             late_writes: count(&self.common.cluster.late_writes),
             crashes: count(&self.crashes),
             pauses: count(&self.pauses),
-            restored: 0,
+            restored,
         }
     }
 }
