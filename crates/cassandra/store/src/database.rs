@@ -1,5 +1,22 @@
 //! The session, the clock, and a count of what is asked of Cassandra.
 
+pub(crate) mod cassandra_tables;
+pub(crate) mod connect;
+pub(crate) mod connect_error;
+pub(crate) mod driver;
+pub(crate) mod fault;
+pub(crate) mod identity_table;
+pub(crate) mod keyspace;
+pub(crate) mod move_table;
+pub(crate) mod preparing;
+pub(crate) mod queue_table;
+pub(crate) mod schema;
+pub(crate) mod settings;
+pub(crate) mod statements;
+pub(crate) mod take_over_table;
+pub(crate) mod tls;
+pub(crate) mod transaction;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,9 +28,8 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::clock::Clock;
-use crate::driver;
-use crate::fault::{unavailable, unreadable};
-use crate::statements::AtEach;
+use crate::database::fault::{unavailable, unreadable};
+use crate::database::statements::AtEach;
 
 /// Cassandra, as this front-end uses it.
 pub(crate) struct Database {

@@ -10,11 +10,11 @@ use quelea_sqs_protocol::{
 };
 use uuid::Uuid;
 
-use crate::dead_letter::{Destination, Leaving};
+use crate::database::move_table::{Hold, Stored};
 use crate::fifo::no_source;
 use crate::limits::{GRACE_MS, MOVE_TASKS_MAX, MOVED_ROWS_MAX};
-use crate::move_table::{Hold, Stored};
 use crate::shared::Shared;
+use crate::standard::dead_letter::{Destination, Leaving};
 use crate::standard::id_of;
 
 /// For how long whoever is at a task has it, and how often the others look.

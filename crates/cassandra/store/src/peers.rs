@@ -1,6 +1,18 @@
 //! The other front-ends: who is alive, who polls what, who takes which entries, and what is told to them. All of it are
 //! hints: a front-end that hears nothing serves every queue all the same.
 
+pub(crate) mod alive;
+pub(crate) mod beats;
+pub(crate) mod claims;
+pub(crate) mod cluster_view;
+pub(crate) mod datagram;
+pub(crate) mod front_end_table;
+pub(crate) mod heartbeat;
+pub(crate) mod interest;
+pub(crate) mod internal_address;
+pub(crate) mod peer_socket;
+pub(crate) mod rendezvous;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,16 +22,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::alive::{Alive, FrontEnd, FrontEndView};
 use crate::bucket::Bucket;
-use crate::claims::{Claims, Heard, Settled};
-use crate::datagram::{Claim, Datagram, EntryName, Said, THINGS_MAX};
 use crate::entry::Entry;
-use crate::interest::{Interest, some_of};
 use crate::limits::NUDGED_MAX;
-use crate::order_hint::Others;
-use crate::peer_socket::PeerSocket;
-use crate::rendezvous::owner;
+use crate::peers::alive::{Alive, FrontEnd, FrontEndView};
+use crate::peers::claims::{Claims, Heard, Settled};
+use crate::peers::datagram::{Claim, Datagram, EntryName, Said, THINGS_MAX};
+use crate::peers::interest::{Interest, some_of};
+use crate::peers::peer_socket::PeerSocket;
+use crate::peers::rendezvous::owner;
+use crate::standard::order_hint::Others;
 
 /// What another front-end has said that a queue has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]

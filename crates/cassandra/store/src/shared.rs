@@ -5,16 +5,16 @@ use std::sync::Arc;
 use quelea_sqs_protocol::Fault;
 use tokio::runtime::Handle;
 
-use crate::beats::Beats;
 use crate::database::Database;
+use crate::database::identity_table::IdentityTable;
+use crate::database::move_table::MoveTable;
+use crate::database::queue_table::QueueTable;
+use crate::database::take_over_table::TakeOverTable;
 use crate::fifo::Fifo;
-use crate::front_end_table::FrontEndTable;
-use crate::identity_table::IdentityTable;
-use crate::move_table::MoveTable;
 use crate::passed::PassedQueues;
-use crate::queue_table::QueueTable;
+use crate::peers::beats::Beats;
+use crate::peers::front_end_table::FrontEndTable;
 use crate::standard::Standard;
-use crate::take_over_table::TakeOverTable;
 
 /// How many nodes are asked for the time at once: each may be any of them.
 const COMPARISONS: usize = 3;

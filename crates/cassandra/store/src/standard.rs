@@ -1,6 +1,34 @@
 //! Standard queues, which have no owner: what this front-end has under way of them. Start with `send.rs` and `receive.rs`;
 //! all that they ask of Cassandra goes through `tables.rs`.
 
+pub(crate) mod backoff;
+pub(crate) mod batch;
+pub(crate) mod choice;
+pub(crate) mod content;
+pub(crate) mod counted;
+pub(crate) mod counting;
+pub(crate) mod dead_letter;
+pub(crate) mod delete;
+pub(crate) mod directory;
+pub(crate) mod fair;
+pub(crate) mod gather;
+pub(crate) mod head;
+pub(crate) mod in_flight;
+pub(crate) mod jobs;
+pub(crate) mod look;
+pub(crate) mod order_hint;
+pub(crate) mod queue;
+pub(crate) mod receipt;
+pub(crate) mod receive;
+pub(crate) mod row_write;
+pub(crate) mod rows;
+pub(crate) mod send;
+#[cfg(test)]
+mod simulation;
+pub(crate) mod sweep;
+pub(crate) mod tables;
+pub(crate) mod visibility;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -10,12 +38,12 @@ use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::counted::Counted;
-use crate::peer_socket::PeerSocket;
+use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{News, Peers};
-use crate::queue::{Queue, Served};
-use crate::rows::Rows;
-use crate::tables::{Of, Tables};
+use crate::standard::counted::Counted;
+use crate::standard::queue::{Queue, Served};
+use crate::standard::rows::Rows;
+use crate::standard::tables::{Of, Tables};
 
 /// What all calls of standard queues share.
 pub(crate) struct Standard {

@@ -13,29 +13,29 @@ use quelea_sqs_protocol::{
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::beats::Beats;
-use crate::cassandra_tables::CassandraTables;
-use crate::connect::connect;
-use crate::connect_error::ConnectError;
+use crate::database::cassandra_tables::CassandraTables;
+use crate::database::connect::connect;
+use crate::database::connect_error::ConnectError;
+use crate::database::identity_table::IdentityTable;
+use crate::database::move_table::MoveTable;
+use crate::database::preparing::Preparing;
+use crate::database::queue_table::QueueTable;
+use crate::database::schema;
+use crate::database::settings::CassandraSettings;
+use crate::database::statements::{Statements, prepare_read_time};
+use crate::database::take_over_table::TakeOverTable;
 use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
-use crate::front_end_table::FrontEndTable;
-use crate::identity_table::IdentityTable;
-use crate::internal_address::listen;
 use crate::limits::FACTS_AGE_MS_MAX;
-use crate::move_table::MoveTable;
 use crate::passed::{Passed, PassedQueues};
-use crate::peer_socket::PeerSocket;
+use crate::peers::beats::Beats;
+use crate::peers::front_end_table::FrontEndTable;
+use crate::peers::internal_address::listen;
+use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerStats, Peers};
-use crate::preparing::Preparing;
-use crate::queue_table::QueueTable;
-use crate::schema;
-use crate::settings::CassandraSettings;
 use crate::shared::Shared;
+use crate::standard::sweep::Pace;
 use crate::standard::{Standard, StandardSettings, id_of};
-use crate::statements::{Statements, prepare_read_time};
-use crate::sweep::Pace;
-use crate::take_over_table::TakeOverTable;
 
 /// How often the clock is compared with Cassandra's.
 const COMPARE_CLOCKS_EVERY: Duration = Duration::from_secs(30);

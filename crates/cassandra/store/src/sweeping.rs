@@ -7,7 +7,7 @@ use quelea_sqs_protocol::Fault;
 use scylla::response::PagingState;
 
 use crate::shared::Shared;
-use crate::sweep::Pace;
+use crate::standard::sweep::Pace;
 
 /// Between two sweeps of all queues.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);

@@ -23,8 +23,8 @@ use super::move_out::Moved;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::part_reads::read_each;
 use super::send_then_delete::send_then_delete;
+use crate::database::transaction::Change;
 use crate::shared::Shared;
-use crate::transaction::Change;
 
 /// Calls that wait to be looked at. Who comes then waits for room.
 const INBOX_MAX: usize = 64;

@@ -9,8 +9,8 @@ use quelea_sqs_protocol::Fault;
 use uuid::Uuid;
 
 use super::part_reads::READS_AT_ONCE;
-use crate::send::stopped;
 use crate::shared::Shared;
+use crate::standard::send::stopped;
 
 pub(super) fn by_segment(rows: &[RowKey]) -> BTreeMap<SegmentKey, Vec<RowKey>> {
     let mut parts: BTreeMap<SegmentKey, Vec<RowKey>> = BTreeMap::new();

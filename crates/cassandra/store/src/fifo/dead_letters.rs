@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::by_segment::read_contents;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
-use crate::jobs::time_left_s;
 use crate::shared::Shared;
+use crate::standard::jobs::time_left_s;
 
 /// How long to wait for the owner of the dead-letter queue.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);

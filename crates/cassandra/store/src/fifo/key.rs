@@ -6,9 +6,9 @@ use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::database::Database;
-use crate::driver;
-use crate::fault::unreadable;
-use crate::preparing::Preparing;
+use crate::database::driver;
+use crate::database::fault::unreadable;
+use crate::database::preparing::Preparing;
 
 const BYTES: usize = 32;
 

@@ -20,12 +20,12 @@ use scylla::statement::prepared::PreparedStatement;
 use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
-use crate::content::{Attributes, read_attributes, stored_attributes};
+use crate::database::driver::{self, OwnedValues};
+use crate::database::fault::unreadable;
+use crate::database::preparing::Preparing;
 use crate::database::{Database, For};
-use crate::driver::{self, OwnedValues};
-use crate::fault::unreadable;
 use crate::limits::BATCH_ROWS_MAX;
-use crate::preparing::Preparing;
+use crate::standard::content::{Attributes, read_attributes, stored_attributes};
 
 /// For how long a partition is listed, and its last number is known, in seconds: longer than any message lives.
 const LISTED_TTL_S: i32 = 30 * 86_400;

@@ -11,8 +11,8 @@ use super::by_segment::{by_segment, read_contents};
 use super::dead_letters::PATIENCE;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::send_then_delete::until_deleted;
-use crate::jobs::kept_s;
 use crate::shared::Shared;
+use crate::standard::jobs::kept_s;
 
 /// What became of messages that were to move: those that are gone here, and why others are not.
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@ use scylla::value::CqlValue;
 use uuid::Uuid;
 
 use crate::database::Database;
-use crate::driver;
-use crate::fault::unreadable;
-use crate::preparing::Preparing;
-use crate::transaction::{Change, change};
+use crate::database::driver;
+use crate::database::fault::unreadable;
+use crate::database::preparing::Preparing;
+use crate::database::transaction::{Change, change};
 
 /// For how long the row of a queue that nobody uses stays, in seconds: longer than any message lives.
 const TTL_S: i32 = 30 * 86_400;

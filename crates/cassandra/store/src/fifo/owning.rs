@@ -14,8 +14,8 @@ use super::operation::{Answer, FifoQueue, Operation};
 use super::owned::{Place, Seen};
 use super::peer_client::Caller;
 use crate::limits::OWNED_QUEUES_MAX;
-use crate::send::stopped;
 use crate::shared::Shared;
+use crate::standard::send::stopped;
 
 /// For how long a look at the owner's row is good.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

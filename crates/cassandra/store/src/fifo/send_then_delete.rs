@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
 
-use crate::send::stopped;
+use crate::standard::send::stopped;
 
 /// Before a deletion that failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);

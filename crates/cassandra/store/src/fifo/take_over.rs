@@ -9,8 +9,8 @@ use quelea_sqs_protocol::Fault;
 use super::actor::{Actor, settings_of};
 use super::operation::FifoQueue;
 use super::owned::Place;
+use crate::database::transaction::Change;
 use crate::shared::Shared;
-use crate::transaction::Change;
 
 impl Shared {
     /// Takes over a queue whose owner's row is free. `false`: somebody else was quicker.

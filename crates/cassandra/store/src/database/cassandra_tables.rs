@@ -1,0 +1,367 @@
+//! The tables of standard queues, as Cassandra has them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quelea_sqs_protocol::{Fault, QueueRef};
+use scylla::response::query_result::QueryRowsResult;
+use uuid::Uuid;
+
+use crate::bucket::Bucket;
+use crate::database::fault::unreadable;
+use crate::database::queue_table::{QueueTable, Record};
+use crate::database::statements::Statements;
+use crate::database::{Database, For};
+use crate::entry::{CountedEntry, Entry};
+use crate::standard::content::{Attributes, Content, StoredMessage, read_attributes};
+use crate::standard::row_write::RowWrite;
+use crate::standard::tables::{Asked, Found, FoundPage, Lease, List, Of, SWEPT_PAGE, Tables};
+
+/// For how long a list has a partition, and the low-water mark is stored, in seconds: longer than any message lives.
+const LISTED_TTL_S: i32 = 16 * 86_400;
+
+/// Cassandra's.
+pub(crate) struct CassandraTables {
+    pub(crate) database: Arc<Database>,
+    pub(crate) queues: Arc<QueueTable>,
+    pub(crate) statements: Statements,
+}
+
+impl Tables for CassandraTables {
+    fn record<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>> {
+        Box::pin(self.queues.record(&self.database, queue))
+    }
+
+    fn forget(&self, queue: &QueueRef) {
+        self.queues.forget(queue);
+    }
+
+    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Asked<'_, ()> {
+        let prepared = (&self.statements, of.consistency);
+        let mut statements = Vec::with_capacity(writes.len());
+        writes.into_iter().for_each(|write| write.put(of.generation, prepared, &mut statements));
+        Box::pin(self.database.write_all(For::Messages, of.consistency, statements))
+    }
+
+    fn messages(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        messages: Vec<Uuid>,
+    ) -> Asked<'_, BTreeMap<Uuid, StoredMessage>> {
+        Box::pin(async move {
+            let values = (of.generation, bucket.start_s, bucket.level, messages);
+            let statement = &self.statements.read_messages;
+            let rows = self.database.read(For::Messages, statement, of.consistency, values).await?;
+            let mut messages = BTreeMap::new();
+            for row in rows.rows::<MessageRow>().map_err(unreadable)? {
+                let (id, message) = message(row.map_err(unreadable)?);
+                messages.extend(message.map(|message| (id, message)));
+            }
+            Ok(messages)
+        })
+    }
+
+    fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>> {
+        Box::pin(async move {
+            let values = (of.generation, bucket.start_s, bucket.level, from_us, most as i32);
+            let statement = &self.statements.read_entries;
+            let rows = self.database.read(For::Messages, statement, of.consistency, values).await?;
+            let mut entries = Vec::with_capacity(rows.rows_num());
+            for row in rows.rows::<EntryRow>().map_err(unreadable)? {
+                entries.push(entry(bucket, row.map_err(unreadable)?)?);
+            }
+            Ok(entries)
+        })
+    }
+
+    fn counted(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        from_us: i64,
+        most: usize,
+    ) -> Asked<'_, Vec<CountedEntry>> {
+        Box::pin(async move {
+            let values = (of.generation, bucket.start_s, bucket.level, from_us, most as i32);
+            let statement = &self.statements.count_entries;
+            let rows = self.database.read(For::Upkeep, statement, of.consistency, values).await?;
+            type Row = (i64, Uuid, Option<i64>, Option<i8>, Option<i32>, Option<i64>, Option<i64>);
+            let mut counted = Vec::with_capacity(rows.rows_num());
+            for row in rows.rows::<Row>().map_err(unreadable)? {
+                let (visible_at_us, message, start_s, level, receive_count, written, group) =
+                    row.map_err(unreadable)?;
+                counted.push(CountedEntry {
+                    bucket,
+                    visible_at_us,
+                    message,
+                    body: stored_bucket(start_s, level),
+                    receive_count: receive_count.unwrap_or_default(),
+                    written_at_us: written.unwrap_or_default(),
+                    group: group.unwrap_or_default(),
+                });
+            }
+            Ok(counted)
+        })
+    }
+
+    fn lease(&self, of: Of, bucket: Bucket, message: Uuid) -> Asked<'_, Option<Option<Lease>>> {
+        Box::pin(async move {
+            let values = (of.generation, bucket.start_s, bucket.level, message);
+            let statement = &self.statements.read_lease;
+            let rows = self.database.read(For::Messages, statement, of.consistency, values).await?;
+            type Row = (Option<String>, Option<i64>, Option<i64>, Option<i64>, Option<i8>);
+            let row = rows.maybe_first_row::<Row>().map_err(unreadable)?;
+            // Without a sender it is what a late change of visibility has left of a deleted message.
+            let Some((Some(_), visible_at_us, written_at_us, start_s, level)) = row else {
+                return Ok(None);
+            };
+            let lease = visible_at_us.zip(written_at_us).zip(stored_bucket(start_s, level));
+            Ok(Some(lease.map(|((visible_at_us, written_at_us), bucket)| Lease {
+                visible_at_us,
+                written_at_us,
+                bucket,
+            })))
+        })
+    }
+
+    fn leases(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, Vec<(Uuid, i64)>> {
+        Box::pin(async move {
+            let values = (of.generation, bucket.start_s, bucket.level, messages);
+            let statement = &self.statements.read_leases;
+            let rows = self.database.read(For::Upkeep, statement, of.consistency, values).await?;
+            let mut there = Vec::with_capacity(rows.rows_num());
+            for row in rows.rows::<(Uuid, Option<String>, Option<i64>)>().map_err(unreadable)? {
+                let (message, sender, moved_at_us) = row.map_err(unreadable)?;
+                // Without a sender it is what a late change of visibility has left of a deleted message.
+                if sender.is_some() {
+                    there.push((message, moved_at_us.unwrap_or_default()));
+                }
+            }
+            Ok(there)
+        })
+    }
+
+    fn write_lease(&self, of: Of, entry: Entry, ttl_s: i32) -> Asked<'_, ()> {
+        let values = (
+            entry.written_at_us,
+            ttl_s,
+            entry.visible_at_us,
+            entry.written_at_us,
+            entry.bucket.start_s,
+            entry.bucket.level,
+            of.generation,
+            entry.body.start_s,
+            entry.body.level,
+            entry.message,
+        );
+        Box::pin(self.database.write(
+            For::Messages,
+            &self.statements.write_lease,
+            of.consistency,
+            vec![values],
+        ))
+    }
+
+    fn list(&self, of: Of, list: List, buckets: Vec<Bucket>, now_us: i64) -> Asked<'_, ()> {
+        let statement = match list {
+            List::Entries => &self.statements.list_entries,
+            List::Messages => &self.statements.sweep.list_messages,
+        };
+        let value =
+            |bucket: &Bucket| (of.generation, bucket.start_s, bucket.level, now_us, LISTED_TTL_S);
+        let values = buckets.iter().map(value).collect();
+        Box::pin(self.database.write(For::Upkeep, statement, of.consistency, values))
+    }
+
+    fn unlist(&self, of: Of, bucket: Bucket, now_us: i64) -> Asked<'_, ()> {
+        let values = vec![(now_us, of.generation, bucket.start_s, bucket.level)];
+        Box::pin(self.database.write(
+            For::Sweep,
+            &self.statements.sweep.unlist_messages,
+            of.consistency,
+            values,
+        ))
+    }
+
+    fn listed_from(&self, of: Of, from_s: i64, most: usize) -> Asked<'_, Vec<Bucket>> {
+        Box::pin(async move {
+            let values = (of.generation, from_s, most as i32);
+            let statement = &self.statements.read_buckets;
+            self.database
+                .read(For::Upkeep, statement, of.consistency, values)
+                .await
+                .and_then(|rows| buckets(&rows))
+        })
+    }
+
+    fn listed_behind(&self, of: Of, list: List, after: Bucket) -> Asked<'_, Vec<Bucket>> {
+        Box::pin(async move {
+            let statement = match list {
+                List::Entries => &self.statements.sweep.entry_list,
+                List::Messages => &self.statements.sweep.message_list,
+            };
+            let values = (of.generation, after.start_s, after.level, SWEPT_PAGE as i32);
+            self.database
+                .read(For::Sweep, statement, of.consistency, values)
+                .await
+                .and_then(|rows| buckets(&rows))
+        })
+    }
+
+    fn low_water_mark(&self, of: Of) -> Asked<'_, i64> {
+        Box::pin(async move {
+            let statement = &self.statements.read_low_water_mark;
+            let rows = self.database.read(For::Upkeep, statement, of.consistency, (of.generation,));
+            let row = rows.await?.maybe_first_row::<(Option<i64>,)>().map_err(unreadable)?;
+            Ok(row.and_then(|(low_us,)| low_us).unwrap_or_default())
+        })
+    }
+
+    fn write_low_water_mark(&self, of: Of, low_us: i64) -> Asked<'_, ()> {
+        let values = vec![(of.generation, low_us, low_us, LISTED_TTL_S)];
+        Box::pin(self.database.write(
+            For::Upkeep,
+            &self.statements.write_low_water_mark,
+            of.consistency,
+            values,
+        ))
+    }
+
+    fn swept_messages(&self, of: Of, bucket: Bucket, after: Uuid) -> Asked<'_, FoundPage> {
+        Box::pin(async move {
+            let values = (of.generation, bucket.start_s, bucket.level, after, SWEPT_PAGE as i32);
+            let statement = &self.statements.sweep.messages;
+            let rows = self.database.read(For::Sweep, statement, of.consistency, values).await?;
+            let (mut found, mut last) = (Vec::with_capacity(rows.rows_num()), None);
+            type Row = (Uuid, Option<String>, Option<i64>, Option<i64>);
+            for row in rows.rows::<Row>().map_err(unreadable)? {
+                let (message, sender, visible_at_us, written_at_us) = row.map_err(unreadable)?;
+                last = Some(message);
+                // What is left of a message that was deleted is none.
+                if sender.is_some() {
+                    let lease_visible_at_us = visible_at_us.unwrap_or_default();
+                    let lease_written_at_us = written_at_us.unwrap_or_default();
+                    let one = Found { bucket, lease_visible_at_us, lease_written_at_us };
+                    found.push((message, one));
+                }
+            }
+            Ok((found, last.filter(|_| rows.rows_num() == SWEPT_PAGE)))
+        })
+    }
+
+    fn swept_entries(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        (visible_at_us, message): (i64, Uuid),
+    ) -> Asked<'_, Vec<(i64, Uuid)>> {
+        Box::pin(async move {
+            let Bucket { start_s, level } = bucket;
+            let page = SWEPT_PAGE as i32;
+            let values = (of.generation, start_s, level, visible_at_us, message, page);
+            let statement = &self.statements.sweep.entries;
+            let rows = self.database.read(For::Sweep, statement, of.consistency, values).await?;
+            let rows = rows.rows::<(i64, Uuid)>().map_err(unreadable)?;
+            rows.map(|row| row.map_err(unreadable)).collect()
+        })
+    }
+}
+
+type MessageRow = (
+    Uuid,
+    Option<Bytes>,
+    Option<Attributes>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<(String, String)>,
+    Option<i32>,
+    Option<i64>,
+);
+
+/// A message's id and what is there of it.
+fn message(row: MessageRow) -> (Uuid, Option<StoredMessage>) {
+    let (
+        id,
+        body,
+        attributes,
+        sender,
+        trace_header,
+        group_id,
+        deduplication_id,
+        source,
+        earlier,
+        lease,
+    ) = row;
+    // Without a sender it is what a late change of visibility has left of a deleted message.
+    let Some(sender) = sender else { return (id, None) };
+    let content = Content {
+        body: body.unwrap_or_default(),
+        attributes: attributes.map(read_attributes).unwrap_or_default(),
+        sender,
+        trace_header,
+        group_id,
+        deduplication_id,
+        source: source
+            .map(|(account, name)| QueueRef { account: account.into(), name: name.into() }),
+        earlier_receives: earlier.unwrap_or_default(),
+    };
+    (id, Some(StoredMessage { content, lease_written_at_us: lease.unwrap_or_default() }))
+}
+
+type EntryRow = (
+    i64,
+    Uuid,
+    Option<i64>,
+    Option<i8>,
+    Option<i32>,
+    Option<i32>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+);
+
+fn entry(bucket: Bucket, row: EntryRow) -> Result<Entry, Fault> {
+    let (
+        visible_at_us,
+        message,
+        body_start_s,
+        body_level,
+        bytes,
+        receive_count,
+        first,
+        written,
+        group,
+    ) = row;
+    let (Some(body), Some(written_at_us)) = (stored_bucket(body_start_s, body_level), written)
+    else {
+        return Err(unreadable(format!("the entry of {message} at {visible_at_us} is not whole")));
+    };
+    Ok(Entry {
+        visible_at_us,
+        message,
+        bucket,
+        body,
+        bytes: bytes.unwrap_or_default(),
+        receive_count: receive_count.unwrap_or_default(),
+        first_received_at_ms: first.unwrap_or_default(),
+        group: group.unwrap_or_default(),
+        written_at_us,
+    })
+}
+
+fn stored_bucket(start_s: Option<i64>, level: Option<i8>) -> Option<Bucket> {
+    start_s.zip(level).and_then(|(start_s, level)| Bucket::stored(start_s, level))
+}
+
+fn buckets(rows: &QueryRowsResult) -> Result<Vec<Bucket>, Fault> {
+    let mut buckets = Vec::with_capacity(rows.rows_num());
+    for row in rows.rows::<(i64, i8)>().map_err(unreadable)? {
+        let (start_s, level) = row.map_err(unreadable)?;
+        buckets.extend(Bucket::stored(start_s, level));
+    }
+    Ok(buckets)
+}

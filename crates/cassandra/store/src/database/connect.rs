@@ -1,0 +1,159 @@
+//! The start: reach Cassandra, look at its datacenters, bring its tables up to date. Each thing that can be wrong is an
+//! error of its own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::NewSessionError;
+use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
+use scylla::statement::{Consistency, SerialConsistency};
+
+use crate::database::connect_error::ConnectError;
+use crate::database::settings::CassandraSettings;
+use crate::database::tls;
+use crate::limits::GRACE_MS;
+
+/// How long to wait for one node's answer to a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When another node is asked too, though the first has not answered: it may be frozen.
+const SECOND_ATTEMPT_AFTER: Duration = Duration::from_millis(400);
+
+/// A connected session, and the datacenter whose nodes it asks.
+pub(crate) struct Connected {
+    pub(crate) session: Session,
+    pub(crate) datacenter: String,
+    pub(crate) nodes_in_datacenter: usize,
+}
+
+/// Connects, and looks at what is there.
+pub(crate) async fn connect(settings: &CassandraSettings) -> Result<Connected, ConnectError> {
+    if settings.nodes.is_empty() {
+        return Err(ConnectError::NoNodes);
+    }
+    if !is_plain_name(&settings.keyspace) {
+        return Err(ConnectError::Keyspace(settings.keyspace.clone()));
+    }
+    check_request_timeout(settings.request_timeout_ms)?;
+    let builder = SessionBuilder::new()
+        .known_nodes(&settings.nodes)
+        .connection_timeout(CONNECT_TIMEOUT)
+        // The schema's own steps wait for longer: `schema.rs`.
+        .auto_await_schema_agreement(false)
+        .keyspaces_to_fetch([&settings.keyspace]);
+    let mut builder = tls::secured(builder, settings)?;
+    if let Some(user) = &settings.user {
+        builder = builder.user(user, password(settings)?);
+    }
+    let session = builder.build().await.map_err(|error| unreachable(settings, &error))?;
+    let (datacenter, nodes_in_datacenter) = datacenter(settings, &session)?;
+    let profile = profile(settings, &datacenter);
+    session.get_default_execution_profile_handle().clone().map_to_another_profile(profile);
+    Ok(Connected { session, datacenter, nodes_in_datacenter })
+}
+
+/// Whether a name needs no quotes in CQL, and is no part of another statement.
+fn is_plain_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    (1..=48).contains(&name.len())
+        && name.chars().all(is_plain)
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// A message and its entry are written at the same time, and an entry whose message does not come is dropped.
+fn check_request_timeout(timeout_ms: u64) -> Result<(), ConnectError> {
+    let limit_ms = GRACE_MS / 2;
+    if timeout_ms > limit_ms {
+        return Err(ConnectError::RequestTimeout { timeout_ms, limit_ms });
+    }
+    Ok(())
+}
+
+fn password(settings: &CassandraSettings) -> Result<String, ConnectError> {
+    let Some(path) = &settings.password_file else { return Ok(String::new()) };
+    let text = std::fs::read_to_string(path).map_err(|error| ConnectError::PasswordFile {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn unreachable(settings: &CassandraSettings, error: &NewSessionError) -> ConnectError {
+    ConnectError::Unreachable {
+        user: settings.user_in_words(),
+        nodes: settings.nodes.join(", "),
+        reason: error.to_string(),
+    }
+}
+
+/// The datacenter to use, and how many nodes it has, those that are down included.
+fn datacenter(
+    settings: &CassandraSettings,
+    session: &Session,
+) -> Result<(String, usize), ConnectError> {
+    let state = session.get_cluster_state();
+    let of_nodes: Vec<String> =
+        state.get_nodes_info().iter().filter_map(|node| node.datacenter.clone()).collect();
+    let there: BTreeSet<&String> = of_nodes.iter().collect();
+    let named = || there.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let datacenter = match (&settings.datacenter, there.first()) {
+        (Some(wanted), _) if there.contains(wanted) => wanted,
+        (Some(wanted), _) => {
+            return Err(ConnectError::WrongDatacenter { wanted: wanted.clone(), there: named() });
+        }
+        (None, Some(only)) if there.len() == 1 => only,
+        (None, _) => return Err(ConnectError::SeveralDatacenters { there: named() }),
+    };
+    let nodes = of_nodes.iter().filter(|of_node| *of_node == datacenter).count();
+    Ok((datacenter.clone(), nodes))
+}
+
+/// Requests go to replicas in the datacenter, and to a second one if the first takes long.
+fn profile(settings: &CassandraSettings, datacenter: &str) -> ExecutionProfile {
+    let balancing = DefaultPolicy::builder()
+        .prefer_datacenter(datacenter.to_owned())
+        .token_aware(true)
+        .permit_dc_failover(false)
+        .build();
+    let speculation = SimpleSpeculativeExecutionPolicy {
+        max_retry_count: 1,
+        retry_interval: SECOND_ATTEMPT_AFTER,
+    };
+    ExecutionProfile::builder()
+        .consistency(Consistency::LocalQuorum)
+        .serial_consistency(Some(SerialConsistency::LocalSerial))
+        .load_balancing_policy(balancing)
+        .speculative_execution_policy(Some(Arc::new(speculation)))
+        .request_timeout(Some(Duration::from_millis(settings.request_timeout_ms)))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keyspace_is_a_plain_name() {
+        for name in ["quelea", "q", "a_1"] {
+            assert!(is_plain_name(name), "{name}");
+        }
+        for name in ["", "Q", "1a", "_a", "a-b", "a; DROP", "a\"", &"a".repeat(49)] {
+            assert!(!is_plain_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_request_timeout_beyond_half_of_the_grace_is_refused() {
+        assert!(check_request_timeout(5_000).is_ok());
+        let error = check_request_timeout(5_001).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cassandra.request_timeout_ms is 5001, and can be 5000 at most"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! Messages that go to another queue: those that were received too often, which keep their id and the time at which they were
+//! sent, and those that a move task takes, which are new ones. First they are there, then they are gone here: a crash in
+//! between leaves them in both.
+
+use std::sync::Arc;
+
+use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
+
+use crate::entry::Entry;
+use crate::standard::Standard;
+use crate::standard::choice::take_leftovers;
+use crate::standard::content::StoredMessage;
+use crate::standard::head::{Reach, Start};
+use crate::standard::jobs::{Outgoing, kept_s, time_left_s};
+use crate::standard::look::read_directory;
+use crate::standard::queue::Queue;
+use crate::standard::receive::is_young;
+
+/// Where messages go, with what is known of it.
+pub(crate) struct Destination {
+    pub(crate) facts: Arc<QueueFacts>,
+    pub(crate) queue: Arc<Queue>,
+}
+
+/// A message and its place in the queue that it leaves.
+pub(crate) struct Leaving {
+    pub(crate) entry: Entry,
+    pub(crate) message: StoredMessage,
+}
+
+impl Standard {
+    /// The dead-letter queue of a queue that has one, if it is there.
+    pub(crate) async fn dead_letter_queue(
+        &self,
+        facts: &QueueFacts,
+    ) -> Result<Option<Destination>, Fault> {
+        match &facts.settings.redrive {
+            Some(policy) => self.destination(&policy.dead_letter_queue).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A queue that messages go to, if it is there.
+    pub(crate) async fn destination(&self, queue: &QueueRef) -> Result<Option<Destination>, Fault> {
+        let Some(record) = self.tables.record(queue).await? else { return Ok(None) };
+        let facts = record.facts.clone();
+        let queue = self.queue(&facts).await?;
+        Ok(Some(Destination { facts, queue }))
+    }
+
+    /// Moves messages that were received too often. Returns how many are gone from here.
+    pub(crate) async fn dead_letter(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        exhausted: Vec<Entry>,
+        to: &Destination,
+    ) -> usize {
+        let rows = self.rows(facts, queue);
+        let (now_us, grace_us) = (self.clock.now_us(), self.grace_us(&rows));
+        let messages = rows.read_messages(&exhausted).await;
+        let mut leaving = Vec::with_capacity(exhausted.len());
+        let mut stale = Vec::new();
+        for (entry, message) in exhausted.into_iter().zip(messages) {
+            match message {
+                Ok(Some(message)) if message.lease_written_at_us <= entry.written_at_us => {
+                    leaving.push(Leaving { entry, message });
+                }
+                // It was received, but a replica may not have it yet.
+                Ok(None) if is_young(&entry, now_us, grace_us) => {}
+                Ok(_) => stale.push(entry),
+                Err(fault) => {
+                    tracing::debug!(%fault, "a message was not moved to its dead-letter queue")
+                }
+            }
+        }
+        let dropped = stale.len();
+        let _ = rows.delete_entries(&stale).await;
+        let source = Some(facts.queue.clone());
+        let moved = self.move_messages(facts, queue, leaving, to, source).await;
+        moved.unwrap_or_else(|fault| {
+            tracing::warn!(queue = %facts.queue.name, %fault, "messages were not moved to their dead-letter queue");
+            0
+        }) + dropped
+    }
+
+    /// Moves messages from one queue to another; returns how many are there now and gone here.
+    pub(crate) async fn move_messages(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        leaving: Vec<Leaving>,
+        to: &Destination,
+        source: Option<QueueRef>,
+    ) -> Result<usize, Fault> {
+        if leaving.is_empty() {
+            return Ok(0);
+        }
+        let now_ms = self.clock.now_ms();
+        let entries: Vec<Entry> = leaving.iter().map(|one| one.entry).collect();
+        let outgoing = leaving.into_iter().map(|Leaving { entry, message }| {
+            let mut content = message.content;
+            content.source.clone_from(&source);
+            content.earlier_receives = match source {
+                Some(_) => content.earlier_receives.saturating_add(entry.receive_count),
+                None => 0,
+            };
+            let (id, ttl_s, after_us) = match source {
+                Some(_) => {
+                    let left_s = time_left_s(&to.facts, entry.message, now_ms);
+                    (entry.message, left_s, entry.deleted_at_us())
+                }
+                // It may be older than messages get there.
+                None => (self.clock.new_message_id(), kept_s(&to.facts), 0),
+            };
+            Outgoing { id, content, delay_ms: 0, ttl_s, after_us }
+        });
+        let sent = self.send_outgoing(&to.facts, &to.queue, outgoing.collect()).await?;
+        let arrived: Vec<Entry> = entries
+            .iter()
+            .zip(&sent)
+            .filter(|(_, sent)| sent.is_ok())
+            .map(|(entry, _)| *entry)
+            .collect();
+        // At their own timestamps: a message that comes back to this queue is later than that.
+        let rows = self.rows(facts, queue);
+        let removed = self.remove(&rows, &arrived, 0).await;
+        Ok(removed.iter().filter(|removed| removed.is_ok()).count())
+    }
+
+    /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
+    /// Entries that lead nowhere go.
+    pub(crate) async fn take_leaving(
+        &self,
+        Destination { facts, queue }: &Destination,
+        most: usize,
+        until_us: i64,
+    ) -> Result<Option<Vec<Leaving>>, Fault> {
+        let rows = self.rows(facts, queue);
+        let mut start = {
+            let mut head = queue.head.lock().await;
+            let start = self.prepare_look(&rows, &mut head).await?;
+            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
+        };
+        let mut directory = read_directory(&rows, start).await?;
+        let entries: Vec<_> = loop {
+            if !directory.covers(start.from_us) {
+                directory = read_directory(&rows, start).await?;
+            }
+            let look = self.look(&rows, &directory, start, most).await?;
+            match look.seen_to_us {
+                // Buckets whose messages are all consumed: the head is behind them.
+                Some(seen_to_us) if look.visible.is_empty() && seen_to_us > start.from_us => {
+                    start.from_us = seen_to_us;
+                }
+                _ => break look.visible.into_iter().take(most).collect(),
+            }
+        };
+        let mut entries: Vec<Entry> =
+            entries.into_iter().filter(|entry: &Entry| entry.visible_at_us <= until_us).collect();
+        // Each would be another message there.
+        let mut stale = take_leftovers(&mut entries);
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let messages = rows.read_messages(&entries).await;
+        let mut leaving = Vec::with_capacity(entries.len());
+        for (entry, message) in entries.into_iter().zip(messages) {
+            match message? {
+                Some(message) if message.lease_written_at_us <= entry.written_at_us => {
+                    leaving.push(Leaving { entry, message });
+                }
+                None if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {}
+                _ => stale.push(entry),
+            }
+        }
+        let _ = rows.delete_entries(&stale).await;
+        Ok(Some(leaving))
+    }
+}

@@ -1,0 +1,127 @@
+//! DeleteMessage: the message's row is the truth, so that it is deleted; its entry goes at the same time, with the same
+//! request where both are in one partition, and if it stays it leads to nothing and is dropped.
+
+use std::sync::Arc;
+
+use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::entry::Entry;
+use crate::limits::{BATCH_ROWS_MAX, BATCHES_AT_ONCE, WAITING_ROWS_MAX};
+use crate::standard::gather::Size;
+use crate::standard::jobs::{DeleteJob, waited_too_long};
+use crate::standard::queue::Queue;
+use crate::standard::receipt::Receipt;
+use crate::standard::row_write::RowWrite;
+use crate::standard::rows::Rows;
+use crate::standard::send::stopped;
+use crate::standard::{Standard, id_of};
+
+const LIMIT: Size = Size { rows: WAITING_ROWS_MAX, bytes: 0 };
+const AT_ONCE: Size = Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: 0 };
+
+/// How far in the future the timestamp of a receipt's entry may be, in µs: what deletes it has the next one, and hides all
+/// that is written before.
+const RECEIPT_AHEAD_US_MAX: i64 = 86_400_000_000;
+
+impl Standard {
+    /// Deletes messages; an outcome for each.
+    pub(crate) async fn delete(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        deliveries: Vec<Delivery>,
+    ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        let queue = self.queue(facts).await?;
+        let receipts: Vec<Option<Receipt>> =
+            deliveries.iter().map(|bytes| self.receipt(facts, bytes)).collect();
+        // What belongs to a generation that was purged is gone.
+        let is_here = |receipt: &&Receipt| receipt.generation == queue.generation;
+        let entries: Vec<Entry> =
+            receipts.iter().flatten().filter(is_here).map(|receipt| receipt.entry).collect();
+        if !entries.is_empty() {
+            for outcome in self.delete_entries(facts, &queue, entries).await? {
+                outcome?;
+            }
+        }
+        let outcome = |receipt: &Option<Receipt>| match receipt {
+            Some(_) => ReceiptOutcome::Done,
+            None => ReceiptOutcome::Invalid,
+        };
+        Ok(receipts.iter().map(outcome).collect())
+    }
+
+    /// A receipt of this queue.
+    pub(crate) fn receipt(&self, facts: &QueueFacts, bytes: &[u8]) -> Option<Receipt> {
+        let latest_us = self.clock.now_us().saturating_add(RECEIPT_AHEAD_US_MAX);
+        Receipt::decode(bytes)
+            .filter(|receipt| receipt.queue == id_of(facts))
+            .filter(|receipt| receipt.entry.written_at_us <= latest_us)
+    }
+
+    async fn delete_entries(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<Result<(), Fault>>, Fault> {
+        let size = Size { rows: entries.len(), bytes: 0 };
+        let (reply, outcomes) = oneshot::channel();
+        if queue.deletes.push(
+            DeleteJob { facts: facts.clone(), entries, since: Instant::now(), reply },
+            size,
+            LIMIT,
+        )? {
+            let (standard, queue) = (self.clone(), queue.clone());
+            self.runtime.spawn(async move {
+                let serving = queue.deletes.serving();
+                while let Some(jobs) = queue.deletes.take(AT_ONCE) {
+                    standard.delete_jobs(&queue, jobs).await;
+                }
+                serving.done();
+            });
+        }
+        outcomes.await.map_err(|_| stopped())
+    }
+
+    async fn delete_jobs(&self, queue: &Queue, gathered: Vec<DeleteJob>) {
+        let mut jobs = Vec::with_capacity(gathered.len());
+        for job in gathered {
+            match waited_too_long(job.since) {
+                Some(fault) => {
+                    let outcomes = job.entries.iter().map(|_| Err(fault.clone())).collect();
+                    let _ = job.reply.send(outcomes);
+                }
+                None => jobs.push(job),
+            }
+        }
+        let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
+        let rows = self.rows(&facts, queue);
+        let entries: Vec<Entry> = jobs.iter().flat_map(|job| job.entries.iter().copied()).collect();
+        let now_us = self.clock.now_us();
+        let outcomes = self.remove(&rows, &entries, now_us).await;
+        queue.in_flight.deleted(entries.len());
+        let deleted = entries.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
+        deleted.for_each(|(entry, _)| queue.note_changed(entry, None, now_us));
+        let mut outcomes = outcomes.into_iter();
+        for job in jobs {
+            let _ = job.reply.send(outcomes.by_ref().take(job.entries.len()).collect());
+        }
+    }
+
+    /// Deletes messages with these entries, at the timestamp `at_us` or at the first that reaches all of their rows.
+    pub(crate) async fn remove(
+        &self,
+        rows: &Rows<'_>,
+        entries: &[Entry],
+        at_us: i64,
+    ) -> Vec<Result<(), Fault>> {
+        let message =
+            |entry: &Entry| RowWrite::DeleteMessage(*entry, at_us.max(entry.deleted_at_us()));
+        let entry = |entry: &Entry| RowWrite::DeleteEntry(*entry);
+        let writes = entries.iter().map(message).chain(entries.iter().map(entry));
+        let mut deleted = rows.write(writes.collect()).await;
+        deleted.truncate(entries.len());
+        deleted
+    }
+}

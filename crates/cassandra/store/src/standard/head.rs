@@ -1,0 +1,358 @@
+//! Where a queue's head is, as one front-end knows it: how far it has read, and which buckets there are.
+//!
+//! Consumed messages leave deleted rows behind, and a read that passes thousands of them is slow. So most looks begin a
+//! little before the place that the last one came to. Entries of other front-ends may still arrive before that place, since
+//! clocks differ and writes take time: every two seconds a look goes some seconds back, and now and then to the
+//! low-water mark. Behind the mark, which is stored and only moves forward, nothing lives: no front-end confirms an
+//! entry that it inserts that far in the past.
+
+use crate::entry::Entry;
+use crate::standard::directory::Directory;
+
+/// How far before its place a look begins, in µs.
+const OVERLAP_US: i64 = 300_000;
+
+/// How far back a look goes once in a while, in µs, and how often.
+const LOOK_BACK_US: i64 = 3_000_000;
+const LOOK_BACK_EVERY_US: i64 = 2_000_000;
+
+/// By how much the mark has to have moved to be stored again, in µs.
+const MARK_STEP_US: i64 = 10_000_000;
+
+/// What is remembered of a queue's head.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    directory: Directory,
+    expects_more: bool,
+    mark_read_at_us: i64,
+    /// Nothing lives before it.
+    low_us: i64,
+    stored_low_us: i64,
+    /// So far it was read.
+    place_us: i64,
+    looked_back_at_us: i64,
+    looked_fully_at_us: i64,
+    /// A full look that came to no end.
+    unended: Option<Unended>,
+}
+
+/// A full look that goes on in further steps.
+#[derive(Clone, Copy, Debug)]
+struct Unended {
+    /// How far it came, without an entry.
+    place_us: i64,
+    /// When it began: what came later into the places that it has passed is not known.
+    known_at_us: i64,
+}
+
+/// How far back a look goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// A little before the last place.
+    Near,
+    /// Some seconds.
+    Back,
+    /// To the low-water mark.
+    Full,
+}
+
+/// Where a look begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) from_us: i64,
+    /// The present, as the look has it: a time before anything of it was read.
+    pub(crate) now_us: i64,
+    pub(crate) reach: Reach,
+}
+
+/// What a look has found.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// Visible entries, the oldest first.
+    pub(crate) visible: Vec<Entry>,
+    /// When the next one becomes visible, as far as is known.
+    pub(crate) next_visible_at_us: Option<i64>,
+    /// Everything up to here was seen; `None`: up to the present.
+    pub(crate) seen_to_us: Option<i64>,
+}
+
+impl Head {
+    /// Whether the directory has to be read for that look.
+    pub(crate) fn wants_directory(&self, start: Start, age_us_max: i64) -> bool {
+        self.expects_more
+            || !self.directory.is_fresh(start.now_us, age_us_max)
+            || !self.directory.covers(start.from_us)
+    }
+
+    /// The directory is known to have more.
+    pub(crate) fn expect_more_buckets(&mut self) {
+        self.expects_more = true;
+    }
+
+    /// The directory says so.
+    pub(crate) fn set_directory(&mut self, directory: Directory, now_us: i64) {
+        if directory.has_begun_beside(&self.directory, now_us) {
+            // What is in it may be older than the place.
+            self.looked_back_at_us = 0;
+        }
+        self.expects_more = false;
+        self.directory = directory;
+    }
+
+    /// The buckets that are known.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Whether the stored mark has to be read: before every full look, since other front-ends move it.
+    pub(crate) fn wants_mark(&self, now_us: i64, fully_every_us: i64) -> bool {
+        let is_read = (0..fully_every_us).contains(&(now_us - self.mark_read_at_us));
+        !is_read && self.unended.is_none() && self.is_full_due(now_us, fully_every_us)
+    }
+
+    /// The low-water mark, as it is known here.
+    pub(crate) fn low_us(&self) -> i64 {
+        self.low_us
+    }
+
+    /// The mark, as it was stored at that time.
+    pub(crate) fn set_stored_low(&mut self, low_us: i64, now_us: i64) {
+        self.mark_read_at_us = now_us;
+        self.stored_low_us = self.stored_low_us.max(low_us);
+        self.low_us = self.low_us.max(low_us);
+    }
+
+    /// Where a look begins that is made now.
+    pub(crate) fn start(&self, now_us: i64, fully_every_us: i64) -> Start {
+        if let Some(unended) = self.unended {
+            let from_us = unended.place_us.max(self.low_us);
+            return Start { from_us, now_us, reach: Reach::Full };
+        }
+        if self.is_full_due(now_us, fully_every_us) {
+            return Start { from_us: self.low_us, now_us, reach: Reach::Full };
+        }
+        let (back_us, reach) = if now_us - self.looked_back_at_us >= LOOK_BACK_EVERY_US {
+            (LOOK_BACK_US, Reach::Back)
+        } else {
+            (OVERLAP_US, Reach::Near)
+        };
+        let from_us = (self.place_us.min(now_us) - back_us).max(self.low_us);
+        Start { from_us, now_us, reach }
+    }
+
+    fn is_full_due(&self, now_us: i64, fully_every_us: i64) -> bool {
+        !(0..fully_every_us).contains(&(now_us - self.looked_fully_at_us))
+    }
+
+    /// A look was made, and so many of its visible entries stay: the first of those has this time.
+    ///
+    /// All is judged by the time at which the look began: an entry that came while it read may be behind it.
+    pub(crate) fn looked(
+        &mut self,
+        start: Start,
+        look: &Look,
+        first_left_us: Option<i64>,
+        grace_us: i64,
+    ) {
+        let now_us = start.now_us;
+        let seen_to_us = look.seen_to_us.unwrap_or(now_us);
+        self.place_us = first_left_us.unwrap_or(seen_to_us).min(seen_to_us);
+        if start.reach != Reach::Near {
+            self.looked_back_at_us = now_us;
+        }
+        if start.reach == Reach::Full {
+            self.looked_fully(now_us, seen_to_us, look, grace_us);
+        }
+    }
+
+    /// What was found at that time, and was to go, is there still.
+    pub(crate) fn return_to(&mut self, at_us: i64) {
+        self.place_us = self.place_us.min(at_us);
+    }
+
+    fn looked_fully(&mut self, now_us: i64, seen_to_us: i64, look: &Look, grace_us: i64) {
+        let read_at_us = now_us.min(self.directory.read_at_us());
+        let known_at_us =
+            self.unended.map_or(read_at_us, |unended| unended.known_at_us.min(read_at_us));
+        // Those that were taken are not yet deleted: the mark stays before them until the next time.
+        let first_us = look.visible.first().map_or(seen_to_us, |entry| entry.visible_at_us);
+        self.low_us = self.low_us.max(first_us.min(seen_to_us).min(known_at_us - grace_us));
+        // One that came to no end goes on at once.
+        self.unended = (look.seen_to_us.is_some() && look.visible.is_empty())
+            .then_some(Unended { place_us: seen_to_us, known_at_us });
+        if self.unended.is_none() {
+            self.looked_fully_at_us = now_us;
+        }
+    }
+
+    /// The mark, if it is time to store it.
+    pub(crate) fn mark_to_store(&mut self) -> Option<i64> {
+        let is_due = self.low_us >= self.stored_low_us + MARK_STEP_US;
+        is_due.then(|| {
+            self.stored_low_us = self.low_us;
+            self.low_us
+        })
+    }
+}
+
+/// Entries of several buckets as one sequence, the oldest first, without what was found twice.
+pub(crate) fn merge(found: &mut Vec<Entry>, more: Vec<Entry>) {
+    found.extend(more);
+    found.sort_by_key(|entry| {
+        (entry.visible_at_us, entry.message, std::cmp::Reverse(entry.written_at_us))
+    });
+    found.dedup_by_key(|entry| (entry.visible_at_us, entry.message, entry.bucket));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::Bucket;
+    use crate::entry::entry_for_tests;
+
+    const SECOND: i64 = 1_000_000;
+    const NOW: i64 = 1_700_000_000 * SECOND;
+    const FULLY: i64 = 10 * SECOND;
+    const GRACE: i64 = 10 * SECOND;
+
+    fn looked(
+        head: &mut Head,
+        now_us: i64,
+        visible: Vec<Entry>,
+        first_left_us: Option<i64>,
+    ) -> Start {
+        let start = start(head, now_us);
+        head.looked(start, &Look { visible, ..Look::default() }, first_left_us, GRACE);
+        start
+    }
+
+    /// As a look is prepared: the directory is read when it has to be.
+    fn start(head: &mut Head, now_us: i64) -> Start {
+        let start = head.start(now_us, FULLY);
+        if head.wants_directory(start, SECOND) {
+            head.set_directory(Directory::new(Vec::new(), start.from_us, now_us), now_us);
+        }
+        start
+    }
+
+    fn start_at(from_us: i64, now_us: i64, reach: Reach) -> Start {
+        Start { from_us, now_us, reach }
+    }
+
+    #[test]
+    fn the_first_look_is_full_and_the_next_begins_where_it_ended() {
+        let mut head = Head::default();
+        head.set_stored_low(NOW - 3_600 * SECOND, NOW);
+        assert_eq!(looked(&mut head, NOW, vec![], None).from_us, NOW - 3_600 * SECOND);
+        let next = head.start(NOW + SECOND, FULLY);
+        assert_eq!(next, start_at(NOW - OVERLAP_US, NOW + SECOND, Reach::Near));
+    }
+
+    #[test]
+    fn the_mark_stays_behind_the_oldest_entry_and_the_grace() {
+        let mut head = Head::default();
+        let oldest = entry_for_tests(NOW - 60 * SECOND, 1);
+        looked(&mut head, NOW, vec![oldest], None);
+        assert_eq!(head.mark_to_store(), Some(NOW - 60 * SECOND));
+        assert_eq!(head.mark_to_store(), None);
+        looked(&mut head, NOW + 11 * SECOND, vec![], None);
+        assert_eq!(head.mark_to_store(), Some(NOW + SECOND));
+    }
+
+    #[test]
+    fn a_look_goes_back_every_two_seconds() {
+        let mut head = Head::default();
+        looked(&mut head, NOW, vec![], None);
+        assert_eq!(head.start(NOW + LOOK_BACK_EVERY_US - 1, FULLY).reach, Reach::Near);
+        let back = looked(&mut head, NOW + LOOK_BACK_EVERY_US, vec![], None);
+        assert_eq!(back, start_at(NOW - LOOK_BACK_US, NOW + LOOK_BACK_EVERY_US, Reach::Back));
+        assert_eq!(head.start(NOW + LOOK_BACK_EVERY_US + 1, FULLY).reach, Reach::Near);
+    }
+
+    #[test]
+    fn a_bucket_that_was_not_known_has_the_next_look_go_back() {
+        let mut head = Head::default();
+        let (known, new) = (Bucket::holding(NOW, 3), Bucket::holding(NOW, 0));
+        head.set_directory(Directory::new(vec![known], 0, NOW), NOW);
+        looked(&mut head, NOW, vec![], None);
+        head.set_directory(Directory::new(vec![known], 0, NOW + SECOND), NOW + SECOND);
+        assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Near);
+        head.set_directory(Directory::new(vec![known, new], 0, NOW + SECOND), NOW + SECOND);
+        assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Back);
+        head.expect_more_buckets();
+        assert!(head.wants_directory(head.start(NOW + SECOND, FULLY), SECOND));
+    }
+
+    #[test]
+    fn an_entry_that_was_left_is_where_the_next_look_begins() {
+        let mut head = Head::default();
+        let (taken, left) =
+            (entry_for_tests(NOW - 9 * SECOND, 1), entry_for_tests(NOW - 8 * SECOND, 2));
+        looked(&mut head, NOW, vec![taken, left], Some(left.visible_at_us));
+        assert_eq!(head.start(NOW, FULLY).from_us, left.visible_at_us - OVERLAP_US);
+    }
+
+    #[test]
+    fn a_look_that_ended_early_is_gone_on_with() {
+        let mut head = Head::default();
+        let first = start(&mut head, NOW);
+        let look = Look { seen_to_us: Some(NOW - 500 * SECOND), ..Look::default() };
+        head.looked(first, &look, None, GRACE);
+        assert_eq!(head.start(NOW, FULLY), start_at(NOW - 500 * SECOND, NOW, Reach::Full));
+    }
+
+    #[test]
+    fn a_full_look_goes_on_though_the_mark_cannot_move() {
+        let mut head = Head::default();
+        head.set_stored_low(NOW - GRACE, NOW);
+        let first = start(&mut head, NOW);
+        let look = Look { seen_to_us: Some(NOW - 2 * SECOND), ..Look::default() };
+        head.looked(first, &look, None, GRACE);
+        assert_eq!(head.low_us(), NOW - GRACE);
+        let next = start(&mut head, NOW + SECOND);
+        assert_eq!(next, start_at(NOW - 2 * SECOND, NOW + SECOND, Reach::Full));
+        // What came into the places that the first step has passed is not known.
+        head.looked(next, &Look::default(), None, GRACE);
+        assert_eq!(head.low_us(), NOW - GRACE);
+    }
+
+    #[test]
+    fn the_mark_goes_by_the_time_at_which_a_look_began() {
+        let mut head = Head::default();
+        let slow = start(&mut head, NOW);
+        // It took 20 s, in which another front-end has confirmed an entry at NOW + 2 s.
+        head.looked(slow, &Look::default(), None, GRACE);
+        assert_eq!(head.low_us(), NOW - GRACE);
+        assert!(head.start(NOW + 20 * SECOND, FULLY).from_us <= NOW + 2 * SECOND);
+    }
+
+    #[test]
+    fn the_mark_goes_by_the_age_of_the_directory() {
+        let mut head = Head::default();
+        let first = head.start(NOW, FULLY);
+        head.set_directory(Directory::new(Vec::new(), 0, NOW - SECOND / 2), NOW);
+        head.looked(first, &Look::default(), None, GRACE);
+        assert_eq!(head.low_us(), NOW - SECOND / 2 - GRACE);
+    }
+
+    #[test]
+    fn the_stored_mark_is_read_with_every_full_look() {
+        let mut head = Head::default();
+        assert!(head.wants_mark(NOW, FULLY));
+        head.set_stored_low(NOW - 60 * SECOND, NOW);
+        looked(&mut head, NOW, vec![], None);
+        assert!(!head.wants_mark(NOW + FULLY - 1, FULLY));
+        assert!(head.wants_mark(NOW + FULLY, FULLY));
+        head.set_stored_low(NOW - 5 * SECOND, NOW + FULLY);
+        assert_eq!(head.start(NOW + FULLY, FULLY).from_us, NOW - 5 * SECOND);
+    }
+
+    #[test]
+    fn entries_of_two_buckets_are_one_sequence() {
+        let entry = |at, number| entry_for_tests(at, number);
+        let mut found = vec![entry(NOW, 1), entry(NOW + 5, 2)];
+        merge(&mut found, vec![entry(NOW, 1), entry(NOW + 3, 3)]);
+        let order: Vec<u128> = found.iter().map(|entry| entry.message.as_u128()).collect();
+        assert_eq!(order, [1, 3, 2]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Reading a queue's head: the directory of buckets, and the entries of as many buckets as it takes.
+
+use std::sync::Arc;
+
+use quelea_sqs_protocol::{Consistency, Fault};
+
+use crate::limits::{GRACE_MS, GRACE_OF_ONE_MS, READ_BUCKETS_MAX, READ_ROWS_MAX};
+use crate::standard::Standard;
+use crate::standard::directory::{Directory, LISTED_BUCKETS_MAX};
+use crate::standard::head::{Head, Look, Start, merge};
+use crate::standard::rows::Rows;
+
+/// How old the list of buckets may be, in µs.
+const BUCKETS_AGE_US_MAX: i64 = 1_000_000;
+
+/// Rows that are read beyond those that are wanted: so one look often knows when the next message becomes visible.
+const ROWS_MORE: usize = 8;
+
+impl Standard {
+    /// Brings the list of buckets up to date; returns where to begin.
+    pub(crate) async fn prepare_look(
+        &self,
+        rows: &Rows<'_>,
+        head: &mut Head,
+    ) -> Result<Start, Fault> {
+        // One time for all of a look, from before anything is read: what comes meanwhile may stay unseen.
+        let now_us = self.clock.now_us();
+        let fully_every_us = self.grace_us(rows);
+        if head.wants_mark(now_us, fully_every_us) {
+            head.set_stored_low(rows.tables.low_water_mark(rows.of).await?, now_us);
+        }
+        let mut start = head.start(now_us, fully_every_us);
+        // A new bucket may have the look go back, beyond what was just read.
+        for _ in 0..2 {
+            if head.wants_directory(start, BUCKETS_AGE_US_MAX) {
+                head.set_directory(read_directory(rows, start).await?, now_us);
+                start = head.start(now_us, fully_every_us);
+            }
+        }
+        Ok(start)
+    }
+
+    /// Reads entries until as many are visible as are wanted, or none is left.
+    pub(crate) async fn look(
+        &self,
+        rows: &Rows<'_>,
+        directory: &Directory,
+        start: Start,
+        wanted: usize,
+    ) -> Result<Look, Fault> {
+        let now_us = start.now_us;
+        let most = (wanted + ROWS_MORE).min(READ_ROWS_MAX);
+        let mut found = Vec::new();
+        // Beyond the end of the directory, or the last row of a bucket that had more, nothing is known.
+        let mut seen_to_us: Option<i64> = directory.to_us();
+        let mut next_bucket_at_us: Option<i64> = None;
+        for (number, bucket) in directory.buckets_from(start.from_us).into_iter().enumerate() {
+            if bucket.start_us() > now_us {
+                next_bucket_at_us = Some(bucket.start_us());
+                break;
+            }
+            if seen_to_us.is_some_and(|seen_to_us| bucket.start_us() > seen_to_us) {
+                break;
+            }
+            if number == READ_BUCKETS_MAX {
+                seen_to_us = Some(seen_to_us.unwrap_or(i64::MAX).min(bucket.start_us()));
+                break;
+            }
+            let more = rows.read_entries(bucket, start.from_us, most).await?;
+            if more.len() == most
+                && let Some(last) = more.last()
+            {
+                seen_to_us = Some(
+                    seen_to_us.map_or(last.visible_at_us, |seen| seen.min(last.visible_at_us)),
+                );
+            }
+            merge(&mut found, more);
+        }
+        let border_us = seen_to_us.unwrap_or(i64::MAX);
+        let is_known = |entry: &crate::entry::Entry| entry.visible_at_us <= border_us;
+        let next_visible_at_us = found
+            .iter()
+            .filter(|entry| is_known(entry))
+            .map(|entry| entry.visible_at_us)
+            .find(|at_us| *at_us > now_us)
+            .into_iter()
+            .chain(next_bucket_at_us)
+            .min();
+        found.retain(|entry| is_known(entry) && entry.visible_at_us <= now_us);
+        Ok(Look {
+            visible: found,
+            next_visible_at_us,
+            seen_to_us: seen_to_us.filter(|seen| *seen <= now_us),
+        })
+    }
+
+    /// Stores the low-water mark, if it has moved far enough. It only moves forward, since its own time is its timestamp.
+    pub(crate) fn store_mark(self: &Arc<Self>, rows: &Rows<'_>, head: &mut Head) {
+        let Some(low_us) = head.mark_to_store() else { return };
+        let (standard, of) = (self.clone(), rows.of);
+        self.runtime.spawn(async move {
+            // The next one says more.
+            if let Err(fault) = standard.tables.write_low_water_mark(of, low_us).await {
+                tracing::debug!(generation = %of.generation, %fault, "the low-water mark was not stored");
+            }
+        });
+    }
+
+    /// How far behind the present an entry of that queue may be inserted, in µs.
+    pub(crate) fn grace_us(&self, rows: &Rows<'_>) -> i64 {
+        let grace_ms = match rows.of.consistency {
+            Consistency::One => GRACE_OF_ONE_MS,
+            Consistency::LocalQuorum => GRACE_MS,
+        };
+        (grace_ms * 1_000) as i64
+    }
+}
+
+/// Reads the buckets that a look may need.
+pub(crate) async fn read_directory(rows: &Rows<'_>, start: Start) -> Result<Directory, Fault> {
+    let first_s = Directory::first_s(start.from_us);
+    let buckets = rows.tables.listed_from(rows.of, first_s, LISTED_BUCKETS_MAX).await?;
+    Ok(Directory::new(buckets, start.from_us, start.now_us))
+}

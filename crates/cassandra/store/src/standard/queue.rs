@@ -1,0 +1,248 @@
+//! What a front-end has in memory of a queue that it serves: what waits for Cassandra, and hints about where its head is.
+//! Nothing is lost when it is forgotten.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quelea_sqs_protocol::Fault;
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::bucket::{Bucket, Filling};
+use crate::clock::Clock;
+use crate::entry::Entry;
+use crate::limits::REMEMBERED_QUEUES_MAX;
+use crate::standard::fair::Fairness;
+use crate::standard::gather::Gatherer;
+use crate::standard::head::Head;
+use crate::standard::in_flight::InFlight;
+use crate::standard::jobs::{DeleteJob, ReceiveJob, SendJob};
+use crate::standard::order_hint::AutoHint;
+use crate::standard::rows::Rows;
+use crate::standard::tables::List;
+
+/// Buckets that are known to be listed.
+const LISTED_MAX: usize = 256;
+
+/// Buckets of other front-ends that are remembered: each is put into by several at the same time.
+const NUDGED_BUCKETS_MAX: usize = 8;
+
+/// One generation of a queue's messages.
+pub(crate) struct Queue {
+    pub(crate) generation: Uuid,
+    pub(crate) sends: Gatherer<SendJob>,
+    pub(crate) deletes: Gatherer<DeleteJob>,
+    pub(crate) receives: Gatherer<ReceiveJob>,
+    /// Something that can be received at once was put into the queue here.
+    pub(crate) arrived: Notify,
+    pub(crate) head: tokio::sync::Mutex<Head>,
+    /// K, where `OrderHint` is `auto`.
+    auto_hint: Mutex<AutoHint>,
+    pub(crate) in_flight: InFlight,
+    fair: Mutex<Fairness>,
+    /// Entries of the last look that others were taking.
+    passed_over: AtomicUsize,
+    /// An entry was put into a bucket that the directory did not list before.
+    has_new_bucket: AtomicBool,
+    /// Buckets that other front-ends have put something into, the newest last.
+    nudged: Mutex<VecDeque<Bucket>>,
+    places: Mutex<Places>,
+    used_at_ms: AtomicU64,
+}
+
+#[derive(Default)]
+struct Places {
+    entries: Filling,
+    bodies: Filling,
+    listed: VecDeque<Bucket>,
+    listed_bodies: VecDeque<Bucket>,
+}
+
+impl Queue {
+    fn new(generation: Uuid) -> Self {
+        Self {
+            generation,
+            sends: Gatherer::default(),
+            deletes: Gatherer::default(),
+            receives: Gatherer::default(),
+            arrived: Notify::new(),
+            head: tokio::sync::Mutex::default(),
+            auto_hint: Mutex::default(),
+            in_flight: InFlight::default(),
+            fair: Mutex::default(),
+            passed_over: AtomicUsize::new(0),
+            has_new_bucket: AtomicBool::new(false),
+            nudged: Mutex::default(),
+            places: Mutex::default(),
+            used_at_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// As many entries more than are wanted have to be read, since others take so many.
+    pub(crate) fn passed_over(&self) -> usize {
+        self.passed_over.load(Ordering::Relaxed)
+    }
+
+    /// So many were taken by others in a look. The next one reads somewhat more.
+    pub(crate) fn pass_over(&self, count: usize) {
+        let more = if count == 0 { 0 } else { count + count / 2 + 4 };
+        self.passed_over.store(more, Ordering::Relaxed);
+    }
+
+    /// K, where `OrderHint` is `auto`.
+    pub(crate) fn auto_hint(&self) -> MutexGuard<'_, AutoHint> {
+        self.auto_hint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What groups of messages have in flight.
+    pub(crate) fn fair(&self) -> MutexGuard<'_, Fairness> {
+        self.fair.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The visibility of one that was delivered was changed: until when it is in flight now, if it still is.
+    pub(crate) fn note_changed(&self, entry: &Entry, until_us: Option<i64>, now_us: i64) {
+        let mut fair = self.fair();
+        fair.settled(entry.group, entry.visible_at_us, now_us);
+        if let Some(until_us) = until_us {
+            fair.delivered(entry.group, until_us);
+        }
+    }
+
+    /// These were delivered.
+    pub(crate) fn note_fair<'a>(&self, entries: impl Iterator<Item = &'a Entry>) {
+        let mut fair = self.fair();
+        entries.for_each(|entry| fair.delivered(entry.group, entry.visible_at_us));
+    }
+
+    /// The partition of an entry that is written now.
+    pub(crate) fn place_entry(&self, visible_at_us: i64, now_us: i64) -> Bucket {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).entries.place(
+            visible_at_us,
+            now_us,
+            1,
+        )
+    }
+
+    /// The partition of a body of so many bytes that is written now.
+    pub(crate) fn place_body(&self, bytes: usize, now_us: i64) -> Bucket {
+        let weight = 1 + (bytes / 16_384).min(1_000) as u32;
+        self.places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .bodies
+            .place(now_us, now_us, weight)
+    }
+
+    /// Has the directory list these buckets, before an entry in them is confirmed.
+    pub(crate) async fn list_buckets(
+        &self,
+        rows: &Rows<'_>,
+        buckets: impl Iterator<Item = Bucket>,
+        clock: &Clock,
+    ) -> Result<(), Fault> {
+        let fresh = {
+            let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            unlisted(&places.listed, buckets)
+        };
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let now_us = clock.now_us();
+        rows.tables.list(rows.of, List::Entries, fresh.clone(), now_us).await?;
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        remember_listed(&mut places.listed, fresh);
+        self.has_new_bucket.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Those of the partitions of bodies that the sweep has not been told of.
+    pub(crate) fn unlisted_bodies(&self, buckets: impl Iterator<Item = Bucket>) -> Vec<Bucket> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        unlisted(&places.listed_bodies, buckets)
+    }
+
+    /// It was told of these.
+    pub(crate) fn listed_bodies(&self, buckets: Vec<Bucket>) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        remember_listed(&mut places.listed_bodies, buckets);
+    }
+
+    /// Another front-end has put something into a bucket.
+    pub(crate) fn nudged(&self, bucket: Bucket) {
+        let mut nudged = self.nudged.lock().unwrap_or_else(PoisonError::into_inner);
+        if !nudged.contains(&bucket) {
+            // What is known of the directory may be older than the bucket.
+            self.has_new_bucket.store(true, Ordering::Release);
+            if nudged.len() == NUDGED_BUCKETS_MAX {
+                nudged.pop_front();
+            }
+            nudged.push_back(bucket);
+        }
+        drop(nudged);
+        self.arrived.notify_one();
+    }
+
+    /// Whether the directory lists more since this was last asked.
+    pub(crate) fn takes_new_bucket(&self) -> bool {
+        self.has_new_bucket.swap(false, Ordering::AcqRel)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sends.is_idle() && self.deletes.is_idle() && self.receives.is_idle()
+    }
+}
+
+fn unlisted(listed: &VecDeque<Bucket>, buckets: impl Iterator<Item = Bucket>) -> Vec<Bucket> {
+    let mut fresh: Vec<Bucket> = Vec::new();
+    for bucket in buckets {
+        if !listed.contains(&bucket) && !fresh.contains(&bucket) {
+            fresh.push(bucket);
+        }
+    }
+    fresh
+}
+
+fn remember_listed(listed: &mut VecDeque<Bucket>, fresh: Vec<Bucket>) {
+    for bucket in fresh {
+        if listed.len() == LISTED_MAX {
+            listed.pop_front();
+        }
+        listed.push_back(bucket);
+    }
+}
+
+/// The queues that are served here, by generation.
+#[derive(Default)]
+pub(crate) struct Served {
+    queues: Mutex<FxHashMap<Uuid, Arc<Queue>>>,
+}
+
+impl Served {
+    /// The queue of that generation.
+    pub(crate) fn queue(&self, clock: &Clock, generation: Uuid) -> Arc<Queue> {
+        let now_ms = clock.now_ms();
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.len() >= REMEMBERED_QUEUES_MAX && !queues.contains_key(&generation) {
+            forget_half(&mut queues);
+        }
+        let queue = queues.entry(generation).or_insert_with(|| Arc::new(Queue::new(generation)));
+        queue.used_at_ms.store(now_ms, Ordering::Relaxed);
+        queue.clone()
+    }
+
+    /// The queue of that generation, if it is served here.
+    pub(crate) fn find(&self, generation: Uuid) -> Option<Arc<Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).get(&generation).cloned()
+    }
+}
+
+/// Forgets the half that was not used for the longest time, save those that somebody waits for.
+fn forget_half(queues: &mut FxHashMap<Uuid, Arc<Queue>>) {
+    let mut used: Vec<u64> =
+        queues.values().map(|queue| queue.used_at_ms.load(Ordering::Relaxed)).collect();
+    used.sort_unstable();
+    let border = used.get(used.len() / 2).copied().unwrap_or_default();
+    queues.retain(|_, queue| !queue.is_idle() || queue.used_at_ms.load(Ordering::Relaxed) > border);
+}

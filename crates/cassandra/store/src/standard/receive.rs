@@ -1,0 +1,557 @@
+//! ReceiveMessage: BDQS §III-B.2 and 3. A look at the head serves all who wait here; each message gets a new entry at the
+//! end of its visibility timeout, and loses the old one: with the same write where both are in one partition, else
+//! afterwards. A crash in between duplicates it, and never loses it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quelea_sqs_protocol::{Fault, OrderHint, QueueFacts, Receive, Received};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::entry::Entry;
+use crate::limits::{
+    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
+};
+use crate::message_id::sent_at_ms;
+use crate::peers::name;
+use crate::standard::backoff::Backoff;
+use crate::standard::choice::{choose, take_leftovers};
+use crate::standard::content::{StoredMessage, Timed};
+use crate::standard::gather::Size;
+use crate::standard::head::{Head, Look, Start};
+use crate::standard::jobs::ReceiveJob;
+use crate::standard::order_hint::Seen;
+use crate::standard::queue::Queue;
+use crate::standard::receipt::Receipt;
+use crate::standard::row_write::RowWrite;
+use crate::standard::rows::Rows;
+use crate::standard::send::{ENTRY_OUTLIVES_S, First, stopped};
+use crate::standard::{Standard, id_of};
+
+/// Looks of one round, each of which goes on where the last ended.
+const LOOKS_AT_ONCE: usize = 64;
+
+/// Entries of one round whose messages could not be had; when there are so many, those behind them wait, too.
+const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
+
+/// What was found of an entry's message.
+enum Taken {
+    /// It is there.
+    Message(Box<StoredMessage>),
+    /// Its message is gone, was moved by somebody, or is older than its queue keeps messages.
+    Stale,
+    /// Its message was sent a moment ago and is not there yet, or Cassandra did not answer.
+    Later,
+}
+
+/// What a look has chosen to be received.
+struct Chosen {
+    entries: Vec<Entry>,
+    /// What goes since its message has a newer entry.
+    leftovers: Vec<Entry>,
+    looked_at: Instant,
+}
+
+/// A message to be delivered: its entry, the one that replaces it, and whose call it is for.
+struct Move {
+    old: Entry,
+    new: Timed<Entry>,
+    message: Box<StoredMessage>,
+    job: usize,
+}
+
+impl Standard {
+    /// Receives messages; waits for the first as long as it is asked to.
+    pub(crate) async fn receive(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        receive: Receive,
+    ) -> Result<Vec<Received>, Fault> {
+        let queue = self.queue(facts).await?;
+        self.check_in_flight(facts, &queue).await?;
+        let (reply, received) = oneshot::channel();
+        let until = Instant::now() + Duration::from_millis(receive.wait_ms);
+        let job = ReceiveJob { facts: facts.clone(), receive, until, reply };
+        self.await_messages(&queue, job)?;
+        received.await.map_err(|_| stopped())?
+    }
+
+    /// Has a call wait for messages of that generation.
+    fn await_messages(self: &Arc<Self>, queue: &Arc<Queue>, job: ReceiveJob) -> Result<(), Fault> {
+        let limit = Size { rows: WAITING_RECEIVES_MAX, bytes: 0 };
+        if queue.receives.push(job, Size { rows: 1, bytes: 0 }, limit)? {
+            let (standard, queue) = (self.clone(), queue.clone());
+            self.runtime.spawn(async move {
+                let serving = queue.receives.serving();
+                standard.serve_receives(&queue).await;
+                serving.done();
+            });
+        } else {
+            queue.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The queue may have been purged meanwhile: then those who wait go on with its new generation.
+    async fn follow_generation(self: &Arc<Self>, queue: &Queue, waiting: &mut Vec<ReceiveJob>) {
+        let Some(facts) = waiting.last().map(|job| job.facts.clone()) else { return };
+        match self.queue(&facts).await {
+            Ok(current) if current.generation == queue.generation => {}
+            // A call that is too much hears that nobody waits for it.
+            Ok(current) => {
+                for job in waiting.drain(..) {
+                    let _ = self.await_messages(&current, job);
+                }
+            }
+            Err(fault) => drop(fail(waiting, &fault)),
+        }
+    }
+
+    /// Looks at the head, again and again, until nobody waits.
+    async fn serve_receives(self: &Arc<Self>, queue: &Arc<Queue>) {
+        let mut waiting: Vec<ReceiveJob> = Vec::new();
+        let mut backoff = Backoff::default();
+        loop {
+            let room = Size { rows: WAITING_RECEIVES_MAX.saturating_sub(waiting.len()), bytes: 0 };
+            if waiting.is_empty() {
+                match queue.receives.take(room) {
+                    Some(jobs) => waiting = jobs,
+                    None => return,
+                }
+            } else if room.rows > 0 {
+                waiting.extend(queue.receives.take_more(room));
+            }
+            waiting.retain(|job| !job.reply.is_closed());
+            self.peers.polls(queue.generation);
+            self.follow_generation(queue, &mut waiting).await;
+            let round = self.rounds.read().await;
+            let served = self.serve_round(queue, &mut waiting).await;
+            drop(round);
+            let now = Instant::now();
+            let is_over = |job: &ReceiveJob| job.until <= now;
+            for job in waiting.extract_if(.., |job| is_over(job)) {
+                let _ = job.reply.send(Ok(Vec::new()));
+            }
+            waiting.retain(|job| !job.reply.is_closed());
+            if waiting.is_empty() {
+                backoff.reset();
+                continue;
+            }
+            match served {
+                Served::Some => backoff.reset(),
+                Served::None { next_visible_in } => {
+                    let mut pause = Duration::from_millis(backoff.next_ms(fastrand::u32(..)));
+                    for earlier in waiting.iter().map(|job| job.until - now).chain(next_visible_in)
+                    {
+                        pause = pause.min(earlier);
+                    }
+                    let arrived = tokio::time::timeout(pause, queue.arrived.notified());
+                    if arrived.await.is_ok() {
+                        backoff.reset();
+                    }
+                }
+            }
+        }
+    }
+
+    /// One look at the head, and what follows from it.
+    async fn serve_round(
+        self: &Arc<Self>,
+        queue: &Arc<Queue>,
+        waiting: &mut Vec<ReceiveJob>,
+    ) -> Served {
+        let Some(facts) = waiting.last().map(|job| job.facts.clone()) else {
+            return Served::None { next_visible_in: None };
+        };
+        let rows = self.rows(&facts, queue);
+        self.count_groups(&facts, queue).await;
+        let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
+        let k = self.k(&facts, queue);
+        let more_of_fair = queue.fair().rows_more();
+        let mut undelivered: Vec<Uuid> = Vec::new();
+        // Until all is moved: another look would find the same.
+        let mut head = queue.head.lock().await;
+        if queue.takes_new_bucket() {
+            head.expect_more_buckets();
+        }
+        for _ in 0..LOOKS_AT_ONCE {
+            let looked_at = Instant::now();
+            let more = undelivered.len() + queue.passed_over() + more_of_fair;
+            let look = self.look_at_head(&rows, &mut head, wanted.max(k) + more).await;
+            let (start, look) = match look {
+                Ok(found) => found,
+                Err(fault) => return fail(waiting, &fault),
+            };
+            let mut candidates = look.visible.clone();
+            candidates.retain(|entry| !undelivered.contains(&entry.message));
+            self.hear_peers();
+            self.observe_head(&facts, queue, start, &look);
+            let leftovers = take_leftovers(&mut candidates);
+            let visible = candidates.len();
+            self.peers.retain_free(queue.generation, &mut candidates);
+            queue.pass_over(visible - candidates.len());
+            let has_room = wanted + queue.passed_over() < READ_ROWS_MAX;
+            if candidates.is_empty() && visible > 0 && look.seen_to_us.is_some() && has_room {
+                // Others take all of these: the next look sees those behind them.
+                continue;
+            }
+            let (candidates, k) = queue.fair().in_turn(candidates, k);
+            let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
+            let chosen: Vec<Entry> = within_bytes(places.iter().map(|place| candidates[*place]));
+            queue.fair().chose(chosen.len());
+            self.peers.claim(queue.generation, &chosen);
+            queue.auto_hint().chose(chosen.iter().map(name));
+            head.looked(start, &look, first_left_us(&look, &chosen), self.grace_us(&rows));
+            self.store_mark(&rows, &mut head);
+            if look.visible.is_empty() && look.seen_to_us.is_some() {
+                // Buckets whose messages are all consumed: the head is behind them.
+                continue;
+            }
+            let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
+            let chosen = Chosen { entries: chosen, leftovers, looked_at };
+            let (is_any, first_undelivered_us) =
+                self.deliver(&facts, &rows, queue, chosen, waiting).await;
+            if let Some(at_us) = first_undelivered_us {
+                head.return_to(at_us);
+            }
+            if !is_any {
+                if !tried.is_empty() && undelivered.len() < UNDELIVERED_MAX {
+                    // Their messages are not there yet: those behind them need not wait.
+                    undelivered.extend(tried);
+                    continue;
+                }
+                let now_us = self.clock.now_us();
+                let until =
+                    look.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
+                return Served::None { next_visible_in: until.map(Duration::from_micros) };
+            }
+            return Served::Some;
+        }
+        // There may be more, unless all that was found could not be had.
+        if undelivered.is_empty() { Served::Some } else { Served::None { next_visible_in: None } }
+    }
+
+    /// As many visible entries as are wanted, and where the look for them began.
+    async fn look_at_head(
+        &self,
+        rows: &Rows<'_>,
+        head: &mut Head,
+        wanted: usize,
+    ) -> Result<(Start, Look), Fault> {
+        let start = self.prepare_look(rows, head).await?;
+        Ok((start, self.look(rows, head.directory(), start, wanted).await?))
+    }
+
+    /// Among how many of the oldest entries one is chosen.
+    fn k(&self, facts: &QueueFacts, queue: &Queue) -> usize {
+        match facts.settings.order_hint {
+            OrderHint::Fixed(k) => usize::from(k).max(1),
+            OrderHint::Auto if !self.peers.claims_are_heeded => 1,
+            OrderHint::Auto => {
+                queue.auto_hint().k(self.peers.others(), self.settings.duplicates_max)
+            }
+        }
+    }
+
+    /// What is gone from the head since the last look was taken by others.
+    fn observe_head(&self, facts: &QueueFacts, queue: &Queue, start: Start, look: &Look) {
+        if facts.settings.order_hint != OrderHint::Auto {
+            return;
+        }
+        let seen = |entry: &Entry| Seen { entry: name(entry), visible_at_us: entry.visible_at_us };
+        let seen: Vec<Seen> = look.visible.iter().map(seen).collect();
+        let is_announced = |entry| !self.peers.is_free(queue.generation, entry);
+        let is_whole = look.seen_to_us.is_none();
+        queue.auto_hint().looked(start.now_us, &seen, is_whole, is_announced);
+    }
+
+    /// Reads the messages, moves their entries, answers the calls. Returns whether something came of it, and the time of the
+    /// first entry that stays where it is.
+    async fn deliver(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        rows: &Rows<'_>,
+        queue: &Arc<Queue>,
+        Chosen { entries, leftovers, looked_at }: Chosen,
+        waiting: &mut Vec<ReceiveJob>,
+    ) -> (bool, Option<i64>) {
+        let (chosen, is_any_moved) = self.without_exhausted(facts, queue, entries).await;
+        if chosen.is_empty() {
+            return (is_any_moved, None);
+        }
+        let messages = rows.read_messages(&chosen).await;
+        self.hear_peers();
+        let now_us = self.clock.now_us();
+        let (mut found, mut stale, mut left) = (Vec::new(), leftovers, Vec::new());
+        for (entry, message) in chosen.into_iter().zip(messages) {
+            let is_young = is_young(&entry, now_us, self.grace_us(rows));
+            match classify(facts, &entry, message, is_young, now_us) {
+                Taken::Message(message) if self.peers.settle(queue.generation, &entry) => {
+                    found.push((entry, message));
+                }
+                // Another front-end has chosen it too, and delivers it.
+                Taken::Message(_) => {}
+                Taken::Stale => stale.push(entry),
+                Taken::Later => left.push(entry),
+            }
+        }
+        let moves = self.moves(facts, queue, found, waiting, now_us);
+        let moved = self.move_entries(rows, queue, moves, stale, &mut left).await;
+        self.peers.release(rows.of.generation, &left);
+        queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
+        queue.in_flight.delivered(moved.len());
+        queue.note_fair(moved.iter().map(|one| &one.new.row));
+        let first_left_us = left.iter().map(|entry| entry.visible_at_us).min();
+        (self.answer(facts, rows, queue, waiting, moved, now_us).await, first_left_us)
+    }
+
+    /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.
+    async fn without_exhausted(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        chosen: Vec<Entry>,
+    ) -> (Vec<Entry>, bool) {
+        let Some(policy) = &facts.settings.redrive else { return (chosen, false) };
+        let is_exhausted =
+            |entry: &Entry| i64::from(entry.receive_count) >= i64::from(policy.receive_count_max);
+        if !chosen.iter().any(is_exhausted) {
+            return (chosen, false);
+        }
+        let (exhausted, others): (Vec<Entry>, Vec<Entry>) =
+            chosen.iter().partition(|entry| is_exhausted(entry));
+        match self.dead_letter_queue(facts).await {
+            Ok(Some(to)) => {
+                let moved = self.dead_letter(facts, queue, exhausted, &to).await;
+                (others, moved > 0)
+            }
+            // There is no such queue any more: they are received as before.
+            Ok(None) => (chosen, false),
+            Err(_) => (others, false),
+        }
+    }
+
+    /// Which call gets which message: the longest waiting first, each as many as it asked for.
+    fn moves(
+        &self,
+        facts: &QueueFacts,
+        queue: &Queue,
+        found: Vec<(Entry, Box<StoredMessage>)>,
+        waiting: &[ReceiveJob],
+        now_us: i64,
+    ) -> Vec<Move> {
+        let places = waiting
+            .iter()
+            .enumerate()
+            .flat_map(|(job, one)| std::iter::repeat_n(job, one.receive.max));
+        let moved = found.into_iter().zip(places).map(|((old, message), job)| {
+            let visible_at_us = self
+                .peers
+                .own_us(now_us + (waiting[job].receive.visibility_timeout_ms * 1_000) as i64);
+            let first_received_at_ms = if old.first_received_at_ms == 0 {
+                now_us / 1_000
+            } else {
+                old.first_received_at_ms
+            };
+            let new = Entry {
+                visible_at_us,
+                bucket: queue.place_entry(visible_at_us, now_us),
+                receive_count: old.receive_count.saturating_add(1),
+                first_received_at_ms,
+                written_at_us: old.next_written_at_us(now_us),
+                ..old
+            };
+            let ttl_s = entry_ttl_s(facts, old.message, now_us);
+            Move { old, new: Timed { row: new, ttl_s }, message, job }
+        });
+        moved.collect()
+    }
+
+    /// Writes the new entries and removes the old ones, and those that are stale. Returns what may be delivered, and adds
+    /// to `left` what may not.
+    async fn move_entries(
+        &self,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        moves: Vec<Move>,
+        stale: Vec<Entry>,
+        left: &mut Vec<Entry>,
+    ) -> Vec<Move> {
+        let old: Vec<Entry> = moves.iter().map(|one| one.old).collect();
+        let mut new: Vec<Timed<Entry>> = moves.iter().map(|one| one.new.clone()).collect();
+        let others = stale.into_iter().map(RowWrite::DeleteEntry).collect();
+        let first = First { replaced: &old, others };
+        let (inserted, _) = self.write_entries(rows, queue, &mut new, first, Instant::now()).await;
+        let (mut moved, mut gone) = (Vec::with_capacity(moves.len()), Vec::new());
+        for ((one, new), inserted) in moves.into_iter().zip(new).zip(inserted) {
+            if inserted.is_err() {
+                left.push(one.old);
+                continue;
+            }
+            if one.old.bucket != one.new.row.bucket {
+                gone.push(one.old);
+            }
+            moved.push(Move { new, ..one });
+        }
+        // What stays is received once more, or dropped the next time.
+        let _ = rows.delete_entries(&gone).await;
+        moved
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        rows: &Rows<'_>,
+        queue: &Arc<Queue>,
+        waiting: &mut Vec<ReceiveJob>,
+        moved: Vec<Move>,
+        now_us: i64,
+    ) -> bool {
+        let id = id_of(facts);
+        let mut of_jobs: Vec<(Vec<Received>, Vec<Entry>)> = Vec::new();
+        of_jobs.resize_with(waiting.len(), Default::default);
+        for Move { new, message, job, .. } in moved {
+            let (received, entries) = &mut of_jobs[job];
+            received.push(delivered(id, rows.of.generation, new.row, *message, now_us));
+            entries.push(new.row);
+        }
+        let (mut is_any, mut unheard) = (false, Vec::new());
+        let jobs = std::mem::take(waiting);
+        for (job, (received, entries)) in jobs.into_iter().zip(of_jobs) {
+            if received.is_empty() {
+                waiting.push(job);
+                continue;
+            }
+            is_any = true;
+            if job.reply.send(Ok(received)).is_err() {
+                unheard.extend(entries);
+            }
+        }
+        self.release(facts, queue, unheard).await;
+        is_any
+    }
+
+    /// Makes messages visible again that nobody waited for any more.
+    async fn release(&self, facts: &Arc<QueueFacts>, queue: &Queue, entries: Vec<Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let rows = self.rows(facts, queue);
+        let now_us = self.clock.now_us();
+        let back = |old: &Entry| Timed {
+            row: old.released(now_us, queue.place_entry(now_us, now_us)),
+            ttl_s: entry_ttl_s(facts, old.message, now_us),
+        };
+        let mut new: Vec<Timed<Entry>> = entries.iter().map(back).collect();
+        let inserted = self.insert_entries(&rows, queue, &mut new, Instant::now()).await;
+        let moved = entries.iter().zip(inserted).filter(|(_, inserted)| inserted.is_ok());
+        let moved: Vec<Entry> = moved.map(|(entry, _)| *entry).collect();
+        let _ = rows.delete_entries(&moved).await;
+        queue.arrived.notify_one();
+        if let Some(first) = new.first() {
+            self.peers.stored(queue.generation, &first.row);
+        }
+    }
+}
+
+/// When the first visible entry became so that is not taken.
+fn first_left_us(look: &Look, chosen: &[Entry]) -> Option<i64> {
+    let left = look.visible.iter().find(|entry| !chosen.contains(entry));
+    left.map(|entry| entry.visible_at_us)
+}
+
+/// What a round came to.
+enum Served {
+    /// Somebody got something.
+    Some,
+    /// Nobody did; when there may be something, as far as is known.
+    None { next_visible_in: Option<Duration> },
+}
+
+/// All who wait hear that Cassandra cannot be asked.
+fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
+    for job in waiting.drain(..) {
+        let _ = job.reply.send(Err(fault.clone()));
+    }
+    Served::None { next_visible_in: None }
+}
+
+/// The first of them whose bodies are not too much for one read; one at least.
+fn within_bytes(entries: impl Iterator<Item = Entry>) -> Vec<Entry> {
+    let mut bytes = 0;
+    let mut fitting = Vec::new();
+    for entry in entries {
+        bytes += entry.bytes.max(0) as usize;
+        if !fitting.is_empty() && bytes > BATCH_BYTES_MAX * BATCHES_AT_ONCE {
+            break;
+        }
+        fitting.push(entry);
+    }
+    fitting
+}
+
+fn classify(
+    facts: &QueueFacts,
+    entry: &Entry,
+    message: Result<Option<StoredMessage>, Fault>,
+    is_young: bool,
+    now_us: i64,
+) -> Taken {
+    match message {
+        Ok(Some(message)) => {
+            let is_moved = message.lease_written_at_us > entry.written_at_us;
+            let expires_at_ms =
+                sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
+            let is_expired = expires_at_ms < (now_us / 1_000).max(0).unsigned_abs();
+            if is_moved || is_expired { Taken::Stale } else { Taken::Message(Box::new(message)) }
+        }
+        Ok(None) if !is_young => Taken::Stale,
+        _ => Taken::Later,
+    }
+}
+
+/// Whether an entry's message may still be on its way, to the replicas that were asked for it.
+pub(crate) fn is_young(entry: &Entry, now_us: i64, grace_us: i64) -> bool {
+    now_us.saturating_sub(entry.written_at_us) < grace_us
+}
+
+/// For how long an entry of that message lives that is written now.
+pub(crate) fn entry_ttl_s(facts: &QueueFacts, message: Uuid, now_us: i64) -> i32 {
+    let age_ms = ((now_us / 1_000).max(0).unsigned_abs()).saturating_sub(sent_at_ms(message));
+    let left_s = facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
+    (left_s as i32).saturating_add(ENTRY_OUTLIVES_S)
+}
+
+fn delivered(
+    queue: Uuid,
+    generation: Uuid,
+    entry: Entry,
+    message: StoredMessage,
+    now_us: i64,
+) -> Received {
+    let content = message.content;
+    let receipt = Receipt { queue, generation, entry, received_at_ms: now_us / 1_000 };
+    let first_received_at_ms = entry.first_received_at_ms.max(0).unsigned_abs();
+    Received {
+        delivery: receipt.encode(),
+        message_id: entry.message.to_string(),
+        body: content.body,
+        attributes: content.attributes,
+        receive_count: entry
+            .receive_count
+            .saturating_add(content.earlier_receives)
+            .max(0)
+            .unsigned_abs(),
+        sent_at_ms: sent_at_ms(entry.message),
+        // Two front-ends' clocks may differ. No message was received before it was sent.
+        first_received_at_ms: first_received_at_ms.max(sent_at_ms(entry.message)),
+        sender_id: Some(content.sender).filter(|sender| !sender.is_empty()),
+        trace_header: content.trace_header,
+        group_id: content.group_id,
+        deduplication_id: content.deduplication_id,
+        sequence_number: None,
+        dead_letter_source: content.source,
+    }
+}

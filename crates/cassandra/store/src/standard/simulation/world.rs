@@ -1,0 +1,269 @@
+//! A run: front-ends, what happens to them, clients, and then calm, in which all that was confirmed has to come.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use quelea_sqs_protocol::{Consistency, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings};
+use quelea_testkit::Seed;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::chaos::{Chaos, Outcome};
+use super::cluster::{Cluster, NODES};
+use super::front_end::{Common, FrontEnd, Net};
+use super::history::History;
+use super::process::{Process, lock};
+use crate::clock::Clock;
+use crate::database::queue_table::Record;
+use crate::limits::{GRACE_OF_ONE_MS, SWEPT_AGE_MS_MIN};
+use crate::standard::sweep::Pace;
+
+/// Then all that was confirmed has to be received within this time: no visibility timeout is longer than a third of it.
+fn patience(consistency: Consistency) -> Duration {
+    match consistency {
+        Consistency::LocalQuorum => Duration::from_secs(90),
+        // What a replica has heard of late is seen by the next look that goes back to the low-water mark.
+        Consistency::One => Duration::from_millis(GRACE_OF_ONE_MS) + Duration::from_secs(90),
+    }
+}
+
+const PRODUCERS: usize = 3;
+const CONSUMERS: usize = 4;
+const START_US: i64 = 1_700_000_000_000_000;
+const SECOND_US: i64 = 1_000_000;
+
+pub(super) struct World {
+    pub(super) common: Common,
+    pub(super) queue: Arc<QueueFacts>,
+    pub(super) dead_letters: Arc<QueueFacts>,
+    pub(super) began: Instant,
+    front_ends: Mutex<Vec<Arc<FrontEnd>>>,
+    started: AtomicU16,
+    history: Mutex<History>,
+    crashes: AtomicU64,
+    pauses: AtomicU64,
+}
+
+/// Plays one run.
+pub(super) fn play(seed: Seed, chaos: Chaos) -> Outcome {
+    fastrand::seed(seed.rng("standard").u64(..));
+    in_virtual_time(run(chaos))
+}
+
+/// Time passes when nothing is left to be done.
+pub(super) fn in_virtual_time<T>(what: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(what)
+}
+
+async fn run(chaos: Chaos) -> Outcome {
+    let world = Arc::new(World::new(chaos).await);
+    let heart = tokio::spawn(world.clone().keep_hearts_beating());
+    let mut tasks = Vec::new();
+    tasks.push(tokio::spawn(world.clone().inject_faults()));
+    tasks.extend((0..PRODUCERS).map(|at| tokio::spawn(world.clone().produce(at))));
+    tasks.extend((0..CONSUMERS).map(|_| tokio::spawn(world.clone().consume())));
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    world.calm_down();
+    let (calm, patience) = (Instant::now(), patience(chaos.consistency));
+    while !world.history().left().is_empty() && calm.elapsed() < patience {
+        world.clone().drain().await;
+    }
+    let mut faults = Vec::new();
+    for left in world.history().left() {
+        faults.push(format!("{left} did not come within {:?}", calm.elapsed()));
+    }
+    // What replicas hear of late must not bring anything back.
+    let empty = Instant::now();
+    while empty.elapsed() < patience {
+        world.clone().drain().await;
+    }
+    for queue in [&world.queue, &world.dead_letters] {
+        faults.extend(world.count(queue).await);
+    }
+    let restored = world.sweep().await;
+    faults.extend(world.history().faults(chaos.consistency));
+    heart.abort();
+    world.outcome(faults, restored)
+}
+
+fn queue(name: &str, attributes: &[(&str, String)]) -> (QueueRef, Arc<Record>) {
+    let queue = QueueRef { account: "000000000000".into(), name: name.into() };
+    let attributes: BTreeMap<String, String> =
+        attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let facts = QueueFacts {
+        key: QueueKey::new(QueueClass::Replicated, fastrand::u128(..)),
+        queue: queue.clone(),
+        revision: 1,
+        settings: QueueSettings::of(&attributes),
+        attributes,
+        tags: BTreeMap::new(),
+        created_at_ms: 0,
+        modified_at_ms: 0,
+    };
+    let generation = Uuid::from_u128(fastrand::u128(..));
+    (queue, Arc::new(Record { facts: Arc::new(facts), generation, purged_at_ms: 0 }))
+}
+
+impl World {
+    pub(super) async fn new(chaos: Chaos) -> Self {
+        let (dead_name, dead) = queue("dead-letters", &[]);
+        let redrive = concat!(
+            r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead-letters","#,
+            r#""maxReceiveCount":4}"#
+        );
+        let hint = if fastrand::bool() { "1".to_owned() } else { "auto".to_owned() };
+        let attributes = [("RedrivePolicy", redrive.to_owned()), ("OrderHint", hint)];
+        let (name, record) = queue("queue", &attributes);
+        assert!(record.facts.settings.redrive.is_some(), "a policy that is read");
+        let common = Common {
+            chaos,
+            cluster: Cluster::new(chaos),
+            clock: Arc::new(Clock::beginning_at(START_US)),
+            net: Arc::new(Net::default()),
+            queues: BTreeMap::from([(dead_name, dead.clone()), (name, record.clone())]),
+        };
+        let world = Self {
+            common,
+            queue: record.facts.clone(),
+            dead_letters: dead.facts.clone(),
+            began: Instant::now(),
+            front_ends: Mutex::default(),
+            started: AtomicU16::new(0),
+            history: Mutex::default(),
+            crashes: AtomicU64::new(0),
+            pauses: AtomicU64::new(0),
+        };
+        for at in 0..chaos.front_ends {
+            let front_end = world.start_front_end(at).await;
+            lock(&world.front_ends).push(front_end);
+        }
+        world.share_heartbeats();
+        world
+    }
+
+    async fn start_front_end(&self, at: usize) -> Arc<FrontEnd> {
+        let wrong_by_us = match at {
+            _ if !self.common.chaos.clocks => 0,
+            0 => 60 * SECOND_US * if fastrand::bool() { 1 } else { -1 },
+            _ => fastrand::i64(-SECOND_US / 2..SECOND_US / 2),
+        };
+        let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        FrontEnd::start(&self.common, number, wrong_by_us).await
+    }
+
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        lock(&self.history)
+    }
+
+    /// One of the front-ends, as a balancer chooses.
+    pub(super) fn any_front_end(&self) -> Arc<FrontEnd> {
+        let front_ends = lock(&self.front_ends);
+        front_ends[fastrand::usize(..front_ends.len())].clone()
+    }
+
+    fn share_heartbeats(&self) {
+        let front_ends = lock(&self.front_ends).clone();
+        let rows: Vec<_> = front_ends.iter().map(|front_end| front_end.row()).collect();
+        for front_end in front_ends.iter().filter(|front_end| front_end.is(Process::Runs)) {
+            front_end.standard.peers.observe(rows.clone());
+        }
+    }
+
+    async fn keep_hearts_beating(self: Arc<Self>) {
+        loop {
+            sleep(Duration::from_secs(2)).await;
+            self.share_heartbeats();
+        }
+    }
+
+    async fn inject_faults(self: Arc<Self>) {
+        let chaos = self.common.chaos;
+        while self.began.elapsed() < chaos.active {
+            sleep(Duration::from_millis(fastrand::u64(500..6_000))).await;
+            match fastrand::u32(..4) {
+                0 if chaos.crashes => {
+                    let at = fastrand::usize(..chaos.front_ends);
+                    lock(&self.front_ends)[at].set(Process::Killed);
+                    self.crashes.fetch_add(1, Ordering::Relaxed);
+                    sleep(Duration::from_millis(fastrand::u64(..3_000))).await;
+                    let next = self.start_front_end(at).await;
+                    lock(&self.front_ends)[at] = next;
+                }
+                1 if chaos.pauses => {
+                    let front_end = self.any_front_end();
+                    front_end.set(Process::Stopped);
+                    self.pauses.fetch_add(1, Ordering::Relaxed);
+                    tokio::spawn(async move {
+                        sleep(Duration::from_millis(fastrand::u64(100..60_000))).await;
+                        front_end.set(Process::Runs);
+                    });
+                }
+                _ if chaos.network => {
+                    let time = Duration::from_millis(fastrand::u64(100..20_000));
+                    self.common.cluster.take_down(fastrand::usize(..NODES), time);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn calm_down(&self) {
+        self.common.cluster.calm_down();
+        lock(&self.front_ends).iter().for_each(|front_end| front_end.set(Process::Runs));
+    }
+
+    /// What a count of an empty queue says that it must not.
+    async fn count(&self, queue: &Arc<QueueFacts>) -> Option<String> {
+        if self.common.chaos.consistency == Consistency::One {
+            // Entries that lead nowhere stay until every replica must have heard of their messages.
+            return None;
+        }
+        match self.any_front_end().standard.backlog(queue).await {
+            Ok(one) if one.visible + one.in_flight + one.delayed == 0 => None,
+            counted => Some(format!("the empty {} is counted as {counted:?}", queue.queue.name)),
+        }
+    }
+
+    /// Lets the sweep look for messages that nothing leads to. What it finds was never confirmed, and it comes once more.
+    async fn sweep(self: &Arc<Self>) -> u64 {
+        sleep(Duration::from_millis(2 * SWEPT_AGE_MS_MIN)).await;
+        let front_ends = lock(&self.front_ends).clone();
+        let mut restored = 0;
+        for front_end in front_ends {
+            for queue in [&self.queue, &self.dead_letters] {
+                let swept = front_end.standard.sweep(&queue.queue, Pace::AT_ONCE).await;
+                restored += swept.expect("all is calm") as u64;
+            }
+        }
+        let swept = Instant::now();
+        while swept.elapsed() < Duration::from_secs(60) {
+            self.clone().drain().await;
+        }
+        restored
+    }
+
+    fn outcome(&self, faults: Vec<String>, restored: u64) -> Outcome {
+        let history = self.history();
+        let (confirmed, received, deleted, dead_letters) = history.counts();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Outcome {
+            faults,
+            confirmed,
+            received,
+            duplicates: history.duplicates(),
+            deleted,
+            dead_letters,
+            refused: history.refused,
+            late_writes: count(&self.common.cluster.late_writes),
+            crashes: count(&self.crashes),
+            pauses: count(&self.pauses),
+            restored,
+        }
+    }
+}

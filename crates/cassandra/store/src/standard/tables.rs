@@ -1,0 +1,128 @@
+//! What the standard queues ask of the world: the tables of their messages, each request of one partition, and what is known
+//! of a queue. `cassandra_tables.rs` asks Cassandra; `simulation/` plays the same code over a model of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use quelea_sqs_protocol::{Consistency, Fault, QueueRef};
+use uuid::Uuid;
+
+use crate::bucket::Bucket;
+use crate::database::queue_table::Record;
+use crate::entry::{CountedEntry, Entry};
+use crate::standard::content::StoredMessage;
+use crate::standard::row_write::RowWrite;
+
+/// Rows of one read of the sweep.
+pub(crate) const SWEPT_PAGE: usize = 500;
+
+/// An answer that is on its way. [`Fault::Unavailable`]: it did not come; what was to be written may be written all the
+/// same, also later.
+pub(crate) type Asked<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+
+/// Whose rows, and how many replicas answer for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Of {
+    pub(crate) generation: Uuid,
+    pub(crate) consistency: Consistency,
+}
+
+/// The two lists of partitions that a queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum List {
+    /// Those with entries of the index.
+    Entries,
+    /// Those with messages, for the sweep.
+    Messages,
+}
+
+/// Where the last change of a message's visibility has put its entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) visible_at_us: i64,
+    pub(crate) written_at_us: i64,
+    pub(crate) bucket: Bucket,
+}
+
+/// A message, as the sweep finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) bucket: Bucket,
+    /// Where the last change of its visibility has put it, and when that was written; 0: nobody has changed it.
+    pub(crate) lease_visible_at_us: i64,
+    pub(crate) lease_written_at_us: i64,
+}
+
+/// A page of messages that the sweep finds, and the last that was read, if there may be more.
+pub(crate) type FoundPage = (Vec<(Uuid, Found)>, Option<Uuid>);
+
+/// The tables. Every request may be carried out again: all timestamps come from whoever asks.
+pub(crate) trait Tables: Send + Sync + 'static {
+    /// A queue as it is, or was a moment ago.
+    fn record<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>>;
+
+    /// What is remembered of a queue does not hold any more.
+    fn forget(&self, queue: &QueueRef);
+
+    /// Carries out writes to one partition: all of them or none.
+    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Asked<'_, ()>;
+
+    /// Those of these messages that are there.
+    fn messages(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        messages: Vec<Uuid>,
+    ) -> Asked<'_, BTreeMap<Uuid, StoredMessage>>;
+
+    /// The entries of a bucket from a time on, the oldest first, at most so many.
+    fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>>;
+
+    /// The same without what only a receiver needs, for a count.
+    fn counted(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        from_us: i64,
+        most: usize,
+    ) -> Asked<'_, Vec<CountedEntry>>;
+
+    /// Where the last change of its visibility has put a message. `None`: it is gone; `Some(None)`: nobody has changed it.
+    fn lease(&self, of: Of, bucket: Bucket, message: Uuid) -> Asked<'_, Option<Option<Lease>>>;
+
+    /// When each of these messages that are there was last moved by a change of its visibility; 0: never.
+    fn leases(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, Vec<(Uuid, i64)>>;
+
+    /// Notes at an entry's message that this is its entry.
+    fn write_lease(&self, of: Of, entry: Entry, ttl_s: i32) -> Asked<'_, ()>;
+
+    /// Puts partitions on a list.
+    fn list(&self, of: Of, list: List, buckets: Vec<Bucket>, now_us: i64) -> Asked<'_, ()>;
+
+    /// Takes a partition off the list of those with messages.
+    fn unlist(&self, of: Of, bucket: Bucket, now_us: i64) -> Asked<'_, ()>;
+
+    /// The listed partitions with entries that begin at that second or later, at most so many, in order.
+    fn listed_from(&self, of: Of, from_s: i64, most: usize) -> Asked<'_, Vec<Bucket>>;
+
+    /// Some listed partitions behind one of them, in order, for the sweep.
+    fn listed_behind(&self, of: Of, list: List, after: Bucket) -> Asked<'_, Vec<Bucket>>;
+
+    /// The low-water mark; 0: there is none.
+    fn low_water_mark(&self, of: Of) -> Asked<'_, i64>;
+
+    /// Stores the low-water mark, which only moves forward: its own time is its timestamp.
+    fn write_low_water_mark(&self, of: Of, low_us: i64) -> Asked<'_, ()>;
+
+    /// Some messages of a partition, behind one of them, for the sweep.
+    fn swept_messages(&self, of: Of, bucket: Bucket, after: Uuid) -> Asked<'_, FoundPage>;
+
+    /// Some entries of a partition, behind one of them, for the sweep: when they are visible, and of which message.
+    fn swept_entries(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        after: (i64, Uuid),
+    ) -> Asked<'_, Vec<(i64, Uuid)>>;
+}
