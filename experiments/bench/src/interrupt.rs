@@ -1,9 +1,13 @@
-//! Ctrl-C or SIGTERM ends the run and prints the report so far; a second one ends the program.
+//! Ctrl-C or SIGTERM ends the run and prints the report so far; a second one ends the program, and leaves behind what it started.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
+
+/// A signal that follows so soon is the same wish: `timeout` signals its command, and then the group that it is in.
+const SAME_WISH: Duration = Duration::from_secs(1);
 
 /// Whether the user asked for the end. Cheap to clone, cheap to ask.
 #[derive(Debug, Clone, Default)]
@@ -23,12 +27,14 @@ impl Interrupt {
             runtime.block_on(async {
                 let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
                 let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return };
+                let mut first = None;
                 loop {
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
                     }
-                    if flag.swap(true, Ordering::Relaxed) {
+                    flag.store(true, Ordering::Relaxed);
+                    if first.get_or_insert_with(Instant::now).elapsed() > SAME_WISH {
                         std::process::exit(130);
                     }
                 }
