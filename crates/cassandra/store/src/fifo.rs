@@ -25,7 +25,6 @@ mod wire;
 pub(crate) use calls::refused;
 pub(crate) use key::ClusterKey;
 pub(crate) use message_rows::MessageRows;
-pub(crate) use move_out::no_source;
 pub(crate) use owned::Fifo;
 pub(crate) use owner_table::OwnerTable;
 pub(crate) use peer_server::{PeerListener, serve_peers};

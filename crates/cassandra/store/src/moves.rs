@@ -1,21 +1,17 @@
 //! Move tasks: any front-end carries out those that nobody is at. One that dies is followed by another when its hold ends.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_cassandra_fifo::{MoveCall, MovedOut};
-use quelea_sqs_protocol::{
-    ErrorKind, Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts, QueueRef,
-};
+use quelea_sqs_protocol::{Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts};
 use uuid::Uuid;
 
 use crate::database::move_table::{Hold, Stored};
-use crate::fifo::no_source;
-use crate::limits::{GRACE_MS, MOVE_TASKS_MAX, MOVED_ROWS_MAX};
+use crate::limits::{MOVE_TASKS_MAX, MOVED_ROWS_MAX};
 use crate::shared::Shared;
-use crate::standard::dead_letter::{Destination, Leaving};
 use crate::standard::id_of;
+use crate::standard::move_step::{Step, deleted};
 
 /// For how long whoever is at a task has it, and how often the others look.
 const HELD_MS: i64 = 10_000;
@@ -24,15 +20,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Between two steps of a task with a rate, and how many of them a second has.
 const STEP: Duration = Duration::from_millis(1_000 / STEPS_PER_S as u64);
 const STEPS_PER_S: usize = 1;
-
-/// How a step ended.
-enum Step {
-    Moved(usize),
-    /// What is there cannot be moved yet.
-    Waits,
-    /// Nothing is left to be moved.
-    Done,
-}
 
 impl Shared {
     pub(crate) async fn start_move(
@@ -224,36 +211,12 @@ impl Shared {
             None => MOVED_ROWS_MAX,
         };
         let most = most.min(MOVED_ROWS_MAX);
-        let deleted = || Fault::NotFound("The queue was deleted.".to_owned());
         let record = self.queues.record(&self.database, &task.source).await?;
         let facts = record.ok_or_else(deleted)?.facts.clone();
-        if facts.settings.is_fifo() {
-            return self.fifo_step(task, &facts, most).await;
+        match facts.settings.is_fifo() {
+            true => self.fifo_step(task, &facts, most).await,
+            false => self.standard.move_step(task, most).await,
         }
-        let source = self.standard.destination(&task.source).await?.ok_or_else(deleted)?;
-        let until_us = last_of_task_us(task.started_at_ms);
-        let leaving = self.standard.take_leaving(&source, most, until_us).await?;
-        let Some(leaving) = leaving else { return Ok(Step::Done) };
-        if leaving.is_empty() {
-            return Ok(Step::Waits);
-        }
-        let mut by_destination: BTreeMap<QueueRef, Vec<Leaving>> = BTreeMap::new();
-        for one in leaving {
-            let wanted =
-                task.task.destination.clone().or_else(|| one.message.content.source.clone());
-            let to = wanted.ok_or_else(no_source)?;
-            by_destination.entry(to).or_default().push(one);
-        }
-        let mut moved = 0;
-        for (name, leaving) in by_destination {
-            let Some(to) = self.standard.destination(&name).await? else {
-                // SQS gives the code, and clients compare it.
-                return Err(Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned()));
-            };
-            let Destination { facts, queue } = &source;
-            moved += self.standard.move_messages(facts, queue, leaving, &to, None).await?;
-        }
-        moved_some(moved)
     }
 
     /// Has the queue's owner move its next messages. What comes to the queue later is behind those that were there when the
@@ -274,35 +237,5 @@ impl Shared {
             MovedOut { moved: 0, is_empty: false } => Step::Waits,
             MovedOut { moved, .. } => Step::Moved(moved as usize),
         })
-    }
-}
-
-/// The last time at which a message may be visible that a task moves: what comes back to the queue later stays, so that
-/// a task ends though its messages return.
-fn last_of_task_us(started_at_ms: u64) -> i64 {
-    (started_at_ms.saturating_add(GRACE_MS) as i64).saturating_mul(1_000)
-}
-
-/// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates.
-fn moved_some(moved: usize) -> Result<Step, Fault> {
-    match moved {
-        0 => Err(Fault::Unavailable("none of the messages could be moved".to_owned())),
-        moved => Ok(Step::Moved(moved)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_that_moved_nothing_interrupts_its_task() {
-        assert!(matches!(moved_some(0), Err(Fault::Unavailable(_))));
-        assert!(matches!(moved_some(3), Ok(Step::Moved(3))));
-    }
-
-    #[test]
-    fn a_task_leaves_what_comes_after_its_start_and_the_grace() {
-        assert_eq!(last_of_task_us(5_000), (5_000 + GRACE_MS as i64) * 1_000);
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod head;
 pub(crate) mod in_flight;
 pub(crate) mod jobs;
 pub(crate) mod look;
+pub(crate) mod move_step;
 pub(crate) mod order_hint;
 pub(crate) mod queue;
 pub(crate) mod receipt;

@@ -13,6 +13,7 @@ use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::send_then_delete::until_deleted;
 use crate::shared::Shared;
 use crate::standard::jobs::kept_s;
+use crate::standard::move_step::no_source;
 
 /// What became of messages that were to move: those that are gone here, and why others are not.
 #[derive(Debug, Default)]
@@ -105,9 +106,4 @@ impl Shared {
             other => Err(other.unexpected()),
         }
     }
-}
-
-/// Why a message that goes back cannot.
-pub(crate) fn no_source() -> Fault {
-    Fault::NotFound("A message does not come from another queue.".to_owned())
 }

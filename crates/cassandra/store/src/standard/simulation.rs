@@ -9,7 +9,9 @@ mod cluster;
 mod front_end;
 mod history;
 mod model_tables;
+mod operators;
 mod process;
+mod queue_rows;
 mod replica;
 mod world;
 
@@ -72,6 +74,24 @@ fn without_failures_hardly_anything_comes_twice() {
 fn one_front_end_alone_gives_nothing_twice() {
     let (_, all) = play_all(SEEDS, Chaos { front_ends: 1, ..Chaos::NONE });
     assert_eq!((all.refused, all.duplicates), (0, 0));
+}
+
+/// What was there before is gone; what comes later is not lost, though other front-ends hear late of it.
+#[test]
+fn a_purge_takes_what_was_there_and_nothing_that_comes_later() {
+    for chaos in [Chaos::NONE, Chaos::ALL] {
+        let (played, all) = play_all(SEEDS / 2, Chaos { purges: true, ..chaos });
+        assert!(all.purges > 0 && all.confirmed > 50 * played, "{all:?}");
+    }
+}
+
+/// A dead letter that is moved back is a new message; whoever moves it may end, or stop, in the middle.
+#[test]
+fn dead_letters_that_are_moved_back_are_not_lost() {
+    for chaos in [Chaos::NONE, Chaos::ALL] {
+        let (played, all) = play_all(SEEDS / 2, Chaos { moves: true, ..chaos });
+        assert!(all.copies > 2 * played && all.confirmed > 50 * played, "{all:?}");
+    }
 }
 
 /// With the paper's consistency, if no replica forgets what it missed.
@@ -141,6 +161,12 @@ fn a_reception_that_is_written_late_and_not_again_loses_nothing() {
 #[test]
 fn too_few_replicas_are_found_out() {
     assert!(is_found_out(Chaos { is_quorum: false, ..Chaos::ALL }));
+}
+
+/// Where front-ends go on with what they once knew of a queue, what is sent after a purge is.
+#[test]
+fn front_ends_that_never_read_a_queue_again_are_found_out() {
+    assert!(is_found_out(Chaos { purges: true, is_reread: false, ..Chaos::ALL }));
 }
 
 /// Where what comes last counts, instead of what has the later timestamp, they are, too.

@@ -20,6 +20,12 @@ pub(super) struct Chaos {
     pub(super) clocks: bool,
     /// Replicas never hear of some of what they missed while they were away.
     pub(super) forgetting: bool,
+    /// The queue is purged now and then.
+    pub(super) purges: bool,
+    /// Tasks move dead letters back to their queue, and consumers forget more, so that there are some.
+    pub(super) moves: bool,
+    /// What front-ends know of queues is good for a moment only; else until they are told otherwise.
+    pub(super) is_reread: bool,
     /// How many replicas answer for a request, as the queue has it.
     pub(super) consistency: Consistency,
     /// As many do; else one always.
@@ -37,6 +43,9 @@ impl Chaos {
         pauses: false,
         clocks: false,
         forgetting: false,
+        purges: false,
+        moves: false,
+        is_reread: true,
         consistency: Consistency::LocalQuorum,
         is_quorum: true,
         is_by_timestamp: true,
@@ -69,6 +78,9 @@ pub(super) struct Outcome {
     pub(super) late_writes: u64,
     pub(super) crashes: u64,
     pub(super) pauses: u64,
+    pub(super) purges: u64,
+    /// Messages that were moved back: they are new ones, of the same body.
+    pub(super) copies: u64,
     /// Messages that nothing led to, as the sweep has found them: none of them was confirmed.
     pub(super) restored: u64,
 }
@@ -84,6 +96,8 @@ impl Outcome {
         self.late_writes += more.late_writes;
         self.crashes += more.crashes;
         self.pauses += more.pauses;
+        self.purges += more.purges;
+        self.copies += more.copies;
         self.restored += more.restored;
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use quelea_sqs_protocol::{
     Delivery, Fault, NewMessage, QueueFacts, ReceiptOutcome, Receive, Received,
 };
@@ -31,19 +32,22 @@ impl World {
             let messages = (number..number + count).map(|number| NewMessage {
                 body: format!("{producer}-{number}").into(),
                 sender_id: "sender".into(),
+                group_id: fastrand::bool().then(|| format!("group-{}", fastrand::u32(..3))),
                 delay_ms: (fastrand::u32(..10) == 0).then(|| fastrand::u64(..10_000)),
                 ..NewMessage::default()
             });
             let messages: Vec<NewMessage> = messages.collect();
+            let bodies: Vec<Bytes> = messages.iter().map(|message| message.body.clone()).collect();
+            let began = Instant::now();
             number += count;
             let front_end = self.any_front_end();
             let sent = front_end.standard.send(&self.queue, messages);
             match front_end.call(patience(), sent).await {
                 Some(Ok(outcomes)) => {
                     let mut history = self.history();
-                    for outcome in outcomes {
+                    for (outcome, body) in outcomes.into_iter().zip(bodies) {
                         match outcome {
-                            Ok(sent) => history.confirmed(sent.message_id),
+                            Ok(sent) => history.confirmed(sent.message_id, body, began),
                             Err(fault) => history.refused(Some(&fault)),
                         }
                     }
@@ -69,9 +73,10 @@ impl World {
                 continue;
             }
             sleep(ms(1..2_000)).await;
+            let forgotten = if self.common.chaos.moves { 1..=6 } else { 1..=2 };
             match fastrand::u32(..10) {
                 0 => self.change_visibility(received).await,
-                1 | 2 => {}
+                one if forgotten.contains(&one) => {}
                 _ => self.delete(&self.queue, received).await,
             }
         }
@@ -107,7 +112,7 @@ impl World {
             let until = began + hidden;
             let is_dead_letter = message.dead_letter_source.is_some();
             let reception = Reception { began, at, until, is_dead_letter };
-            history.received(message.message_id.clone(), reception);
+            history.received(message.message_id.clone(), &message.body, reception);
         }
         received
     }

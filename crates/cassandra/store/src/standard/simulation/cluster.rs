@@ -103,6 +103,15 @@ impl Cluster {
         Err(unavailable())
     }
 
+    /// The way there and back of a lightweight transaction, or of a read of a row that such change.
+    pub(super) async fn transact(&self) -> Result<(), Fault> {
+        if self.is_lost() {
+            return self.no_answer().await;
+        }
+        sleep(self.way() + self.way()).await;
+        Ok(())
+    }
+
     pub(super) async fn write(
         self: &Arc<Self>,
         needed: usize,

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quelea_sqs_protocol::QueueRef;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
@@ -15,8 +14,8 @@ use super::chaos::Chaos;
 use super::cluster::{Cluster, chance};
 use super::model_tables::ModelTables;
 use super::process::{Gate, Process, lock};
+use super::queue_rows::{KnownQueues, QueueRows};
 use crate::clock::Clock;
-use crate::database::queue_table::Record;
 use crate::peers::Peers;
 use crate::peers::alive::FrontEnd as Row;
 use crate::peers::peer_socket::{PeerSocket, Receiving};
@@ -89,7 +88,7 @@ pub(super) struct Common {
     /// The nodes' time.
     pub(super) clock: Arc<Clock>,
     pub(super) net: Arc<Net>,
-    pub(super) queues: BTreeMap<QueueRef, Arc<Record>>,
+    pub(super) queues: Arc<QueueRows>,
 }
 
 impl FrontEnd {
@@ -100,7 +99,7 @@ impl FrontEnd {
             cluster: common.cluster.clone(),
             clock: common.clock.clone(),
             gate: gate.clone(),
-            queues: common.queues.clone(),
+            queues: KnownQueues::new(common.queues.clone(), common.chaos.is_reread),
         };
         let clock = Arc::new(Clock::beginning_at(common.clock.now_us()));
         clock.set_wrong_by_us(wrong_by_us);
@@ -143,6 +142,14 @@ impl FrontEnd {
         }
         let beat = self.beat.load(Ordering::Relaxed);
         Row { id: self.standard.peers.id, address: Some(self.address), beat }
+    }
+
+    /// What it does by itself, for as long as its process runs: a task that goes on though nobody waits for it.
+    pub(super) async fn by_itself<T>(&self, work: impl Future<Output = T>) -> T {
+        self.gate.pass().await;
+        let done = work.await;
+        self.gate.pass().await;
+        done
     }
 
     /// Carries out a client's call; `None`: the client has waited too long, and has hung up.

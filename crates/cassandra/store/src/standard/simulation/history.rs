@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use bytes::Bytes;
 use quelea_sqs_protocol::{Consistency, Fault};
 use tokio::time::Instant;
 
+use super::queue_rows::AGE;
 use crate::standard::send::stopped;
 
 /// A message that somebody received.
@@ -18,10 +20,30 @@ pub(super) struct Reception {
     pub(super) is_dead_letter: bool,
 }
 
+/// A message whose sending was confirmed.
+#[derive(Clone, Debug)]
+struct Confirmed {
+    body: Bytes,
+    /// When its call began, and ended.
+    began: Instant,
+    at: Instant,
+}
+
+/// A purge, from when it was asked for until it was done, or its outcome unknown.
+#[derive(Clone, Copy, Debug)]
+struct Purge {
+    began: Instant,
+    ended: Instant,
+    is_done: bool,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Messages by their ids, and when they were confirmed.
-    confirmed: BTreeMap<String, Instant>,
+    /// By their ids.
+    confirmed: BTreeMap<String, Confirmed>,
+    /// By their bodies, the ids with which they came: a move task makes new ones.
+    ids: BTreeMap<Bytes, BTreeSet<String>>,
+    purges: Vec<Purge>,
     receptions: BTreeMap<String, Vec<Reception>>,
     /// Their deletion was asked for.
     deleting: BTreeSet<String>,
@@ -33,11 +55,18 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn confirmed(&mut self, message: String) {
-        self.confirmed.insert(message, Instant::now());
+    /// A message is there, whose call began then.
+    pub(super) fn confirmed(&mut self, message: String, body: Bytes, began: Instant) {
+        self.confirmed.insert(message, Confirmed { body, began, at: Instant::now() });
     }
 
-    pub(super) fn received(&mut self, message: String, reception: Reception) {
+    /// A purge has ended that was asked for at that time.
+    pub(super) fn purged(&mut self, began: Instant, is_done: bool) {
+        self.purges.push(Purge { began, ended: Instant::now(), is_done });
+    }
+
+    pub(super) fn received(&mut self, message: String, body: &Bytes, reception: Reception) {
+        self.ids.entry(body.clone()).or_default().insert(message.clone());
         self.receptions.entry(message).or_default().push(reception);
     }
 
@@ -63,15 +92,65 @@ impl History {
         self.deleted.entry(message.to_owned()).or_insert_with(Instant::now);
     }
 
+    /// Confirmed messages that have to come.
+    fn due(&self) -> impl Iterator<Item = (&String, &Confirmed)> {
+        self.confirmed.iter().filter(|(_, one)| !self.may_be_purged(one))
+    }
+
+    /// Whether a message may be among those that a purge takes: who has sent it may not have known of the purge yet.
+    fn may_be_purged(&self, message: &Confirmed) -> bool {
+        self.purges.iter().any(|purge| message.began < purge.ended + AGE)
+    }
+
+    /// What that message was called when it came: by its own id, and by those that move tasks have given it.
+    fn names<'a>(&'a self, id: &'a String, body: &Bytes) -> impl Iterator<Item = &'a String> {
+        std::iter::once(id).chain(self.ids.get(body).into_iter().flatten())
+    }
+
     /// Confirmed messages that nobody has received.
-    pub(super) fn missing(&self) -> Vec<&String> {
-        self.confirmed.keys().filter(|message| !self.receptions.contains_key(*message)).collect()
+    fn missing(&self) -> Vec<&String> {
+        let is_missing = |(id, one): &(&String, &Confirmed)| {
+            self.names(id, &one.body).all(|name| !self.receptions.contains_key(name))
+        };
+        self.due().filter(is_missing).map(|(id, _)| id).collect()
     }
 
     /// Those that have to come still: nobody has asked for their deletion.
     pub(super) fn left(&self) -> Vec<String> {
-        let is_left = |message: &&String| !self.deleting.contains(*message);
-        self.confirmed.keys().filter(is_left).cloned().collect()
+        let is_left = |(id, one): &(&String, &Confirmed)| {
+            self.names(id, &one.body).all(|name| !self.deleting.contains(name))
+        };
+        self.due().filter(is_left).map(|(id, _)| id.clone()).collect()
+    }
+
+    pub(super) fn purges(&self) -> u64 {
+        self.purges.iter().filter(|purge| purge.is_done).count() as u64
+    }
+
+    /// How many messages came with another id than that with which they were sent.
+    pub(super) fn copies(&self) -> u64 {
+        let others = |(id, one): (&String, &Confirmed)| {
+            self.ids.get(&one.body).is_some_and(|ids| ids.iter().any(|name| name != id))
+        };
+        self.confirmed.iter().filter(|one| others(*one)).count() as u64
+    }
+
+    /// Messages that came to calls from after a purge that was done when they had been there before. What was on its way
+    /// to the dead-letter queue may come from there.
+    fn purged_and_received(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (id, message) in &self.confirmed {
+            for purge in self.purges.iter().filter(|one| one.is_done && message.at < one.began) {
+                let receptions = self.receptions.get(id).map(Vec::as_slice).unwrap_or_default();
+                let is_late =
+                    |one: &&Reception| !one.is_dead_letter && one.began > purge.ended + AGE;
+                if let Some(late) = receptions.iter().find(is_late) {
+                    let after = late.began.saturating_duration_since(purge.ended);
+                    found.push(format!("{id} came to a call from {after:?} after its purge"));
+                }
+            }
+        }
+        found
     }
 
     pub(super) fn counts(&self) -> (u64, u64, u64, u64) {
@@ -99,6 +178,7 @@ impl History {
         for message in self.missing() {
             faults.push(format!("{message} was confirmed and never received"));
         }
+        faults.extend(self.purged_and_received());
         if consistency == Consistency::One {
             // The replica that is asked may not have heard of a deletion.
             return faults;
@@ -117,21 +197,20 @@ impl History {
     }
 }
 
+fn reception(began: Instant) -> Reception {
+    let second = Duration::from_secs(1);
+    Reception { began, at: began + second / 10, until: began + 5 * second, is_dead_letter: false }
+}
+
 #[test]
 fn what_a_standard_queue_cannot_do_is_found() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
-    let reception = |began: Instant| Reception {
-        began,
-        at: began + second / 10,
-        until: began + 5 * second,
-        is_dead_letter: false,
-    };
     let mut history = History::default();
-    history.confirmed("a".to_owned());
+    history.confirmed("a".to_owned(), "body".into(), now);
     assert_eq!(history.faults(Consistency::LocalQuorum).len(), 1, "it is lost");
-    history.received("a".to_owned(), reception(now));
+    history.received("a".to_owned(), &"body".into(), reception(now));
     assert!(history.faults(Consistency::LocalQuorum).is_empty());
-    history.received("a".to_owned(), reception(now + 2 * second));
+    history.received("a".to_owned(), &"body".into(), reception(now + 2 * second));
     assert_eq!(
         (history.duplicates(), history.faults(Consistency::LocalQuorum).len()),
         (1, 0),
@@ -139,6 +218,34 @@ fn what_a_standard_queue_cannot_do_is_found() {
     );
     history.deleted.insert("a".to_owned(), now + 3 * second);
     assert!(history.faults(Consistency::LocalQuorum).is_empty());
-    history.received("a".to_owned(), reception(now + 4 * second));
+    history.received("a".to_owned(), &"body".into(), reception(now + 4 * second));
     assert_eq!(history.faults(Consistency::LocalQuorum).len(), 1, "it was deleted");
+}
+
+#[test]
+fn what_comes_after_a_purge_is_found() {
+    let (now, second) = (Instant::now(), Duration::from_secs(1));
+    let mut history = History::default();
+    history.confirmed("a".to_owned(), "body".into(), now);
+    let purge = Purge { began: Instant::now(), ended: Instant::now(), is_done: true };
+    history.purges.push(purge);
+    assert!(history.faults(Consistency::LocalQuorum).is_empty(), "it need not come");
+    history.received("a".to_owned(), &"body".into(), reception(purge.ended + second));
+    assert!(history.faults(Consistency::LocalQuorum).is_empty(), "who gave it had not heard of it");
+    history.received("a".to_owned(), &"body".into(), reception(purge.ended + 3 * second));
+    assert_eq!(history.faults(Consistency::LocalQuorum).len(), 1);
+    history.confirmed("b".to_owned(), "other".into(), purge.ended + 3 * second);
+    assert_eq!(history.missing().len(), 1, "what is sent afterwards has to come");
+}
+
+#[test]
+fn a_message_that_was_moved_back_is_the_same_one() {
+    let now = Instant::now();
+    let mut history = History::default();
+    history.confirmed("a".to_owned(), "body".into(), now);
+    history.received("a".to_owned(), &"body".into(), reception(now));
+    history.received("b".to_owned(), &"body".into(), reception(now));
+    assert_eq!((history.left().len(), history.copies()), (1, 1));
+    history.deleting("b".to_owned());
+    assert!(history.left().is_empty());
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::cluster::Cluster;
 use super::process::Gate;
+use super::queue_rows::KnownQueues;
 use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Value, needed};
 use crate::bucket::Bucket;
 use crate::clock::Clock;
@@ -22,7 +23,7 @@ pub(super) struct ModelTables {
     /// The nodes' time, by which rows end.
     pub(super) clock: Arc<Clock>,
     pub(super) gate: Gate,
-    pub(super) queues: BTreeMap<QueueRef, Arc<Record>>,
+    pub(super) queues: KnownQueues,
 }
 
 impl ModelTables {
@@ -133,10 +134,21 @@ fn entries_from((visible_at_us, message): (i64, Uuid)) -> Part {
 
 impl Tables for ModelTables {
     fn record<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>> {
-        Box::pin(async move { Ok(self.queues.get(queue).cloned()) })
+        Box::pin(async move {
+            if let Some(remembered) = self.queues.remembered(queue) {
+                return Ok(remembered);
+            }
+            self.gate.pass().await;
+            self.cluster.transact().await?;
+            let record = self.queues.read(queue);
+            self.gate.pass().await;
+            Ok(record)
+        })
     }
 
-    fn forget(&self, _: &QueueRef) {}
+    fn forget(&self, queue: &QueueRef) {
+        self.queues.forget(queue);
+    }
 
     fn write(&self, of: Of, writes: Vec<RowWrite>) -> Asked<'_, ()> {
         let buckets: Vec<Bucket> = writes.iter().map(RowWrite::bucket).collect();

@@ -16,6 +16,7 @@ use super::cluster::{Cluster, NODES};
 use super::front_end::{Common, FrontEnd, Net};
 use super::history::History;
 use super::process::{Process, lock};
+use super::queue_rows::QueueRows;
 use crate::clock::Clock;
 use crate::database::queue_table::Record;
 use crate::limits::{GRACE_OF_ONE_MS, SWEPT_AGE_MS_MIN};
@@ -65,6 +66,12 @@ async fn run(chaos: Chaos) -> Outcome {
     let mut tasks = Vec::new();
     tasks.push(tokio::spawn(world.clone().inject_faults()));
     tasks.extend((0..PRODUCERS).map(|at| tokio::spawn(world.clone().produce(at))));
+    if chaos.purges {
+        tasks.push(tokio::spawn(world.clone().purge_now_and_then()));
+    }
+    if chaos.moves {
+        tasks.push(tokio::spawn(world.clone().move_dead_letters_back()));
+    }
     tasks.extend((0..CONSUMERS).map(|_| tokio::spawn(world.clone().consume())));
     for task in tasks {
         task.await.expect("no panic");
@@ -92,13 +99,13 @@ async fn run(chaos: Chaos) -> Outcome {
     world.outcome(faults, restored)
 }
 
-fn queue(name: &str, attributes: &[(&str, String)]) -> (QueueRef, Arc<Record>) {
+fn queue(name: &str, attributes: &[(&str, String)]) -> Arc<Record> {
     let queue = QueueRef { account: "000000000000".into(), name: name.into() };
     let attributes: BTreeMap<String, String> =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let facts = QueueFacts {
         key: QueueKey::new(QueueClass::Replicated, fastrand::u128(..)),
-        queue: queue.clone(),
+        queue,
         revision: 1,
         settings: QueueSettings::of(&attributes),
         attributes,
@@ -107,26 +114,29 @@ fn queue(name: &str, attributes: &[(&str, String)]) -> (QueueRef, Arc<Record>) {
         modified_at_ms: 0,
     };
     let generation = Uuid::from_u128(fastrand::u128(..));
-    (queue, Arc::new(Record { facts: Arc::new(facts), generation, purged_at_ms: 0 }))
+    Arc::new(Record { facts: Arc::new(facts), generation, purged_at_ms: 0 })
 }
 
 impl World {
     pub(super) async fn new(chaos: Chaos) -> Self {
-        let (dead_name, dead) = queue("dead-letters", &[]);
-        let redrive = concat!(
-            r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead-letters","#,
-            r#""maxReceiveCount":4}"#
+        let dead = queue("dead-letters", &[]);
+        let receives_max = if chaos.moves { 2 } else { 4 };
+        let redrive = format!(
+            r#"{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead-letters","maxReceiveCount":{receives_max}}}"#
         );
         let hint = if fastrand::bool() { "1".to_owned() } else { "auto".to_owned() };
-        let attributes = [("RedrivePolicy", redrive.to_owned()), ("OrderHint", hint)];
-        let (name, record) = queue("queue", &attributes);
+        let attributes = [("RedrivePolicy", redrive), ("OrderHint", hint)];
+        let record = queue("queue", &attributes);
         assert!(record.facts.settings.redrive.is_some(), "a policy that is read");
+        let queues = Arc::new(QueueRows::default());
+        queues.insert(&dead);
+        queues.insert(&record);
         let common = Common {
             chaos,
             cluster: Cluster::new(chaos),
             clock: Arc::new(Clock::beginning_at(START_US)),
             net: Arc::new(Net::default()),
-            queues: BTreeMap::from([(dead_name, dead.clone()), (name, record.clone())]),
+            queues,
         };
         let world = Self {
             common,
@@ -263,6 +273,8 @@ impl World {
             late_writes: count(&self.common.cluster.late_writes),
             crashes: count(&self.crashes),
             pauses: count(&self.pauses),
+            purges: history.purges(),
+            copies: history.copies(),
             restored,
         }
     }

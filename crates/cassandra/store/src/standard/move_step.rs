@@ -1,0 +1,95 @@
+//! A step of a move task: some messages of a queue's head go to other queues.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quelea_sqs_protocol::{ErrorKind, Fault, MoveTask, QueueRef};
+
+use crate::limits::GRACE_MS;
+use crate::standard::Standard;
+use crate::standard::dead_letter::{Destination, Leaving};
+
+/// How a step ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Moved(usize),
+    /// What is there cannot be moved yet.
+    Waits,
+    /// Nothing is left to be moved.
+    Done,
+}
+
+impl Standard {
+    /// Moves so many messages of the task's source, or fewer.
+    pub(crate) async fn move_step(
+        self: &Arc<Self>,
+        task: &MoveTask,
+        most: usize,
+    ) -> Result<Step, Fault> {
+        let source = self.destination(&task.source).await?.ok_or_else(deleted)?;
+        let until_us = last_of_task_us(task.started_at_ms);
+        let Some(leaving) = self.take_leaving(&source, most, until_us).await? else {
+            return Ok(Step::Done);
+        };
+        if leaving.is_empty() {
+            return Ok(Step::Waits);
+        }
+        let mut by_destination: BTreeMap<QueueRef, Vec<Leaving>> = BTreeMap::new();
+        for one in leaving {
+            let wanted =
+                task.task.destination.clone().or_else(|| one.message.content.source.clone());
+            let to = wanted.ok_or_else(no_source)?;
+            by_destination.entry(to).or_default().push(one);
+        }
+        let mut moved = 0;
+        for (name, leaving) in by_destination {
+            let Some(to) = self.destination(&name).await? else {
+                // SQS gives the code, and clients compare it.
+                return Err(Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned()));
+            };
+            let Destination { facts, queue } = &source;
+            moved += self.move_messages(facts, queue, leaving, &to, None).await?;
+        }
+        moved_some(moved)
+    }
+}
+
+/// A task's source is not there any more.
+pub(crate) fn deleted() -> Fault {
+    Fault::NotFound("The queue was deleted.".to_owned())
+}
+
+/// Why a message that goes back cannot.
+pub(crate) fn no_source() -> Fault {
+    Fault::NotFound("A message does not come from another queue.".to_owned())
+}
+
+/// The last time at which a message may be visible that a task moves: what comes back to the queue later stays, so that
+/// a task ends though its messages return.
+fn last_of_task_us(started_at_ms: u64) -> i64 {
+    (started_at_ms.saturating_add(GRACE_MS) as i64).saturating_mul(1_000)
+}
+
+/// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates.
+fn moved_some(moved: usize) -> Result<Step, Fault> {
+    match moved {
+        0 => Err(Fault::Unavailable("none of the messages could be moved".to_owned())),
+        moved => Ok(Step::Moved(moved)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_moved_nothing_interrupts_its_task() {
+        assert!(matches!(moved_some(0), Err(Fault::Unavailable(_))));
+        assert!(matches!(moved_some(3), Ok(Step::Moved(3))));
+    }
+
+    #[test]
+    fn a_task_leaves_what_comes_after_its_start_and_the_grace() {
+        assert_eq!(last_of_task_us(5_000), (5_000 + GRACE_MS as i64) * 1_000);
+    }
+}
