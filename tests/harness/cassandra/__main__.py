@@ -38,7 +38,7 @@ def main() -> int:
                 for number in range(1, arguments.nodes + 1):
                     start(number, nodes[number])
             case "add":
-                start(number := max(known, default=0) + 1, nodes[number])
+                add(known, nodes)
             case "status":
                 for number, node in known.items():
                     print(number, node.place.address, "runs" if node.is_running() else "does not run", node.pid() or "")
@@ -58,6 +58,13 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def add(known: dict[int, Node], nodes: dict[int, Node]) -> None:
+    number = max(known, default=0) + 1
+    if number not in nodes:
+        raise CassandraError(f"there are {NODES_MAX} nodes already, and no more may be")
+    start(number, nodes[number])
 
 
 def start(number: int, node: Node) -> None:
