@@ -6,8 +6,8 @@ from functools import partial
 from harness.broker import Broker, binary_path
 from harness.cassandra import cluster
 from harness.cassandra.front_ends import READY_TIMEOUT_S
+from harness.cassandra.traffic import Door
 from harness.site import Site
-from traffic import Door
 
 NODES = ("node1", "node2", "node3")
 JOINING = "node4"

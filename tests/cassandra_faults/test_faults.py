@@ -4,9 +4,9 @@ import os
 import signal
 import time
 
+from harness.cassandra.traffic import BATCH, Traffic
 from harness.management import Management
 from harness.sqs.client import Sqs, until
-from traffic import BATCH, Traffic
 
 ASLEEP_S = 60
 

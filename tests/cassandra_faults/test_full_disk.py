@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from harness.broker import Broker, binary_path
 from harness.cassandra import cluster
+from harness.cassandra.traffic import Traffic
 from harness.netns import run_tool
-from traffic import Traffic
 
 DISK_MIB = 300
 BODY_BYTES = 20_000

@@ -4,8 +4,8 @@ import asyncio
 import json
 from urllib.parse import urlsplit
 
+from harness.cassandra.traffic import BATCH, Traffic
 from harness.sqs.client import Sqs
-from traffic import BATCH, Traffic
 
 CLIENTS_OF_EACH = 8
 MESSAGES = 4_000

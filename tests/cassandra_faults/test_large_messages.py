@@ -2,8 +2,8 @@
 
 import random
 
+from harness.cassandra.traffic import BATCH, Traffic
 from harness.sqs.client import Sqs, bodies, refuses
-from traffic import BATCH, Traffic
 
 MIB = 1_048_576
 

@@ -2,9 +2,9 @@
 
 import pytest
 from harness.broker import BrokerError
+from harness.cassandra.traffic import Traffic
 from harness.sqs.client import Sqs
 from place import FRONT
-from traffic import Traffic
 
 
 def test_a_start_without_agreement_is_refused_and_completed_by_the_next(healed):

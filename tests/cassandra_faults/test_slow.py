@@ -1,8 +1,8 @@
 """Cassandra that answers late: within the front-ends' request timeout of 5 s, beyond it, and beyond the 10 s by which the
 low-water mark follows the present (docs/cassandra/schema.md). Nothing that was confirmed is lost."""
 
+from harness.cassandra.traffic import Traffic
 from place import FAR, FRONT
-from traffic import Traffic
 
 LATE_S = 3
 BEYOND_TIMEOUT_S = 7

@@ -5,10 +5,10 @@ import subprocess
 from functools import partial
 
 from harness.cassandra.cluster import node_on_site
+from harness.cassandra.traffic import PATIENCE_S, Traffic
 from harness.management import Management
 from harness.sqs.client import until
 from place import JOINING
-from traffic import PATIENCE_S, Traffic
 
 BYTES_OF_REQUESTS = 100_000
 """More than a driver's own connections ask for while it only looks at a node."""

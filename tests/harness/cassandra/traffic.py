@@ -38,6 +38,7 @@ class Traffic:
         self.confirmed: set[str] = set()
         self.confirmed_by: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
+        self.received_by: Counter[str] = Counter()
         self.refused = 0
         self.broken_off = 0
         self.failures: list[object] = []
@@ -45,17 +46,21 @@ class Traffic:
         self._lock = threading.Lock()
         self._stop_sending = threading.Event()
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(door, work))
-            for given, work in ((senders, self._send), (receivers, self._receive))
-            for door in given
-        ]
+        self._threads: list[threading.Thread] = []
+        self._doors = senders, receivers
 
     def __enter__(self):
-        for thread in self._threads:
-            thread.start()
+        self.add(*self._doors)
         self.wait_for_more(BATCH)
         return self
+
+    def add(self, senders: "Doors", receivers: "Doors") -> None:
+        """A sender at each of these too, and a receiver at each of those."""
+        for given, work in ((doors(senders), self._send), (doors(receivers), self._receive)):
+            for door in given:
+                thread = threading.Thread(target=self._run, args=(door, work))
+                thread.start()
+                self._threads.append(thread)
 
     def __exit__(self, kind, *_):
         self._stop_sending.set()
@@ -83,9 +88,11 @@ class Traffic:
         wanted = confirmed() + count
         self._wait(f"{count} more confirmations", lambda: confirmed() >= wanted)
 
-    def wait_for_more_received(self, count: int) -> None:
-        wanted = len(self.received) + count
-        self._wait(f"{count} more messages", lambda: len(self.received) >= wanted)
+    def wait_for_more_received(self, count: int, by: str | None = None) -> None:
+        """Until so many more messages are received, or so many receptions are had from one endpoint."""
+        received = (lambda: self.received_by[by]) if by else (lambda: len(self.received))
+        wanted = received() + count
+        self._wait(f"{count} more messages", lambda: received() >= wanted)
 
     def wait_for_refusals(self) -> None:
         """Until Cassandra is said not to answer: a connection that breaks is no refusal."""
@@ -128,6 +135,7 @@ class Traffic:
             messages = (answer or {}).get("Messages", [])
             with self._lock:
                 self.received.update(message["Body"].split()[0] for message in messages)
+                self.received_by[endpoint] += len(messages)
             if messages:
                 handles = [{"Id": str(at), "ReceiptHandle": one["ReceiptHandle"]} for at, one in enumerate(messages)]
                 self._call(client.delete_message_batch, QueueUrl=self.url, Entries=handles)
