@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
 use quelea_sqs_protocol::Action;
 
-use super::{counter, encode_latencies, gauge};
+use super::{counter, encode_latencies, gauge, latencies};
 use quelea_sqs_server::{Outcome, SqsCounters};
 
 /// What was counted so far.
@@ -22,6 +22,8 @@ impl Collector for SqsSnapshot {
         let Self(counters) = self;
         self.requests(&mut encoder)?;
         self.request_times(&mut encoder)?;
+        let help = "How long SQS requests took that wait for no messages, all operations together";
+        latencies(&mut encoder, "sqs_response", help, &counters.response_times())?;
         gauge(&mut encoder, "sqs_connections", "Open SQS connections", counters.connections())?;
         for (name, help, value) in [
             (
@@ -96,6 +98,7 @@ mod tests {
         for line in [
             "quelea_sqs_requests_total{action=\"SendMessage\",outcome=\"done\"} 0",
             "quelea_sqs_requests_total{action=\"unknown\",outcome=\"refused\"} 0",
+            "quelea_sqs_response_seconds_count 0",
             "quelea_sqs_connections 0",
             "quelea_sqs_connections_refused_total 0",
             "quelea_sqs_signatures_refused_total 0",

@@ -225,3 +225,12 @@ operations! {
     TagQueue(TagQueueRequest) of queue_url;
     UntagQueue(UntagQueueRequest) of queue_url;
 }
+
+impl Request {
+    /// Whether its answer may wait for messages that are not there yet, as far as the request says: a receive whose
+    /// `WaitTimeSeconds` is not 0. Without one the queue's own holds.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        matches!(self, Self::ReceiveMessage(receive) if receive.wait_time_seconds != Some(0))
+    }
+}

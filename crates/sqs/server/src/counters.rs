@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quelea_model::{LatencyHistogram, SharedLatencyHistogram};
-use quelea_sqs_protocol::{Action, ErrorKind};
+use quelea_sqs_protocol::{Action, ErrorKind, Request};
 
 /// Counters of a front; they start at nothing and are never reset.
 #[derive(Debug, Default)]
@@ -15,6 +15,7 @@ pub struct SqsCounters {
     unread: [AtomicU64; OUTCOMES],
     /// In the order of [`Action::ALL`].
     request_times: [SharedLatencyHistogram; Action::ALL.len()],
+    response_times: SharedLatencyHistogram,
     connections: AtomicU64,
     connections_refused: AtomicU64,
     signatures_refused: AtomicU64,
@@ -22,6 +23,20 @@ pub struct SqsCounters {
 }
 
 const OUTCOMES: usize = 3;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) action: Action,
+    /// Its time says how long there was nothing to answer, and not how busy the server is.
+    pub(crate) may_wait: bool,
+}
+
+impl From<&Request> for Asked {
+    fn from(request: &Request) -> Self {
+        Self { action: request.action(), may_wait: request.may_wait() }
+    }
+}
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +87,12 @@ impl SqsCounters {
         self.request_times[action as usize].snapshot()
     }
 
+    /// The same of all operations together, without receives that may wait for messages.
+    #[must_use]
+    pub fn response_times(&self) -> LatencyHistogram {
+        self.response_times.snapshot()
+    }
+
     /// Open connections.
     #[must_use]
     pub fn connections(&self) -> u64 {
@@ -102,13 +123,17 @@ impl SqsCounters {
 
     pub(crate) fn count_request(
         &self,
-        action: Option<Action>,
+        asked: Option<Asked>,
         error: Option<ErrorKind>,
         time: Duration,
     ) {
-        add(&self.of(action)[Outcome::from(error) as usize]);
-        if let Some(action) = action {
-            self.request_times[action as usize].record(time.as_micros() as u64);
+        add(&self.of(asked.map(|asked| asked.action))[Outcome::from(error) as usize]);
+        if let Some(Asked { action, may_wait }) = asked {
+            let time_us = time.as_micros() as u64;
+            self.request_times[action as usize].record(time_us);
+            if !may_wait {
+                self.response_times.record(time_us);
+            }
         }
     }
 
@@ -147,12 +172,13 @@ mod tests {
     fn each_operation_has_counters_of_its_own() {
         const TIME: Duration = Duration::from_micros(300);
         let counters = SqsCounters::default();
+        let asked = |action| Some(Asked { action, may_wait: false });
         for (times, action) in Action::ALL.iter().enumerate() {
-            (0..=times).for_each(|_| counters.count_request(Some(*action), None, TIME));
+            (0..=times).for_each(|_| counters.count_request(asked(*action), None, TIME));
         }
         counters.count_request(None, Some(ErrorKind::InvalidAction), TIME);
         counters.count_request(
-            Some(Action::SendMessage),
+            asked(Action::SendMessage),
             Some(ErrorKind::ServiceUnavailable),
             TIME,
         );

@@ -1,5 +1,7 @@
 //! What HTTP/1.1 allows.
 
+use quelea_sqs_protocol::Action;
+
 use crate::client::{Server, long_poll, post};
 
 #[test]
@@ -119,6 +121,28 @@ fn a_long_poll_is_answered_when_a_message_comes() {
     }
     sender.ask(post("SendMessage", r#"{"QueueUrl":"q","MessageBody":"late"}"#));
     assert!(receiver.read().body.contains(r#""Body":"late""#));
+}
+
+#[test]
+fn the_response_time_has_no_receive_that_may_wait() {
+    let server = Server::new();
+    let (mut sender, mut receiver) = (server.connect(), server.connect());
+    let counted = || server.counters.response_times().count();
+    sender.ask(post("CreateQueue", r#"{"QueueName":"q"}"#));
+    sender.ask(post("ReceiveMessage", r#"{"QueueUrl":"q","WaitTimeSeconds":0}"#));
+    assert_eq!(counted(), 2);
+    assert!(receiver.write(long_poll()));
+    while server.queues.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    sender.ask(post("SendMessage", r#"{"QueueUrl":"q","MessageBody":"late"}"#));
+    receiver.read();
+    // The queue's own wait may hold.
+    sender.ask(post("ReceiveMessage", r#"{"QueueUrl":"q"}"#));
+    assert_eq!(counted(), 3);
+    assert_eq!(server.counters.request_times(Action::ReceiveMessage).count(), 3);
+    sender.ask(post("DeleteMessage", r#"{"QueueUrl":"q"}"#));
+    assert_eq!(counted(), 4, "what is refused is answered, too");
 }
 
 #[test]
