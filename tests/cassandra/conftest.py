@@ -28,18 +28,25 @@ def keytool(*words) -> None:
 
 
 @pytest.fixture(scope="session")
-def cassandra(certificate, tmp_path_factory):
+def nodes(certificate):
+    """The node."""
+    keystore, _ = certificate
+    with cluster.alone(has_accounts=True, keystore=keystore) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def cassandra(nodes, certificate, tmp_path_factory):
     """What the store's tests have to know of the node."""
-    keystore, ca = certificate
+    _, ca = certificate
     password = tmp_path_factory.mktemp("user") / "password"
     password.write_text("cassandra\n")
-    with cluster.alone(has_accounts=True, keystore=keystore) as started:
-        yield {
-            "QUELEA_TEST_CASSANDRA": started.contact_points(),
-            "QUELEA_TEST_CASSANDRA_USER": "cassandra",
-            "QUELEA_TEST_CASSANDRA_PASSWORD_FILE": str(password),
-            "QUELEA_TEST_CASSANDRA_CA": str(ca),
-        }
+    return {
+        "QUELEA_TEST_CASSANDRA": nodes.contact_points(),
+        "QUELEA_TEST_CASSANDRA_USER": "cassandra",
+        "QUELEA_TEST_CASSANDRA_PASSWORD_FILE": str(password),
+        "QUELEA_TEST_CASSANDRA_CA": str(ca),
+    }
 
 
 @pytest.fixture(scope="session")

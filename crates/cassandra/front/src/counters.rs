@@ -34,24 +34,27 @@ impl Collector for ClusterCounters {
         }
         let stats = self.0.peer_stats();
         for (name, help, count) in counters(&stats) {
-            let metric = ConstCounter::new(count);
-            let described = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
-            metric.encode(described)?;
+            single(&mut encoder, name, help, &ConstCounter::new(count))?;
         }
-        let restored = ConstCounter::new(self.0.restored());
         let help = "Messages that the sweep has found, to which nothing led";
-        let described = encoder.encode_descriptor(
-            "replicated_messages_restored",
-            help,
-            None,
-            restored.metric_type(),
-        )?;
-        restored.encode(described)?;
-        let alive = ConstGauge::new(stats.front_ends);
+        let restored = ConstCounter::new(self.0.restored());
+        single(&mut encoder, "replicated_messages_restored", help, &restored)?;
+        let help = "1 while Cassandra answers this front-end's heartbeats";
+        let is_answered = ConstGauge::new(u64::from(self.0.is_answered()));
+        single(&mut encoder, "cassandra_answers", help, &is_answered)?;
         let help = "Front-ends that are alive, as this one knows it";
-        let described = encoder.encode_descriptor("front_ends", help, None, alive.metric_type())?;
-        alive.encode(described)
+        single(&mut encoder, "front_ends", help, &ConstGauge::new(stats.front_ends))
     }
+}
+
+/// A metric without labels.
+fn single(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> fmt::Result {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
 fn counters(stats: &PeerStats) -> [(&'static str, &'static str, u64); 8] {

@@ -1,6 +1,7 @@
 //! What all calls of a front-end share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use quelea_sqs_protocol::Fault;
 use tokio::runtime::Handle;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) passed: PassedQueues,
     pub(crate) front_ends: FrontEndTable,
     pub(crate) beats: Beats,
+    /// Whether the last heartbeat was answered.
+    pub(crate) is_answered: AtomicBool,
 }
 
 impl Shared {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quelea_sqs_protocol::{
@@ -100,6 +100,7 @@ impl CassandraQueues {
             passed: PassedQueues::default(),
             front_ends,
             beats: Beats::default(),
+            is_answered: AtomicBool::new(true),
         });
         // The first comparison comes before the first message.
         shared.compare_clocks().await.map_err(|fault| ConnectError::Clocks(fault.to_string()))?;
@@ -150,6 +151,12 @@ impl CassandraQueues {
     /// [`Fault::Unavailable`].
     pub async fn beat(&self) -> Result<(), Fault> {
         self.shared.beat().await
+    }
+
+    /// Whether Cassandra answered when this front-end last said that it is alive.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.shared.is_answered.load(Ordering::Relaxed)
     }
 
     /// Looks at once, and as fast as it can, for messages that no entry leads to, as is done slowly all the time. Returns how

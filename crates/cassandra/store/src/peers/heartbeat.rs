@@ -1,6 +1,7 @@
 //! A front-end says that it is alive, looks who else is, and takes in what the others tell it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
@@ -36,8 +37,14 @@ impl Shared {
     /// # Errors
     /// Cassandra did not answer: then the others are believed to be alive for a while.
     pub(crate) async fn beat(&self) -> Result<(), Fault> {
+        let Some(beat) = self.beats.next(self.database.clock.now_us()) else { return Ok(()) };
+        let done = self.say_and_look(beat).await;
+        self.is_answered.store(done.is_ok(), Ordering::Relaxed);
+        done
+    }
+
+    async fn say_and_look(&self, beat: i64) -> Result<(), Fault> {
         let (database, peers) = (&self.database, &self.standard.peers);
-        let Some(beat) = self.beats.next(database.clock.now_us()) else { return Ok(()) };
         let said = self.front_ends.beat(database, peers.id, peers.address(), beat).await;
         peers.observe(self.front_ends.read(database).await?);
         said
