@@ -31,6 +31,7 @@ FRONT_ENDS = (
     "frontEnds.cassandra.existingSecret=cassandra",
     "frontEnds.cassandra.caSecret=authority",
     "frontEnds.autoscaling.requestsPerSecond=500",
+    "frontEnds.autoscaling.responseMs=50",
     "frontEnds.settings.sqs\\.verify=always",
 )
 
@@ -101,7 +102,12 @@ def test_front_ends_are_scaled_between_their_bounds():
     assert "replicas" not in made["Deployment"]["spec"], "they are the autoscaler's"
     scaler = made["HorizontalPodAutoscaler"]["spec"]
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 10)
-    assert [metric["type"] for metric in scaler["metrics"]] == ["Resource", "Pods"]
+    assert [metric["type"] for metric in scaler["metrics"]] == ["Resource", "Pods", "Pods"]
+    by_pod = {one["pods"]["metric"]["name"]: one["pods"]["target"] for one in scaler["metrics"][1:]}
+    assert by_pod == {
+        "quelea_sqs_requests_per_second": {"type": "AverageValue", "averageValue": "500"},
+        "quelea_sqs_response_ms": {"type": "AverageValue", "averageValue": "50"},
+    }
     settings = tomllib.loads(made["ConfigMap"]["data"]["quelea.toml"])
     assert settings["store"] == "cassandra" and settings["cassandra"]["nodes"] == ["cassandra-0:9042", "cassandra-1:9042"]
     assert settings["sqs"]["verify"] == "always"
@@ -155,6 +161,7 @@ def files(release, *values):
         ("frontEnds.enabled=true", "frontEnds.cassandra.nodes: is empty"),
         ("frontEnds.cassandra.nodes={cassandra}", "frontEnds.cassandra.nodes"),
         ("frontEnds.replicas=0", "frontEnds.replicas"),
+        ("frontEnds.autoscaling.responseMs=60001", "frontEnds.autoscaling.responseMs"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(value, told):
