@@ -41,6 +41,14 @@ struct Successes {
 struct Success {
     #[serde(rename = "Id")]
     id: String,
+    #[serde(rename = "MessageId", default)]
+    message_id: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+struct SendAnswer {
+    #[serde(rename = "MessageId", default)]
+    message_id: Box<str>,
 }
 
 /// `SendMessage`; the text has no character that JSON escapes.
@@ -112,10 +120,16 @@ pub(crate) fn messages(answer: &[u8]) -> Result<Vec<Received<'_>>, serde_json::E
     serde_json::from_slice::<ReceiveAnswer<'_>>(answer).map(|answer| answer.messages)
 }
 
-/// The places of the entries of a batch that the service confirmed.
-pub(crate) fn confirmed(answer: &[u8]) -> Result<Vec<usize>, serde_json::Error> {
+/// The MessageId in an answer to `SendMessage`; empty if there is none.
+pub(crate) fn message_id(answer: &[u8]) -> Box<str> {
+    serde_json::from_slice::<SendAnswer>(answer).unwrap_or_default().message_id
+}
+
+/// The places of the entries of a batch that the service confirmed, and their messages' ids.
+pub(crate) fn confirmed(answer: &[u8]) -> Result<Vec<(usize, Box<str>)>, serde_json::Error> {
     let Successes { successful } = serde_json::from_slice(answer)?;
-    Ok(successful.iter().filter_map(|entry| entry.id.parse().ok()).collect())
+    let entry = |one: Success| Some((one.id.parse().ok()?, one.message_id));
+    Ok(successful.into_iter().filter_map(entry).collect())
 }
 
 /// Entries of a batch that the service refused.
@@ -174,7 +188,9 @@ mod tests {
     fn confirmed_entries_are_known_by_their_places() {
         let answer =
             br#"{"Successful":[{"Id":"9","MessageId":"x"},{"Id":"0"}],"Failed":[{"Id":"1"}]}"#;
-        assert_eq!(confirmed(answer).unwrap(), [9, 0]);
+        assert_eq!(confirmed(answer).unwrap(), [(9, "x".into()), (0, "".into())]);
+        assert_eq!(&*message_id(br#"{"MD5OfMessageBody":"m","MessageId":"y"}"#), "y");
+        assert_eq!(&*message_id(b"nonsense"), "");
         assert!(confirmed(b"{}").unwrap().is_empty());
         assert!(confirmed(b"nonsense").is_err());
     }

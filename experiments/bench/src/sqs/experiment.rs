@@ -23,7 +23,7 @@ use crate::sqs::receiver::Receiver;
 use crate::sqs::report::{Consistency, ExperimentReport, Side};
 use crate::sqs::sender::{Sender, Trace};
 use crate::sqs::service::Service;
-use crate::sqs::tracked_queue::{Outcome, TrackedQueue};
+use crate::sqs::tracked_queue::{LostMessage, Outcome, TrackedQueue};
 
 /// Most threads of one side; each has a connection.
 const THREADS_MAX: u64 = 20_000;
@@ -32,6 +32,8 @@ const STACK_BYTES: usize = 256 * 1024;
 /// An operation that fails is tried until it is rather the service that has failed.
 const RETRY: Retry =
     Retry { attempts: 20, first: Duration::from_millis(5), longest: Duration::from_millis(500) };
+/// Lost messages that are named.
+const LOST_SHOWN_MAX: usize = 20;
 /// How often the end is looked for.
 const STEP: Duration = Duration::from_millis(20);
 
@@ -68,6 +70,8 @@ pub(crate) fn measure(
     let traces = play(args, &service, &tracked, (interrupt, between));
     between(Moment::Received);
     let server = service.cost_since(before);
+    let has_ended = traces.is_ok() && !interrupt.is_set();
+    let lost_messages = if has_ended { lost_messages(&tracked, &mut service) } else { Vec::new() };
     let deleted = service.delete_queues();
     let traces = traces?;
     deleted?;
@@ -94,8 +98,22 @@ pub(crate) fn measure(
         crashed: sum(|trace| trace.crashed),
         refused_deletions: sum(|trace| trace.refused_deletions),
         consistency: Consistency::of(&outcome, caused),
+        lost_messages,
         server,
     })
+}
+
+/// The first messages that were lost. They can be looked for where they were sent to: those queues are not deleted.
+fn lost_messages(tracked: &[TrackedQueue], service: &mut Service) -> Vec<LostMessage> {
+    let mut found = Vec::new();
+    for queue in tracked {
+        let lost = queue.lost_messages();
+        if !lost.is_empty() {
+            service.keep_queue(&queue.url);
+        }
+        found.extend(lost.into_iter().take(LOST_SHOWN_MAX - found.len()));
+    }
+    found
 }
 
 /// Moments of an experiment at which others may look at the service.

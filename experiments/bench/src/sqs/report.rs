@@ -6,7 +6,7 @@ use crate::clock::seconds_between;
 use crate::latency::{Latencies, Percentiles};
 use crate::sqs::sender::Trace;
 use crate::sqs::service::ServerCost;
-use crate::sqs::tracked_queue::Outcome;
+use crate::sqs::tracked_queue::{LostMessage, Outcome};
 use crate::units::{milliseconds, thousands};
 
 /// A side of the experiment.
@@ -74,6 +74,9 @@ pub(crate) struct ExperimentReport {
     /// Deletions of messages that were not in the receiver's hands any more.
     pub refused_deletions: u64,
     pub consistency: Consistency,
+    /// The first of those that were lost. Their queues were not deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_messages: Vec<LostMessage>,
     pub server: Option<ServerCost>,
 }
 
@@ -185,6 +188,10 @@ impl ExperimentReport {
                 found.unconfirmed_received,
             ),
         );
+        for LostMessage { queue_url, message_id, sender, of_sender } in &self.lost_messages {
+            let place = format!("message {of_sender} of sender {sender}");
+            line("lost", format!("{message_id}, {place}, in {queue_url}"));
+        }
         let order = |rate: f64, displacement: f64, of: &str| {
             format!("{}, average displacement {displacement:.4} ({of})", percent(rate))
         };

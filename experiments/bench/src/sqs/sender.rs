@@ -100,8 +100,9 @@ impl Sender<'_> {
         let body = call::send(&self.queue.url, &text, 0);
         let lost_before = self.lost_responses.load(Ordering::Relaxed);
         match self.front_ends.call("SendMessage", &body) {
-            Ok(_) => {
-                self.queue.note_sent(tag, now_ns());
+            Ok(answer) => {
+                let id = call::message_id(answer);
+                self.queue.note_sent(tag, id, now_ns());
                 trace.messages += 1;
                 trace.sent_again += self.lost_responses.load(Ordering::Relaxed) - lost_before;
                 Ok(true)
@@ -126,15 +127,14 @@ impl Sender<'_> {
             let now = now_ns();
             let lost = self.lost_responses.load(Ordering::Relaxed) - lost_before;
             trace.sent_again += lost * tags.len() as u64;
-            for tag in confirmed.iter().filter_map(|place| tags.get(*place)) {
-                self.queue.note_sent(*tag, now);
-                trace.messages += 1;
+            let mut left: Vec<Option<Tag>> = tags.into_iter().map(Some).collect();
+            for (place, id) in confirmed {
+                if let Some(tag) = left.get_mut(place).and_then(Option::take) {
+                    self.queue.note_sent(tag, id, now);
+                    trace.messages += 1;
+                }
             }
-            let mut place = 0;
-            tags.retain(|_| {
-                place += 1;
-                !confirmed.contains(&(place - 1))
-            });
+            tags = left.into_iter().flatten().collect();
             if tags.is_empty() {
                 return Ok(true);
             }

@@ -110,6 +110,11 @@ impl Service {
         Ok(url)
     }
 
+    /// Has a queue stay when the others are deleted.
+    pub(crate) fn keep_queue(&mut self, url: &str) {
+        self.queues.retain(|one| one != url);
+    }
+
     /// Deletes the queues that were made.
     pub(crate) fn delete_queues(&mut self) -> Result<(), BenchError> {
         let mut outcome = Ok(());

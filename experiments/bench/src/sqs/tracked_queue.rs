@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
+
 use crate::clock::now_ns;
 use crate::sqs::order::{Disorder, provably_out_of_order};
 use crate::sqs::payload::{self, Tag};
@@ -25,8 +27,8 @@ pub(crate) struct TrackedQueue {
 
 #[derive(Debug, Default)]
 struct Ledger {
-    /// What the service said it has. What it did not may have come all the same.
-    confirmed: HashSet<Tag>,
+    /// What the service said it has, by its MessageId. What it did not may have come all the same.
+    confirmed: HashMap<Tag, Box<str>>,
     /// The messages in the order in which the answers that brought them were there.
     firsts: Vec<Reception>,
     /// Each message that came, with what became of it.
@@ -51,6 +53,16 @@ struct Reception {
     receiver: u32,
     begun_ns: u64,
     ended_ns: u64,
+}
+
+/// A confirmed message that never came whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LostMessage {
+    pub queue_url: String,
+    pub message_id: Box<str>,
+    /// The sending thread, counted within the queue, and the message, counted within the sender's.
+    pub sender: u32,
+    pub of_sender: u32,
 }
 
 /// What a queue's messages came to.
@@ -100,10 +112,10 @@ impl TrackedQueue {
     }
 
     /// The service said that it has a message.
-    pub(crate) fn note_sent(&self, tag: Tag, now: u64) {
+    pub(crate) fn note_sent(&self, tag: Tag, message_id: Box<str>, now: u64) {
         self.moved_ns.fetch_max(now, Ordering::Relaxed);
         let mut ledger = self.ledger();
-        ledger.confirmed.insert(tag);
+        ledger.confirmed.insert(tag, message_id);
         // The answer to the sender may be later than the receiver.
         if ledger.known.get(&tag).is_none_or(|fate| !fate.is_deleted) {
             ledger.undeleted.insert(tag);
@@ -187,12 +199,11 @@ impl TrackedQueue {
         let ledger = self.ledger();
         // A message may also have come although its sending seemed to fail: it makes up for none
         // that was confirmed and did not come, and its repetitions are none of the confirmed ones'.
-        let came = |tag: &&Tag| ledger.known.contains_key(tag);
-        let lost = ledger.confirmed.iter().filter(|tag| !came(tag)).count();
+        let lost = ledger.lost().count();
         let confirmed = ledger.confirmed.len();
         let unconfirmed = u64::from(self.next_of_queue.load(Ordering::Relaxed)) - confirmed as u64;
         let unconfirmed_received = ledger.known.len() - (confirmed - lost);
-        let fates = ledger.known.iter().filter(|(tag, _)| ledger.confirmed.contains(tag));
+        let fates = ledger.known.iter().filter(|(tag, _)| ledger.confirmed.contains_key(tag));
         let duplicates = fates.map(|(_, fate)| fate.duplicates).sum();
         let mut firsts = ledger.firsts.clone();
         // The ledger's lock is taken after the answer is there, perhaps in another order.
@@ -211,9 +222,31 @@ impl TrackedQueue {
         }
     }
 
+    /// The messages that were lost, in the order in which they were sent.
+    pub(crate) fn lost_messages(&self) -> Vec<LostMessage> {
+        let ledger = self.ledger();
+        let mut lost: Vec<_> = ledger.lost().collect();
+        lost.sort_by_key(|(tag, _)| tag.of_queue);
+        let message = |(tag, id): (&Tag, &str)| LostMessage {
+            queue_url: self.url.clone(),
+            message_id: id.into(),
+            sender: tag.sender,
+            of_sender: tag.of_sender,
+        };
+        lost.into_iter().map(message).collect()
+    }
+
     /// Each change to it is complete before the lock is given back.
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ledger {
+    /// What was confirmed and never came whole.
+    fn lost(&self) -> impl Iterator<Item = (&Tag, &str)> {
+        let missing = self.confirmed.iter().filter(|(tag, _)| !self.known.contains_key(tag));
+        missing.map(|(tag, id)| (tag, &**id))
     }
 }
 
@@ -269,7 +302,7 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         let text = |number| {
             let tag = queue.tag(number % 2, number / 2);
-            queue.note_sent(tag, 0);
+            queue.note_sent(tag, format!("id-{number}").into(), 0);
             payload::make(tag, payload::SIZE_MIN, &mut rng)
         };
         let texts = (0..count).map(text).collect();
@@ -328,6 +361,20 @@ mod tests {
     }
 
     #[test]
+    fn lost_messages_are_named_as_the_service_calls_them() {
+        let mut sent = sent(5);
+        for number in [0, 3] {
+            sent.receive(number);
+        }
+        // Nobody can look for one that was not confirmed.
+        sent.queue.tag(0, 3);
+        let lost = sent.queue.lost_messages();
+        let ids: Vec<_> = lost.iter().map(|one| (&*one.message_id, one.sender)).collect();
+        assert_eq!(ids, [("id-1", 1), ("id-2", 0), ("id-4", 0)]);
+        assert!(lost.iter().all(|one| one.queue_url == "q"));
+    }
+
+    #[test]
     fn a_message_that_was_not_confirmed_makes_up_for_no_loss() {
         let mut sent = sent(2);
         let given_up = sent.queue.tag(0, 1);
@@ -352,7 +399,7 @@ mod tests {
         let tag = queue.tag(0, 0);
         let text = payload::make(tag, payload::SIZE_MIN, &mut Rng::with_seed(1));
         queue.note_deleted(queue.note_received(0, &text, (0, 5)));
-        queue.note_sent(tag, 6);
+        queue.note_sent(tag, "id".into(), 6);
         queue.note_sender_gone();
         assert!(queue.is_settled());
         assert_eq!((queue.outcome().sent, queue.outcome().lost), (1, 0));

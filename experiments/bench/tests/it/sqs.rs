@@ -78,15 +78,23 @@ fn injected_failures_cost_duplicates_and_order_but_no_message() {
 }
 
 #[test]
-fn a_message_that_the_service_loses_is_found_missing() {
-    let service = SmallService::start();
-    service.drop_sent(3);
-    let options =
-        "--queues 1 --senders 1 --receivers 1 --messages 10 --size 64 --visibility-timeout-s 1";
-    let report = run(&service, "sqs", options).unwrap();
-    let found = &report["consistency"];
-    assert_eq!((&found["messages"], &found["lost"]), (&10.into(), &3.into()));
-    assert_eq!(found["loss_rate"], 0.3);
+fn messages_that_the_service_loses_are_named_and_their_queue_stays() {
+    for how in ["", " --batch"] {
+        let service = SmallService::start();
+        service.drop_sent(3);
+        let options = "--queues 1 --senders 1 --receivers 1 --messages 10 --size 64 \
+                       --visibility-timeout-s 1";
+        let report = run(&service, "sqs", &format!("{options}{how}")).unwrap();
+        let found = &report["consistency"];
+        assert_eq!((&found["messages"], &found["lost"]), (&10.into(), &3.into()), "{how}");
+        assert_eq!(found["loss_rate"], 0.3);
+        let lost = report["lost_messages"].as_array().unwrap();
+        let ids: Vec<_> = lost.iter().map(|one| one["message_id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["0", "1", "2"], "{how}");
+        assert_eq!((&lost[2]["sender"], &lost[2]["of_sender"]), (&0.into(), &2.into()));
+        assert!(lost[0]["queue_url"].as_str().unwrap().contains("quelea-bench"), "{report}");
+        assert_eq!(service.queues(), 1, "the queue can be looked into");
+    }
 }
 
 #[test]
