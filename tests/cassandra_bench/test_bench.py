@@ -51,6 +51,22 @@ def test_rates_requests_and_order_are_measured_and_nothing_is_lost(node):
     assert all(life > 0 for life in lives)
     # Ten at a time cost less than one at a time; how much less depends on nothing but the code.
     assert lives[0] < lives[-1], lives
+    order = {row["label"]: figures(row) for row in sections["consistency"]["rows"]}
+    assert list(order) == ["K = 1, T_recv = 3", "K = 1000, T_recv = 3", "K = 1, classic, T_recv = 3"]
+    measures = {"out of order", "out of order of whole queues", "out of order over all receivers"}
+    assert all(measures <= set(found) for found in order.values())
+
+
+def test_consistency_one_is_measured_beside_a_quorum(node):
+    section = bench(node, "cap")["cap"]
+    assert_nothing_lost(section)
+    levels = ["LOCAL_QUORUM", "ONE"]
+    names = ["client batches of ten", "single calls", "K = 1"]
+    assert [row["label"] for row in section["rows"]] == [f"{name}, {level}" for name in names for level in levels]
+    for found in map(figures, section["rows"]):
+        assert found["life"] > 0 and found["sends"] > 0 and found["front-ends' CPU a message"] > 0
+        assert found["loss ε"] == 0 and {"duplication λ", "out of order"} <= set(found)
+    assert any("servers that fail" in note for note in section["notes"]), "those of others are not failed"
 
 
 def test_lost_calls_and_receivers_that_quit_double_messages_and_lose_none(node):

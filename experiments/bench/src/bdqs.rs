@@ -3,6 +3,7 @@
 //! Begin with [`site`], then [`run`], then any experiment; [`servers`] has the most to it.
 
 pub(crate) mod args;
+mod cap;
 mod closed_loops;
 mod consistency;
 mod delaying_proxy;
@@ -97,6 +98,7 @@ fn carry_out(bench: &mut Bench<'_>, experiment: BdqsExperiment) -> Result<Sectio
         BdqsExperiment::Clients => failures::clients(bench),
         BdqsExperiment::Servers => servers::run(bench, servers::Kind::Servers),
         BdqsExperiment::FrontEnds => servers::run(bench, servers::Kind::FrontEnds),
+        BdqsExperiment::Cap => cap::run(bench),
         BdqsExperiment::Head => head::run(bench),
         BdqsExperiment::Poll => poll::run(bench),
         BdqsExperiment::Cpu => closed_loops::cpu(bench),

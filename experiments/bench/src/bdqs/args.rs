@@ -51,6 +51,8 @@ pub enum BdqsExperiment {
     Servers,
     /// Front-ends that fail alone
     FrontEnds,
+    /// Queues of Consistency ONE beside those of LOCAL_QUORUM: rates, requests, order, losses, servers that fail
+    Cap,
     /// The head of a queue that many messages have passed through, beside a fresh queue's
     Head,
     /// How soon a long poll is answered that waits at another front-end
@@ -124,7 +126,7 @@ pub struct BdqsLoadArgs {
     /// Failures of `network` and `clients`
     #[arg(long, value_name = "P", value_delimiter = ',', value_parser = parse_probability)]
     pub probabilities: Vec<f64>,
-    /// Mean times to failure of `servers` and `front-ends`
+    /// Mean times to failure of `servers` and `front-ends`; the first is that of `cap`
     #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
     pub mttf_s: Vec<f64>,
     /// Repeats each row of `servers` and `front-ends` until so many failures have come, over at most 100 runs

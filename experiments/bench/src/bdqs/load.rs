@@ -51,12 +51,18 @@ pub(crate) const LAMBDA: Column =
 pub(crate) const CAUSED: Column =
     ("λ that must be", Unit::Share, |run| run.consistency.caused_duplication_rate);
 pub(crate) const LOST: Column = ("lost", Unit::Count, |run| run.consistency.lost as f64);
+pub(crate) const LOSS: Column = ("loss ε", Unit::Share, |run| run.consistency.loss_rate);
 pub(crate) const GIVEN_UP: Column =
     ("sends given up", Unit::Count, |run| run.consistency.unconfirmed as f64);
 pub(crate) const OUT_OF_ORDER: Column =
     ("out of order", Unit::Share, |run| run.consistency.out_of_order_rate);
 pub(crate) const DISPLACEMENT: Column =
     ("displacement", Unit::Ratio, |run| run.consistency.average_displacement);
+/// Of each whole queue, over all receivers, by when answers arrived: calls that overlap make it look worse than it is.
+pub(crate) const OUT_OF_ORDER_OF_QUEUES: Column =
+    ("out of order of whole queues", Unit::Share, |run| {
+        run.consistency.out_of_order_rate_of_queues
+    });
 pub(crate) const PROVEN: Column = ("out of order over all receivers", Unit::Share, |run| {
     run.consistency.provably_out_of_order_rate
 });
@@ -69,8 +75,9 @@ pub(crate) const RECEIVE_MEAN: Column =
 pub(crate) const RECEIVE_P99: Column =
     ("receive p99", Unit::Milliseconds, |run| run.receive.response.p99_ms);
 
-/// The measures of BDQS §V-A, and the stricter order.
-pub(crate) const CONSISTENCY: [Column; 5] = [LAMBDA, LOST, OUT_OF_ORDER, DISPLACEMENT, PROVEN];
+/// The measures of BDQS §V-A, and the order over all receivers by two stricter ones.
+pub(crate) const CONSISTENCY: [Column; 6] =
+    [LAMBDA, LOST, OUT_OF_ORDER, DISPLACEMENT, OUT_OF_ORDER_OF_QUEUES, PROVEN];
 
 impl<'a> Bench<'a> {
     pub(crate) fn open(args: &'a BdqsArgs) -> Result<Self, BenchError> {
@@ -127,15 +134,15 @@ impl<'a> Bench<'a> {
         label: &str,
         experiment: &SqsArgs,
     ) -> Result<Vec<ExperimentReport>, BenchError> {
-        (0..self.args.load.repeat)
-            .map(|run| {
-                let again = SqsArgs {
-                    seed: experiment.seed + u64::from(run) * 1_000_003,
-                    ..experiment.clone()
-                };
-                self.measure(label, &again, &mut |_| {})
-            })
-            .collect()
+        self.runs_of(experiment).map(|again| self.measure(label, &again, &mut |_| {})).collect()
+    }
+
+    /// The same as often as asked for, each time with another seed.
+    pub(crate) fn runs_of(&self, experiment: &SqsArgs) -> impl Iterator<Item = SqsArgs> {
+        (0..self.args.load.repeat).map(|run| SqsArgs {
+            seed: experiment.seed + u64::from(run) * 1_000_003,
+            ..experiment.clone()
+        })
     }
 
     pub(crate) fn measure(
@@ -148,6 +155,9 @@ impl<'a> Bench<'a> {
         if self.site.interrupt.is_set() {
             // What nobody has waited for is not lost.
             return Err(BdqsError::Interrupted.into());
+        }
+        if report.consistency.lost > 0 {
+            self.site.keep();
         }
         if !self.args.quiet {
             eprintln!("{label}\n{}", report.to_text());

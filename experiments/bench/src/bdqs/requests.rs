@@ -5,11 +5,14 @@ use crate::bdqs::metrics::Requests;
 use crate::bdqs::site::FrontEnd;
 use crate::bdqs::table::{Row, Section, Unit};
 use crate::error::BenchError;
+use crate::sqs::args::SqsArgs;
 use crate::sqs::experiment::Moment;
 use crate::sqs::report::ExperimentReport;
 
-/// What is counted between two moments.
-type Counted = [Requests; 3];
+/// What front-ends had counted before a run, when all was sent, and when all was received.
+pub(crate) type Counted = [Requests; 3];
+/// Requests that carry messages, of a message over its life.
+const LIFE: &str = "life";
 
 pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     let front_ends = bench.front_ends()?;
@@ -32,9 +35,10 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     let rows: Result<Vec<Row>, BenchError> = cases
         .into_iter()
         .map(|(label, load, called)| {
-            let runs: Result<Vec<_>, BenchError> = (0..bench.args.load.repeat)
-                .map(|_| counted(bench, label, load, (&front_ends, called)))
-                .collect();
+            let experiment = bench.experiment(load, called);
+            let runs = bench.runs_of(&experiment);
+            let runs: Result<Vec<_>, BenchError> =
+                runs.map(|run| counted(bench, label, &run, &front_ends)).collect();
             Ok(row(label, &runs?))
         })
         .collect();
@@ -46,16 +50,16 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     Ok(Section { experiment: "requests", load, rows: rows?, notes, ..Section::default() })
 }
 
-/// A run, with what all front-ends counted before it, when all was sent, and when all was received.
-fn counted(
+/// A run, with what these front-ends counted.
+pub(crate) fn counted(
     bench: &Bench<'_>,
     label: &str,
-    load: Load,
-    (front_ends, called): (&[FrontEnd], &[FrontEnd]),
+    experiment: &SqsArgs,
+    front_ends: &[FrontEnd],
 ) -> Result<(ExperimentReport, Counted), BenchError> {
     let mut counted = Vec::new();
     let mut between = |_: Moment| counted.push(Requests::of(front_ends));
-    let report = bench.measure(label, &bench.experiment(load, called), &mut between)?;
+    let report = bench.measure(label, experiment, &mut between)?;
     let mut all = [Requests::default(); 3];
     for (place, one) in all.iter_mut().zip(counted) {
         *place = one?;
@@ -66,18 +70,29 @@ fn counted(
 fn row(label: &str, runs: &[(ExperimentReport, Counted)]) -> Row {
     let reports: Vec<ExperimentReport> = runs.iter().map(|(report, _)| report.clone()).collect();
     let mut row = Row::of(label, &reports, &[]);
-    let mut add = |name, of: &dyn Fn(&Counted) -> f64| {
-        let per_message = |(report, counted): &(ExperimentReport, Counted)| {
-            of(counted) / report.consistency.messages.max(1) as f64
-        };
-        row.add(name, Unit::Ratio, &runs.iter().map(per_message).collect::<Vec<f64>>());
-    };
-    add("sending", &|[before, sent, _]| sent.since(*before).messages);
-    add("receiving and deleting", &|[_, sent, after]| after.since(*sent).messages);
-    add("life", &|[before, _, after]| after.since(*before).messages);
-    add("upkeep", &|[before, _, after]| after.since(*before).upkeep);
-    add("heartbeats and sweeps", &|[before, _, after]| after.since(*before).apart);
+    add(&mut row, "sending", runs, |[before, sent, _]| sent.since(*before).messages);
+    add(&mut row, "receiving and deleting", runs, |[_, sent, after]| after.since(*sent).messages);
+    add_life(&mut row, runs);
+    add(&mut row, "upkeep", runs, |[before, _, after]| after.since(*before).upkeep);
+    add(&mut row, "heartbeats and sweeps", runs, |[before, _, after]| after.since(*before).apart);
     let lost = Row::of("", &reports, &[LOST]);
     row.figures.extend(lost.figures);
     row
+}
+
+/// Adds the requests of a message over its life.
+pub(crate) fn add_life(row: &mut Row, runs: &[(ExperimentReport, Counted)]) {
+    add(row, LIFE, runs, |[before, _, after]| after.since(*before).messages);
+}
+
+fn add(
+    row: &mut Row,
+    name: &'static str,
+    runs: &[(ExperimentReport, Counted)],
+    of: fn(&Counted) -> f64,
+) {
+    let per_message = |(report, counted): &(ExperimentReport, Counted)| {
+        of(counted) / report.consistency.messages.max(1) as f64
+    };
+    row.add(name, Unit::Ratio, &runs.iter().map(per_message).collect::<Vec<f64>>());
 }

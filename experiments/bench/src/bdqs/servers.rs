@@ -12,7 +12,7 @@ use quelea_plot::{Plot, Series};
 use crate::bdqs::args::BdqsLoadArgs;
 use crate::bdqs::error::BdqsError;
 use crate::bdqs::load::{
-    Bench, CONSISTENCY, GIVEN_UP, LAMBDA, Load, OUT_OF_ORDER, PAPER, RECEIVE_MEAN, RECEIVES,
+    Bench, CONSISTENCY, GIVEN_UP, LAMBDA, LOSS, Load, OUT_OF_ORDER, PAPER, RECEIVE_MEAN, RECEIVES,
     SEND_MEAN, SEND_P99, SENDS,
 };
 use crate::bdqs::servers::failing::{Fault, Rhythm, Server, Signals, Suffered};
@@ -23,9 +23,11 @@ use crate::sqs::args::SqsArgs;
 use crate::sqs::experiment::Moment;
 use crate::sqs::report::ExperimentReport;
 
-const MTTF_S: [f64; 3] = [100.0, 1_000.0, 10_000.0];
+const MTTF_S: [f64; 4] = [10.0, 100.0, 1_000.0, 10_000.0];
 const FRONT_END_MTTF_S: [f64; 1] = [10.0];
 const SMOKE_MTTF_S: [f64; 1] = [1.5];
+/// Of the row that `cap` has.
+const CAP_MTTF_S: f64 = 100.0;
 /// Runs of a row that has too few failures.
 const RUNS_MAX: usize = 100;
 /// A client goes on to the next front-end after that.
@@ -42,23 +44,13 @@ pub(crate) enum Kind {
 
 pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchError> {
     let args = &bench.args.load;
-    let factor = args.compress;
-    let usual = bench.load(Load { queues: 200, send_delay_s: 0.5, receive_delay_s: 2.0, ..PAPER });
-    let load = Load {
-        send_delay_s: usual.send_delay_s / factor,
-        receive_delay_s: usual.receive_delay_s / factor,
-        ..usual
-    };
+    let load = load(bench);
     let (experiment, usual_mttf_s): (_, &[f64]) = match kind {
         Kind::Servers => ("servers", &MTTF_S),
         Kind::FrontEnds => ("front-ends", &FRONT_END_MTTF_S),
     };
     let named = BdqsLoadArgs::series(&args.mttf_s, usual_mttf_s, &SMOKE_MTTF_S, args.smoke);
-    let fault = match (kind, args.kill) {
-        (Kind::FrontEnds, _) => Fault::KillFrontEnd,
-        (Kind::Servers, true) => Fault::Kill,
-        (Kind::Servers, false) => Fault::Freeze,
-    };
+    let fault = fault(args, kind);
     if kind == Kind::Servers {
         bench.site.nodes(experiment)?;
     }
@@ -69,12 +61,7 @@ pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchErr
         } else {
             "no failures".to_owned()
         };
-        let rhythm = Rhythm { mttf_s: mttf_s / factor, mttr_s: mttr_s(bench, fault) / factor };
-        let mut runs: Vec<(ExperimentReport, Suffered)> = Vec::new();
-        while !are_enough(args, mttf_s, &runs) {
-            runs.push(fail(bench, (&label, load), (fault, rhythm), runs.len() as u64)?);
-        }
-        let row = row(&label, &runs);
+        let row = row_of(bench, (&label, load, &|usual| usual), (fault, mttf_s))?;
         for (line, (name, ..)) in points.iter_mut().zip([LAMBDA, OUT_OF_ORDER]) {
             line.extend(row.mean(name).map(|share| (1_000.0 / mttf_s, share * 100.0)));
         }
@@ -89,10 +76,63 @@ pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchErr
         "{}; {how}, MTTR = {} s{}",
         load.to_words(args.size),
         mttr_s(bench, fault),
-        if factor > 1.0 { format!(", all times divided by {factor}") } else { String::new() },
+        if args.compress > 1.0 {
+            format!(", all times divided by {}", args.compress)
+        } else {
+            String::new()
+        },
     );
     let plots = vec![(format!("figure8-{experiment}"), plot(experiment, points))];
     Ok(Section { experiment, load, rows, plots, ..Section::default() })
+}
+
+/// What `cap` has of servers that fail: the row of one mean time, with a load that is changed so.
+pub(crate) fn row_at(
+    bench: &Bench<'_>,
+    name: &str,
+    change: impl Fn(SqsArgs) -> SqsArgs,
+) -> Result<Row, BenchError> {
+    let args = &bench.args.load;
+    let mttf_s =
+        args.mttf_s.first().copied().unwrap_or_else(|| args.or_smoke(CAP_MTTF_S, SMOKE_MTTF_S[0]));
+    let label = format!("servers with MTTF = {mttf_s} s, {name}");
+    row_of(bench, (&label, load(bench), &change), (fault(args, Kind::Servers), mttf_s))
+}
+
+fn load(bench: &Bench<'_>) -> Load {
+    let usual = bench.load(Load { queues: 200, send_delay_s: 0.5, receive_delay_s: 2.0, ..PAPER });
+    let factor = bench.args.load.compress;
+    Load {
+        send_delay_s: usual.send_delay_s / factor,
+        receive_delay_s: usual.receive_delay_s / factor,
+        ..usual
+    }
+}
+
+const fn fault(args: &BdqsLoadArgs, kind: Kind) -> Fault {
+    match (kind, args.kill) {
+        (Kind::FrontEnds, _) => Fault::KillFrontEnd,
+        (Kind::Servers, true) => Fault::Kill,
+        (Kind::Servers, false) => Fault::Freeze,
+    }
+}
+
+/// What is sent while servers fail: its name, the load, and what is changed of it.
+type Trial<'a> = (&'a str, Load, &'a dyn Fn(SqsArgs) -> SqsArgs);
+
+fn row_of(
+    bench: &Bench<'_>,
+    trial: Trial<'_>,
+    (fault, mttf_s): (Fault, f64),
+) -> Result<Row, BenchError> {
+    let args = &bench.args.load;
+    let rhythm =
+        Rhythm { mttf_s: mttf_s / args.compress, mttr_s: mttr_s(bench, fault) / args.compress };
+    let mut runs: Vec<(ExperimentReport, Suffered)> = Vec::new();
+    while !are_enough(args, mttf_s, &runs) {
+        runs.push(fail(bench, trial, (fault, rhythm), runs.len() as u64)?);
+    }
+    Ok(row(trial.0, &runs))
 }
 
 /// Whether a row has as many runs, and as many failures in them, as are asked for.
@@ -113,7 +153,7 @@ const fn mttr_s(bench: &Bench<'_>, fault: Fault) -> f64 {
 /// One run, with front-ends of its own.
 fn fail(
     bench: &Bench<'_>,
-    (label, load): (&str, Load),
+    (label, load, change): Trial<'_>,
     (fault, rhythm): (Fault, Rhythm),
     run: u64,
 ) -> Result<(ExperimentReport, Suffered), BenchError> {
@@ -122,7 +162,7 @@ fn fail(
         Fault::Freeze | Fault::Kill => bench.site.nodes("servers")?.count(),
     };
     let mut front_ends = bench.site.front_ends(count)?;
-    let mut experiment = bench.experiment(load, &front_ends);
+    let mut experiment = change(bench.experiment(load, &front_ends));
     experiment.service.connect_timeout_s = CONNECT_TIMEOUT_S;
     // Processes come and go: what they use is not asked for.
     experiment.service.pid.clear();
@@ -181,7 +221,7 @@ fn row(label: &str, runs: &[(ExperimentReport, Suffered)]) -> Row {
     row.add("failures", Unit::Count, &failures);
     row.add("mean time down", Unit::Seconds, &of_runs(Suffered::mean_down_s));
     let more = [SENDS, RECEIVES, SEND_MEAN, SEND_P99, RECEIVE_MEAN, GIVEN_UP];
-    let rest = Row::of("", &reports, &[&CONSISTENCY[..], &more].concat());
+    let rest = Row::of("", &reports, &[&[LOSS][..], &CONSISTENCY, &more].concat());
     row.figures.extend(rest.figures);
     row.runs = rest.runs;
     row

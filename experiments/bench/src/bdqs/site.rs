@@ -6,6 +6,7 @@ mod nodes;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::bdqs::args::BdqsSiteArgs;
 use crate::bdqs::error::BdqsError;
@@ -33,6 +34,8 @@ pub(crate) struct Site {
     /// For logs and data; gone at the end.
     home: PathBuf,
     pub interrupt: Interrupt,
+    /// Whether something was lost in the keyspace that can be looked for there.
+    is_kept: AtomicBool,
 }
 
 impl Site {
@@ -56,6 +59,7 @@ impl Site {
             program,
             home,
             interrupt,
+            is_kept: AtomicBool::new(false),
         };
         if site.contact_points.is_empty() {
             let tests = args.tests.clone().unwrap_or_else(nodes::tests_of_the_build);
@@ -104,9 +108,31 @@ impl Site {
         &self.contact_points
     }
 
+    /// What is stored stays, in nodes that are not ended with the run.
+    pub(crate) fn keep(&self) {
+        if !self.is_kept.swap(true, Ordering::Relaxed) {
+            eprintln!("messages were lost: {}", self.where_to_look());
+        }
+    }
+
+    fn where_to_look(&self) -> String {
+        match &self.nodes {
+            None => format!("the keyspaces {}_… stay at these nodes", self.keyspace),
+            Some(_) => {
+                "the nodes end with the run; with --nodes they could be looked for".to_owned()
+            }
+        }
+    }
+
     /// Starts front-ends over all nodes.
     pub(crate) fn front_ends(&self, count: u32) -> Result<Vec<FrontEnd>, BdqsError> {
         self.front_ends_over(&self.contact_points, self.replication, count)
+    }
+
+    /// Starts front-ends over all nodes that help each other in nothing, as those of the paper.
+    pub(crate) fn classic_front_ends(&self, count: u32) -> Result<Vec<FrontEnd>, BdqsError> {
+        let classic = ("bdqs.classic".to_owned(), "true".to_owned());
+        self.start_front_ends(&self.contact_points, self.replication, count, Some(classic))
     }
 
     /// Starts front-ends over these nodes, in a keyspace with so many replicas.
@@ -116,6 +142,16 @@ impl Site {
         replication: u32,
         count: u32,
     ) -> Result<Vec<FrontEnd>, BdqsError> {
+        self.start_front_ends(nodes, replication, count, None)
+    }
+
+    fn start_front_ends(
+        &self,
+        nodes: &[String],
+        replication: u32,
+        count: u32,
+        setting: Option<(String, String)>,
+    ) -> Result<Vec<FrontEnd>, BdqsError> {
         let keyspace = format!("{}_{replication}", self.keyspace);
         let mut settings = vec![
             ("store".to_owned(), "cassandra".to_owned()),
@@ -123,7 +159,7 @@ impl Site {
             ("cassandra.keyspace".to_owned(), keyspace),
             ("cassandra.replication".to_owned(), replication.to_string()),
         ];
-        settings.extend(self.settings.iter().cloned());
+        settings.extend(self.settings.iter().cloned().chain(setting));
         (0..count).map(|_| FrontEnd::start(&self.program, &self.home, &settings)).collect()
     }
 
@@ -151,6 +187,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         if self.nodes.take().is_none()
+            && !self.is_kept.load(Ordering::Relaxed)
             && let Ok(driver) = self.driver()
         {
             for replication in 1..=9 {
