@@ -81,13 +81,21 @@ stock-exchange: build ## Runs the stock exchange of examples/ over a broker of i
 	cargo build --locked --profile $(PROFILE) -p quelea-stock-exchange --target-dir $(TARGET) $(EXPERIMENTS)
 	$(dir $(BINARY))stock-exchange run --quelea $(BINARY) --orders $(ORDERS) $(ARGUMENTS)
 
-bench: build bench-build ## Measures every row of docs/benchmarks/README.md, beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had (ARGUMENTS=--quick)
+IS_QUICK = $(filter --quick,$(ARGUMENTS))
+# Three runs, as in the paper; the rest of its size takes hours on two cores.
+BDQS_SIZE = $(if $(IS_QUICK),--smoke,--messages 40 --repeat 3)
+# The interpreter of the suite `management`.
+WITH_PIKA = $(firstword $(wildcard $(CACHE)/management-*/bin/python))
+bench: build bench-build ## Measures each family beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had, replicated queues where there are Java and Maven, the management API where the tests were installed, and the stock exchange (ARGUMENTS=--quick)
 	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
 	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then set -x; $(BINARY) bench bdqs rates,requests,poll $(BDQS_SIZE); else echo "no java or no mvn: replicated queues were not measured"; fi
+	@if [ -x "$(WITH_PIKA)" ]; then set -x; $(WITH_PIKA) experiments/management_api.py --binary $(BINARY) $(if $(IS_QUICK),--queues 1000 --asks 10); else echo "no pika, which make test installs: the management API was not measured"; fi
+	$(MAKE) stock-exchange $(if $(IS_QUICK),ORDERS=5000) ARGUMENTS=
 
-papers: build bench-build ## Runs the four papers' experiments in some forty minutes and draws them, with RabbitMQ and Qpid Broker-J where they can be had; goes on where it was stopped (ARGUMENTS="--only amqp-suite --fresh")
+papers: build bench-build ## Runs the four papers' experiments in an hour and draws them, with RabbitMQ and Qpid Broker-J where they can be had; goes on where it was stopped (ARGUMENTS="--only amqp-suite --fresh")
 	cargo build --locked --profile $(PROFILE) -p quelea-stock-exchange --target-dir $(TARGET) $(EXPERIMENTS)
 	$(PYTHON) experiments/papers/papers.py --quelea $(BINARY) $(or $(SCALE),--quick) $(ARGUMENTS)
 

@@ -313,6 +313,7 @@ BDQS_SAYS = {
     "scalability": "Throughput grows linearly with the cluster, from 10 to 70 nodes; receive and delete is slower than send.",
     "response": "Below 200 ms on average while less than 80 % of the highest rate is asked for; M/M/k beyond.",
     "consistency": "K = 1: almost all in order; a service without order has half of the messages out of it. No loss.",
+    "cap": "It reads and writes one replica, and leaves open what other points of CAP give and cost.",
     "network": "Degrades slightly at a failure rate of 10 %, and stays about the same below. No loss.",
     "clients": "Degrades slightly at a failure rate of 10 %, and stays about the same below. No loss.",
     "servers": "Sending is not much affected by a mean time to failure of 100 s; receiving is. No loss.",
