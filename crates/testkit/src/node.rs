@@ -197,6 +197,7 @@ impl<C: Client> Node<C> {
         let target = match effect {
             Effect::Deliver { connection, .. }
             | Effect::Got { connection, .. }
+            | Effect::Browsed { connection, .. }
             | Effect::GotEmpty { connection, .. }
             | Effect::ConsumerCancelled { connection, .. }
             | Effect::PublisherResumed { connection }

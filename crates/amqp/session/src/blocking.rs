@@ -10,17 +10,27 @@ impl Session {
     /// Whether a publish has to wait: for consumers to follow, for the store to write what it has, or for
     /// the end of a trouble of which the client is notified. All that comes behind it waits too, and nothing more is
     /// read, so that the pressure goes on to the one who causes it.
-    pub(crate) fn publish_has_to_wait(&mut self, broker: &Broker, bytes: usize) -> bool {
+    pub(crate) fn publish_has_to_wait(&mut self, broker: &mut Broker, bytes: usize) -> bool {
         self.is_held = self.connection.is_some_and(|connection| broker.is_held(connection));
         if self.is_held {
             return true;
         }
         if let Some(reason) = broker.publishers_blocked() {
-            self.publishes = true;
             self.notify_blocked(reason);
+            self.note_publisher(broker);
             return true;
         }
         !broker.accepts_publish(bytes)
+    }
+
+    /// From now on the client counts as one that publishes.
+    pub(crate) fn note_publisher(&mut self, broker: &mut Broker) {
+        if !self.publishes
+            && let Some(connection) = self.connection
+        {
+            self.publishes = true;
+            broker.note_publisher(connection);
+        }
     }
 
     /// Effect::PublishersBlocked: those who publish are notified at once, others when they try to.

@@ -63,7 +63,7 @@ impl Session {
                 }
             }
             // No AMQP client asked for it.
-            Effect::Received { .. } => {}
+            Effect::Received { .. } | Effect::Browsed { .. } => {}
             Effect::GotEmpty { connection, channel, channel_number } => {
                 if self.is_open(connection, channel, channel_number) {
                     self.wire.send(channel_number, &Method::from(basic::GetEmpty {}));

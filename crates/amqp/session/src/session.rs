@@ -318,7 +318,7 @@ impl Session {
     }
 
     /// Whether an event cannot be carried out now.
-    fn has_to_wait(&mut self, broker: &Broker, event: &Event) -> bool {
+    fn has_to_wait(&mut self, broker: &mut Broker, event: &Event) -> bool {
         let number = match event {
             Event::Publish { channel, body, .. } => {
                 if self.publish_has_to_wait(broker, body.len()) {
@@ -428,8 +428,8 @@ impl Session {
     }
 
     fn publish(&mut self, broker: &mut Broker, number: u16, content: Content, now: Timestamp) {
+        self.note_publisher(broker);
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        self.publishes = true;
         let before = channel.confirms_waiting();
         let Self { wire, transactions, .. } = self;
         let (input_at, steps_end) = (self.input_at, self.steps_end);

@@ -131,6 +131,7 @@ impl Broker {
         let messaging = &mut self.messaging;
         let mut more = messaging.queues.take_loaded(&mut messaging.log);
         messaging.report_missed();
+        messaging.answer_browses();
         more |= self.fire_timers(now);
         more |= self.go_on_returning(now);
         let messaging = &mut self.messaging;
@@ -245,6 +246,19 @@ impl Broker {
     #[inline]
     pub fn is_held(&self, connection: ConnectionId) -> bool {
         self.messaging.clients.connections.get(connection).is_some_and(|state| state.is_held)
+    }
+
+    /// Whether it is for want of memory that publishers are blocked; else it is the disk.
+    #[must_use]
+    pub fn is_blocked_by_memory(&self) -> bool {
+        self.blocked.is_some() && self.messaging.log.is_healthy()
+    }
+
+    /// A client publishes, or tries to, for the first time.
+    pub fn note_publisher(&mut self, connection: ConnectionId) {
+        if let Some(state) = self.messaging.clients.connections.get_mut(connection) {
+            state.is_publisher = true;
+        }
     }
 
     /// Begins a last checkpoint, so that the next start is quick. Go on with [`Broker::run`] and

@@ -6,7 +6,7 @@ use quelea_model::{Message, QueueName, VhostName};
 use quelea_store::{LoadError, Ticket};
 
 use crate::ids::{ChannelId, ConnectionId, ReceiveId};
-use crate::reply::ReceivedMessage;
+use crate::reply::{BrowsedPage, ReceivedMessage};
 
 /// One thing to do for a connection, or for all of them.
 #[derive(Clone, Debug)]
@@ -53,6 +53,13 @@ pub enum Effect {
         channel: ChannelId,
         /// The channel's number on the wire.
         channel_number: u16,
+    },
+    /// The answer to a [`crate::Broker::browse`].
+    Browsed {
+        /// The connection that asked.
+        connection: ConnectionId,
+        /// What there is.
+        page: Box<BrowsedPage>,
     },
     /// The answer to a [`crate::Broker::receive`].
     Received {

@@ -45,12 +45,12 @@ pub use name_checks::{NameQuestion, NameVerdict};
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};
 pub use queues::queue::groups::GROUP_HEADER;
 pub use reply::{
-    Published, Purged, QueueBacklog, QueueDeclared, QueueDeleted, QueueNames, QueuePermits,
-    Receipt, ReceiptOutcome, ReceivedMessage, SentMessage,
+    BrowsedMessage, BrowsedPage, Published, Purged, QueueBacklog, QueueDeclared, QueueDeleted,
+    QueueNames, QueuePermits, Receipt, ReceiptOutcome, ReceivedMessage, SentMessage,
 };
 pub use request::{
-    ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Publish, QueueBinding,
-    Receive, Send,
+    Browse, BrowsePlace, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding,
+    Publish, QueueBinding, Receive, Send,
 };
 pub use routing::{binding, exchange};
 pub use sqs::move_tasks::report::{

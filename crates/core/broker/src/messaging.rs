@@ -1,6 +1,7 @@
 //! The way of a message: into queues, out to consumers and receivers, and settled. Who is permitted
 //! and where an exchange leads has been decided when a message comes here.
 
+mod browse;
 mod dead_letter;
 mod death;
 mod dispatch;

@@ -2,6 +2,7 @@
 //! memory, and read back from the log. Nothing here knows a client or an exchange.
 
 mod arrival_times;
+mod browse;
 mod memory;
 pub(crate) mod queue;
 mod read_groups;
@@ -23,6 +24,7 @@ use crate::ids::VhostId;
 use crate::log::Log;
 use crate::report::MessageCounters;
 use arrival_times::ArrivalTimes;
+use browse::Browses;
 pub(crate) use memory::Memory;
 use queue::attributes::QueueAttributes;
 use queue::groups::{Groups, NO_GROUP, group_of};
@@ -39,6 +41,7 @@ pub(crate) struct Queues {
     pub(crate) schedule: Schedule,
     pub(crate) memory: Memory,
     reads: Reads,
+    browses: Browses,
     next_seq: Seq,
     arrival_times: ArrivalTimes,
     /// Deliveries are not written to the log, so after a crash any older message may have been out:
@@ -88,6 +91,7 @@ impl Queues {
             schedule: Schedule::default(),
             memory: Memory::default(),
             reads: Reads::recovered(&recovered.damage),
+            browses: Browses::default(),
             next_seq,
             arrival_times: ArrivalTimes::default(),
             maybe_delivered_below: if recovered.after_crash { next_seq } else { Seq(0) },

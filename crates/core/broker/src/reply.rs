@@ -5,6 +5,8 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, QueueName, Seq, Timestamp};
 use quelea_store::Ticket;
 
+use crate::request::BrowsePlace;
+
 /// What came of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
@@ -128,4 +130,22 @@ pub struct QueueNames {
     pub names: Vec<QueueName>,
     /// Where to go on, in another call of the core; `None`: these are all.
     pub go_on_after: Option<QueueName>,
+}
+
+/// A part of a queue's ready messages, in the order in which they will be given out.
+#[derive(Clone, Debug, Default)]
+pub struct BrowsedPage {
+    /// What was found. A message that cannot be read is left out.
+    pub messages: Vec<BrowsedMessage>,
+    /// Where to go on, in another call; `None`: there are no more.
+    pub next: Option<BrowsePlace>,
+}
+
+/// A message that somebody looked at, and that is still in its queue.
+#[derive(Clone, Debug)]
+pub struct BrowsedMessage {
+    /// What the next delivery will say.
+    pub redelivered: bool,
+    /// The message.
+    pub message: Arc<Message>,
 }

@@ -13,6 +13,9 @@ use crate::ids::{ChannelId, ConnectionId};
 pub struct MessageCounters {
     /// Published: accepted from publishers (for a queue: put into it).
     pub publish: u64,
+    /// Messages put into queues, each once for each queue, dead letters and moved ones too: counted for the whole broker
+    /// only, a queue has it as `publish`.
+    pub enqueued: u64,
     /// Publishes that no queue took, and that were not returned.
     pub drop_unroutable: u64,
     /// Publishes that no queue took, and that were returned.
@@ -56,6 +59,7 @@ impl MessageCounters {
     /// Adds another's counts.
     pub const fn add(&mut self, other: &Self) {
         self.publish += other.publish;
+        self.enqueued += other.enqueued;
         self.drop_unroutable += other.drop_unroutable;
         self.return_unroutable += other.return_unroutable;
         self.rejected += other.rejected;
@@ -213,6 +217,21 @@ pub struct ConnectionReport {
     pub heartbeat_s: u16,
     /// Bytes of deliveries that it has not taken yet.
     pub output_waiting_bytes: usize,
+    /// Whether it is held back.
+    pub state: ConnectionState,
+}
+
+/// Whether a connection is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// It is not.
+    Running,
+    /// It is faster than the consumers of a crowded queue, and waits for milliseconds.
+    Flow,
+    /// Publishers are blocked; it has not published yet, and will be blocked when it does.
+    Blocking,
+    /// Publishers are blocked, and it is one.
+    Blocked,
 }
 
 /// One channel.
@@ -327,6 +346,8 @@ pub struct Overview {
     pub unreadable_last: Option<String>,
     /// Why publishers are blocked, if they are.
     pub publishers_blocked: Option<String>,
+    /// Whether that is for want of memory; else it is the disk.
+    pub blocked_by_memory: bool,
     /// How the log failed, if it did: nothing that waits for it will be confirmed, and only a restart helps.
     pub log_failed: Option<String>,
     /// The store's own figures.

@@ -1,7 +1,7 @@
 //! What fronts ask of the broker, one struct per operation that has more than two facts.
 
 use bytes::Bytes;
-use quelea_model::Table;
+use quelea_model::{Seq, Table};
 
 /// Who connects, for [`Broker::open_connection`](crate::Broker::open_connection).
 #[derive(Clone, Debug, Default)]
@@ -160,4 +160,26 @@ pub struct Send {
     pub deduplication: Option<Box<str>>,
     /// What it is called.
     pub message_id: [u8; 16],
+}
+
+/// Which of a queue's ready messages to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Browse {
+    /// Where the last page ended; `None`: at the message that comes next.
+    pub from: Option<BrowsePlace>,
+    /// At most so many messages.
+    pub messages_max: usize,
+    /// At most so many bytes of bodies, but one message at least.
+    pub body_bytes_max: usize,
+}
+
+/// A place among the ready messages of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrowsePlace {
+    pub(crate) priority: u8,
+    pub(crate) seq: Seq,
+}
+
+impl BrowsePlace {
+    pub(crate) const BEGINNING: Self = Self { priority: u8::MAX, seq: Seq(0) };
 }

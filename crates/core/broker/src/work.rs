@@ -19,6 +19,8 @@ pub(crate) const STEPS_PER_REPORT: u64 = 50;
 pub(crate) const STEPS_PER_SAMPLE: u64 = 25;
 /// A queue that is added to totals.
 pub(crate) const STEPS_PER_TOTAL: u64 = 5;
+/// A message that somebody looks at.
+pub(crate) const STEPS_PER_BROWSED: u64 = 5;
 /// A delivery that goes back to its queue, at its old place.
 pub(crate) const STEPS_PER_REQUEUE: u64 = 10;
 

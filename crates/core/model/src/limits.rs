@@ -177,6 +177,10 @@ pub const QUORUM_DELIVERY_LIMIT: u16 = 20;
 /// Gets of one queue that may wait for its messages to be read from the log.
 pub const GETS_WAITING_MAX: usize = 65_536;
 
+/// Looks at queues whose messages are being read from the log. Each holds a page of bodies, at most
+/// [`READ_AHEAD_BYTES_MAX`] of them, and reads beside the consumers.
+pub const BROWSES_WAITING_MAX: usize = 16;
+
 /// Messages of one queue that may wait on their way to a dead-letter exchange before the queue
 /// stops to give out and to expire others. They wait only for their bodies to be read back.
 pub const DEAD_LETTERS_WAITING_MAX: usize = 10_000;

@@ -7,6 +7,8 @@ use quelea_model::LatencyHistogram;
 pub struct NetCounters {
     /// Connections now, those in their handshake included.
     pub connections: u64,
+    /// How many there may be.
+    pub connections_max: u64,
     /// Connections that were accepted.
     pub accepted: u64,
     /// Connections that were closed at once because there were too many.

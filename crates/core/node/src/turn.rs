@@ -158,6 +158,7 @@ impl Core {
             let connection = match &effect {
                 Effect::Deliver { connection, .. }
                 | Effect::Got { connection, .. }
+                | Effect::Browsed { connection, .. }
                 | Effect::GotEmpty { connection, .. }
                 | Effect::ConsumerCancelled { connection, .. }
                 | Effect::PublisherResumed { connection }

@@ -398,6 +398,26 @@ impl QueueIndex {
         })
     }
 
+    /// Entries and paged-out ranges from this number on, in order. The first range may begin before it.
+    pub fn all_from(&self, seq: Seq) -> impl Iterator<Item = Front<'_>> {
+        let first = self.slots.partition_point(|slot| slot.last_seq() < seq);
+        self.slots.range(first..).flat_map(move |slot| {
+            let (range, chunk) = match slot {
+                Slot::PagedRange(range) => (Some(Front::Paged(range)), None),
+                Slot::Chunk(chunk) => (None, Some(chunk)),
+            };
+            let entries = chunk.into_iter().flat_map(move |chunk| {
+                let at = chunk.entries().partition_point(|entry| entry.seq < seq);
+                (at..chunk.len()).map(|at| Front::Entry {
+                    entry: &chunk.entries()[at],
+                    expires_at: chunk.expiry(at),
+                    body: chunk.body(at),
+                })
+            });
+            range.into_iter().chain(entries)
+        })
+    }
+
     /// All paged-out ranges, in order.
     pub fn paged_ranges(&self) -> impl Iterator<Item = &PagedRange> {
         self.slots.iter().filter_map(|slot| match slot {

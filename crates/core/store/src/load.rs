@@ -65,6 +65,15 @@ impl Missed {
             Self::PagedRange(range) => range.count,
         }
     }
+
+    /// The range, if it is one.
+    #[must_use]
+    pub const fn range(&self) -> Option<&PagedRange> {
+        match self {
+            Self::Message(_) => None,
+            Self::PagedRange(range) => Some(range),
+        }
+    }
 }
 
 impl fmt::Display for Missed {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Reads to do, reads under way, answers to fetch. Bounded by the broker, which has at most one
-/// request per queue under way.
+/// request per queue under way, and a few for those who look at queues.
 #[derive(Default)]
 pub(crate) struct LoadQueue {
     /// Paged-out ranges that are not wholly written yet.

@@ -14,7 +14,7 @@ const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 74] = [
+const STATED: [(&str, &str, &str, &str); 75] = [
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
@@ -50,6 +50,7 @@ const STATED: [(&str, &str, &str, &str); 74] = [
     (LIMITS, "| index in memory | {} (", CORE, "INDEX_BYTES_MAX"),
     (LIMITS, "through SQS, of a queue | {} |", CORE, "IN_FLIGHT_MAX"),
     (LIMITS, "| receives that wait | {} |", CORE, "RECEIVES_WAITING_MAX"),
+    (LIMITS, "queues' messages at once | {} |", CORE, "BROWSES_WAITING_MAX"),
     (LIMITS, "within five minutes | {} |", CORE, "DEDUPLICATIONS_PER_QUEUE_MAX"),
     (LIMITS, "groups and deduplication ids | {} |", CORE, "HELD_BYTES_MAX"),
     (LIMITS, "answer to a receive | {},", CORE, "RECEIVE_BYTES_MAX"),

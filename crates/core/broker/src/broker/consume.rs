@@ -16,8 +16,9 @@ use crate::error::{
 };
 use crate::ids::{ChannelId, ConsumerId};
 use crate::messaging::Messaging;
-use crate::request::Consume;
+use crate::request::{Browse, Consume};
 use crate::topology_changes::AUTO_DELETE;
+use crate::work::STEPS_PER_BROWSED;
 
 impl Broker {
     /// basic.consume. Returns the consumer's tag, made up if none was given. Deliveries come as
@@ -107,6 +108,27 @@ impl Broker {
     ) -> Result<(), GetError> {
         let id = self.find_queue(channel, queue, Operation::Read)?;
         self.messaging.get(now, channel, id, no_ack)
+    }
+
+    /// Looks at ready messages of a queue that the channel's user may read. They stay where they are, as they are. The
+    /// answer is [`Effect::Browsed`](crate::Effect::Browsed): a page, as large as a turn's steps allow.
+    ///
+    /// # Errors
+    /// [`GetError`]; there is no answer then.
+    pub fn browse(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        queue: &str,
+        wanted: Browse,
+    ) -> Result<(), GetError> {
+        let id = self.find_queue(channel, queue, Operation::Read)?;
+        let entries_max = self.work.per_turn() / STEPS_PER_BROWSED;
+        let Messaging { queues, log, .. } = &mut self.messaging;
+        let looked_at = queues.browse(log, (channel, id), wanted, entries_max, now)?;
+        self.work.spend(looked_at * STEPS_PER_BROWSED);
+        self.messaging.answer_browses();
+        Ok(())
     }
 
     /// Takes a consumer out of its channel and queue. An auto-delete queue goes with its last one.

@@ -105,6 +105,24 @@ impl Broker {
         (reports, looked_at)
     }
 
+    /// The first consumers of a queue, at most so many: by priority, then by age.
+    pub fn consumers_of_queue(&mut self, id: QueueId, max: usize) -> Vec<ListKey> {
+        let queue = self.messaging.queues.get(id);
+        let consumers = queue.into_iter().flat_map(|queue| queue.consumers.iter().take(max));
+        let keys: Vec<_> = consumers.map(|id| ListKey(Key::Consumer(id))).collect();
+        self.work.spend(1 + keys.len() as u64 / KEYS_PER_STEP);
+        keys
+    }
+
+    /// Consumers of a channel, at most so many, in no order.
+    pub fn consumers_of_channel(&mut self, id: ChannelId, max: usize) -> Vec<ListKey> {
+        let channel = self.messaging.clients.channels.get(id);
+        let consumers = channel.into_iter().flat_map(|channel| channel.consumers.values());
+        let keys: Vec<_> = consumers.take(max).map(|id| ListKey(Key::Consumer(*id))).collect();
+        self.work.spend(1 + keys.len() as u64 / KEYS_PER_STEP);
+        keys
+    }
+
     /// A whole list, in its order.
     pub(super) fn list<R: Listable>(&self, vhost: Option<&str>) -> Vec<R> {
         let mut reports = Vec::new();

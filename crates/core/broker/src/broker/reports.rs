@@ -8,8 +8,8 @@ use crate::clients::consumer::ConsumerState;
 use crate::ids::{ChannelId, ConnectionId, ConsumerId};
 use crate::queues::queue::Queue;
 use crate::report::{
-    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, Overview,
-    QueueReport, QueueState, VhostReport,
+    BindingReport, ChannelReport, ConnectionReport, ConnectionState, ConsumerReport,
+    ExchangeReport, Overview, QueueReport, QueueState, VhostReport,
 };
 use crate::work::STEPS_PER_TOTAL;
 
@@ -55,6 +55,7 @@ impl Broker {
             unreadable,
             unreadable_last: unreadable_last.map(str::to_owned),
             publishers_blocked: self.blocked.clone(),
+            blocked_by_memory: self.is_blocked_by_memory(),
             log_failed: match self.messaging.log.store.state() {
                 StoreState::Failed { reason } => Some(reason.clone()),
                 StoreState::Healthy | StoreState::Full { .. } => None,
@@ -144,6 +145,12 @@ impl Broker {
             frame_max: connection.info.frame_max,
             heartbeat_s: connection.info.heartbeat_s,
             output_waiting_bytes: connection.output_waiting,
+            state: match (&self.blocked, connection.is_publisher) {
+                (Some(_), true) => ConnectionState::Blocked,
+                (Some(_), false) => ConnectionState::Blocking,
+                (None, _) if connection.is_held => ConnectionState::Flow,
+                (None, _) => ConnectionState::Running,
+            },
         })
     }
 

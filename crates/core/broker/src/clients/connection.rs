@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     pub(crate) share: u32,
     /// It publishes nothing more before flow control lets it go on.
     pub(crate) is_held: bool,
+    /// It publishes, or has tried to.
+    pub(crate) is_publisher: bool,
     /// Consumers of all its channels.
     pub(crate) consumers: usize,
     /// Unsettled deliveries of all its channels.
@@ -57,6 +59,7 @@ impl Connection {
             exclusive_queues: Vec::new(),
             share: 0,
             is_held: false,
+            is_publisher: false,
             consumers: 0,
             unacked: 0,
             parked_by_unacked: FxHashSet::default(),

@@ -387,7 +387,7 @@ impl Dispatch<'_> {
 }
 
 /// Whether the message was, or may have been, delivered before.
-fn was_delivered(entry: &Entry, maybe_below: Seq) -> bool {
+pub(super) fn was_delivered(entry: &Entry, maybe_below: Seq) -> bool {
     entry.flags.has(EntryFlags::REDELIVERED) || entry.seq < maybe_below
 }
 

@@ -165,6 +165,7 @@ impl Messaging {
         };
         let expires_at = target.expires_at;
         queue.counters.publish += 1;
+        self.counters.enqueued += 1;
         if let Some(groups) = &mut queue.groups {
             let group = options.group.unwrap_or_else(|| group_of(message));
             match target.visible_at {

@@ -8,7 +8,7 @@ use super::Queues;
 use crate::log::Log;
 
 /// What a message costs in memory besides its body, for the bound of one read.
-const LOAD_OVERHEAD_BYTES: usize = 64;
+pub(super) const LOAD_OVERHEAD_BYTES: usize = 64;
 
 /// What a read is for.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub(super) enum ReadPurpose {
     DeadLetters,
     /// The groups of a queue's messages.
     Groups,
+    /// Somebody who looks at a queue.
+    Browse,
 }
 
 /// Reads under way.
@@ -43,17 +45,18 @@ impl Reads {
         }
     }
 
-    /// Asks the store for something of a queue.
+    /// Asks the store for something of a queue. Returns the read's number.
     pub(super) fn begin(
         &mut self,
         log: &mut Log,
         purpose: ReadPurpose,
         queue: QueueId,
         what: LoadWhat,
-    ) {
+    ) -> u64 {
         self.next += 1;
         self.under_way.insert(self.next, (purpose, queue));
         log.store.load(LoadRequest { token: self.next, queue, what });
+        self.next
     }
 
     /// Notes that messages were set aside since they cannot be read.
@@ -79,7 +82,9 @@ impl Queues {
             missing = queue.ready.missing(bytes_max);
         }
         queue.read_ahead.begin(missing.len());
-        missing.into_iter().for_each(|what| self.reads.begin(log, ReadPurpose::Ready, id, what));
+        for what in missing {
+            self.reads.begin(log, ReadPurpose::Ready, id, what);
+        }
     }
 
     /// Reads a message that is wanted before those at the head, and then those.
@@ -98,7 +103,9 @@ impl Queues {
         let mut missing = vec![LoadWhat::Items(vec![one])];
         missing.extend(queue.ready.missing(bytes_max));
         queue.read_ahead.begin(missing.len());
-        missing.into_iter().for_each(|what| self.reads.begin(log, ReadPurpose::Ready, id, what));
+        for what in missing {
+            self.reads.begin(log, ReadPurpose::Ready, id, what);
+        }
     }
 
     /// Reads messages that are to be given out together. False: other reads for the queue's head are
@@ -157,6 +164,7 @@ impl Queues {
                     ReadPurpose::Ready => self.fill_ready(log, id, loaded),
                     ReadPurpose::DeadLetters => self.fill_dead_letters(id, loaded),
                     ReadPurpose::Groups => self.fill_groups(log, id, loaded),
+                    ReadPurpose::Browse => self.fill_browse(log, loaded),
                 }
             }
             any = true;

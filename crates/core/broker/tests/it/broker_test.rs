@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quelea_broker::{
-    Broker, BrokerConfig, ChannelId, ConnectionId, ConnectionInfo, Effect, ReceiveId,
+    Broker, BrokerConfig, BrowsedPage, ChannelId, ConnectionId, ConnectionInfo, Effect, ReceiveId,
     ReceivedMessage,
 };
 use quelea_model::{Message, Timestamp};
@@ -47,6 +47,7 @@ pub(crate) struct Client {
     /// Not yet settled.
     pub(crate) held: Vec<Received>,
     pub(crate) got: VecDeque<Option<Received>>,
+    pub(crate) looked_at: VecDeque<BrowsedPage>,
     pub(crate) cancelled: Vec<String>,
     /// Whether its output is taken at once.
     pub(crate) reads: bool,
@@ -191,6 +192,7 @@ impl BrokerTest {
                 inbox: VecDeque::new(),
                 held: Vec::new(),
                 got: VecDeque::new(),
+                looked_at: VecDeque::new(),
                 cancelled: Vec::new(),
                 reads: true,
                 closed: None,
@@ -289,6 +291,11 @@ impl BrokerTest {
                 let received = Received { delivery_tag, consumer_tag: None, redelivered, message };
                 client.got.push_back(Some(received.clone()));
                 client.held.push(received);
+            }
+            Effect::Browsed { connection, page } => {
+                if let Some(client) = by_connection(&mut self.clients, connection) {
+                    client.looked_at.push_back(*page);
+                }
             }
             Effect::Received { receive, messages, .. } => {
                 self.received.insert(receive, messages);

@@ -1,9 +1,10 @@
 //! Where a story is played: the commands and what they check.
 
 use quelea_broker::{
-    BrokerConfig, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Publish, QueueBinding,
+    BrokerConfig, Browse, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Publish,
+    QueueBinding,
 };
-use quelea_model::{Properties, Table, Value};
+use quelea_model::{Message, Properties, Table, Value};
 use quelea_store::StoreState;
 
 use crate::broker_test::{BrokerTest, Received, StoreKind};
@@ -51,6 +52,10 @@ impl Stage {
             "publish" => self.publish(line),
             "consume" => self.consume(line),
             "get" => return self.get(line),
+            "look" => {
+                let times = line.option("times").map_or(Ok(1), str::parse).map_err(said)?;
+                return (0..times).try_fold(String::new(), |_, _: u32| self.look(line));
+            }
             "ack" | "nack" | "reject" | "ack-all" | "ack-tag" => self.settle(line),
             "accepts" => {
                 let accepts = self.test.broker.accepts_publishes();
@@ -278,6 +283,32 @@ impl Stage {
                 Ok(answer)
             }
         }
+    }
+
+    /// Whether these are all that are ready, looked at by pages of `-page=N` messages.
+    fn look(&mut self, line: &Line<'_>) -> Outcome {
+        let page = line.option("page").map_or(Ok(usize::MAX), str::parse).map_err(said)?;
+        let channel = self.test.client(&self.on).channel;
+        let mut from = None;
+        let mut seen = Vec::new();
+        loop {
+            let wanted = Browse { from, messages_max: page, body_bytes_max: usize::MAX };
+            self.test.broker.browse(self.test.now, channel, line.word(0), wanted).map_err(said)?;
+            self.test.settle();
+            let looked_at = self.test.client(&self.on).looked_at.pop_front();
+            let looked_at = looked_at.ok_or("nothing came")?;
+            check(looked_at.messages.len() <= page, || String::from("a page is too long"))?;
+            seen.extend(looked_at.messages.iter().map(|seen| {
+                let again = if seen.redelivered { "!" } else { "" };
+                format!("{}{again}", name_of(&seen.message))
+            }));
+            if looked_at.next.is_none() {
+                break;
+            }
+            from = looked_at.next;
+        }
+        check(seen == line.words[1..], || format!("saw {}", seen.join(" ")))?;
+        done()
     }
 
     fn settle(&mut self, line: &Line<'_>) -> Outcome {
@@ -548,6 +579,10 @@ fn text(value: &Value) -> String {
 }
 
 fn name(received: &Received) -> String {
-    let text = String::from_utf8_lossy(received.message.body()).into_owned();
+    name_of(&received.message)
+}
+
+fn name_of(message: &Message) -> String {
+    let text = String::from_utf8_lossy(message.body()).into_owned();
     text.split('~').next().unwrap_or_default().to_owned()
 }

@@ -20,6 +20,7 @@
 //! | `expect-cancelled T…`, `expect-blocked TEXT`, `expect-unblocked`, `expect-closed TEXT` | |
 //! | `accepts => yes` or `=> no` | whether publishers are read from, before anything else happens |
 //! | `get Q -no-ack => BODY` or `=> empty` | |
+//! | `look Q BODY… -page=N -times=N` | these are ready, and stay so; looked at by so many at once |
 //! | `ack BODY… -multiple`, `nack BODY… -requeue -multiple`, `reject BODY -requeue`, `ack-all`, `ack-tag N` | |
 //! | `count Q ready=N unacked=N consumers=N`, `total FACT=N` | |
 //! | `create Q -fifo -by-group -delay=MS -retention=MS -hint=K -redrive=Q:N -os`, `set Q …` | a queue as SQS has it |

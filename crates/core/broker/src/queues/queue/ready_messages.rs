@@ -191,6 +191,24 @@ impl ReadyMessages {
         self.levels.iter().flat_map(|level| level.index.entries().map(|(entry, _)| entry))
     }
 
+    /// All from a place on in the order in which it is given out, each with its level's priority. A range that recovery
+    /// made may hold lower priorities, too.
+    pub(crate) fn all_from(
+        &self,
+        (priority, seq): (u8, Seq),
+    ) -> impl Iterator<Item = (u8, Front<'_>)> {
+        let levels = self.levels.iter().filter(move |level| level.priority <= priority);
+        levels.flat_map(move |level| {
+            let from = if level.priority == priority { seq } else { Seq(0) };
+            level.index.all_from(from).map(|front| (level.priority, front))
+        })
+    }
+
+    /// Whether a message is in it, paged out or not.
+    pub(crate) fn may_hold(&self, seq: Seq) -> bool {
+        self.get(seq).is_some() || self.paged_range_of(seq).is_some()
+    }
+
     /// The smallest number of all.
     pub(crate) fn oldest_seq(&self) -> Option<Seq> {
         let heads = self.levels.iter().filter_map(|level| match level.index.front() {
