@@ -42,6 +42,7 @@ def test_exchanges_bindings_and_messages(admin, name):
     assert (first["payload"], second["payload"]) == ("hello", "from standard input")
     assert first["properties"] == {"delivery_mode": 2, "priority": 3, "headers": {"tenant": "a"}}
     assert [one["payload"] for one in admin("queue", "get", orders, "--take")] == ["hello"]
+    assert not any(one["redelivered"] for one in admin("queue", "get", orders, "--count", "5"))
     assert "from standard" in admin("queue", "get", orders, "--truncate", "13", json_wanted=False)
     assert "fits no queue" in admin("exchange", "publish", exchange, "--routing-key", "b", "x", succeeds=False)
 

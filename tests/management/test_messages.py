@@ -39,6 +39,53 @@ def test_a_message_that_is_looked_at_stays_in_its_place(peer, api, name):
     assert drain(channel, orders) == ["a", "b", "c"]
 
 
+@pytest.mark.quelea("RabbitMQ's API gets messages, and puts them back as redelivered")
+def test_who_peeks_changes_nothing(peer, api, name):
+    channel = peer.channel()
+    orders = queue(channel, name(), durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": 3})
+    publish(channel, orders, "a", delivery_mode=2, priority=3, headers={"tenant": "b"})
+    publish(channel, orders, b"\xff\xfe")
+    path = f"/quelea/v1/queues/%2F/{orders}/messages"
+    for _ in range(30):
+        first, second = api.get(f"{path}?count=5")
+    assert first == {
+        "exchange": "",
+        "routing_key": orders,
+        "redelivered": False,
+        "properties": {"delivery_mode": 2, "priority": 3, "headers": {"tenant": "b"}},
+        "payload": "a",
+        "payload_bytes": 1,
+        "payload_encoding": "string",
+    }
+    assert (second["payload"], second["payload_encoding"]) == (base64.b64encode(b"\xff\xfe").decode(), "base64")
+    assert [one["payload_bytes"] for one in api.get(f"{path}?count=1&truncate=1")] == [1]
+    method, properties, body = get(channel, orders)
+    assert (body, method.redelivered, properties.headers) == ("a", False, {"tenant": "b"})
+    assert [one["payload_bytes"] for one in api.get(path)] == [2]
+    channel.queue_delete(orders)
+
+
+@pytest.mark.quelea("RabbitMQ's API has no such path")
+def test_who_may_not_read_a_queue_does_not_peek(peer, api, broker, name):
+    channel, user = peer.channel(), name("reader")
+    orders = queue(channel, name())
+    api.put_user(user, "secret", "management")
+    api.permit("/", user, read="^$")
+    path = f"/quelea/v1/queues/%2F/{orders}/messages"
+    for asks, at, status, reason in (
+        (api.signed_in(user, "secret"), path, 403, "refused"),
+        (api, path + "?count=0", 400, "from 1 to 10000"),
+        (api, path + "?truncate=x", 400, "truncate"),
+        (api, path + "?peek=1", 400, "peek"),
+        (api, f"/quelea/v1/queues/%2F/{name('nowhere')}/messages", 404, "Not Found"),
+        (api, f"/quelea/v1/queues/{name('nowhere')}/{orders}/messages", 404, "Not Found"),
+    ):
+        with pytest.raises(Refused) as refused:
+            asks.get(at)
+        assert refused.value.status == status and reason in refused.value.reason, refused.value
+    api.delete(f"/api/users/{user}")
+
+
 def test_what_is_acknowledged_is_gone(peer, api, name):
     channel = peer.channel()
     orders = queue(channel, name())

@@ -10,7 +10,7 @@ mod later;
 pub(crate) mod list_query;
 pub(crate) mod listed;
 pub(crate) mod listing;
-mod messages;
+pub(crate) mod messages;
 pub(crate) mod nodes;
 pub(crate) mod overview;
 mod queues;

@@ -3,6 +3,7 @@
 
 mod audit;
 mod log;
+mod messages;
 mod moves;
 mod password;
 mod sqs;
@@ -81,6 +82,7 @@ impl Sections {
         node.extend(with_state(watch::routes(), api));
         node.extend(with_state(log::routes(), api));
         let mut queues = with_state(moves::routes(), api);
+        queues.extend(with_state(messages::routes(), api));
         queues.extend(with_state(sqs::routes(), api));
         Self(vec![
             Section { tag: "queues", prefix: "", routes: queues },

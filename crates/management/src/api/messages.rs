@@ -7,7 +7,7 @@ use axum::Json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use quelea_broker::{DeclareQueue, Effect, OpenError, Publish};
+use quelea_broker::{Browse, BrowsedPage, DeclareQueue, Effect, GetError, OpenError, Publish};
 use quelea_model::Message;
 use quelea_node::{Core, CoreHandle, InternalChannel, InternalClient};
 use serde_json::{Map, Value, json};
@@ -78,23 +78,37 @@ impl Wanted {
 
     fn to_json(self, got: &Got) -> Value {
         let whole = got.message.body();
-        let most = self.truncate.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
-        let shown = &whole[..most.min(whole.len())];
-        let text = if self.is_base64 { None } else { std::str::from_utf8(shown).ok() };
-        let (payload, encoding) = match text {
-            Some(text) => (text.to_owned(), "string"),
-            None => (STANDARD.encode(shown), "base64"),
-        };
+        let payload = Payload::of(whole, self.truncate, self.is_base64);
         json!({
-            "payload": payload,
+            "payload": payload.text,
             "payload_bytes": whole.len(),
-            "payload_encoding": encoding,
+            "payload_encoding": payload.encoding,
             "redelivered": got.redelivered,
             "exchange": got.message.exchange(),
             "routing_key": got.message.routing_key(),
             "message_count": got.message_count,
             "properties": properties::to_json(got.message.properties()),
         })
+    }
+}
+
+/// The beginning of a body, as JSON can hold it.
+pub(crate) struct Payload {
+    pub(crate) text: String,
+    /// `string`, or `base64` of what is not text.
+    pub(crate) encoding: &'static str,
+}
+
+impl Payload {
+    /// Of at most so many bytes.
+    pub(crate) fn of(body: &[u8], truncate: Option<usize>, is_base64: bool) -> Self {
+        let most = truncate.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
+        let shown = &body[..most.min(body.len())];
+        let text = if is_base64 { None } else { std::str::from_utf8(shown).ok() };
+        match text {
+            Some(text) => Self { text: text.to_owned(), encoding: "string" },
+            None => Self { text: STANDARD.encode(shown), encoding: "base64" },
+        }
     }
 }
 
@@ -159,13 +173,17 @@ pub(super) async fn go_through(
 }
 
 /// A connection inside the broker that gets messages. What it has when it goes is back in its queue.
-struct Getter {
+pub(crate) struct Getter {
     core: CoreHandle,
     inside: InternalChannel,
 }
 
 impl Getter {
-    async fn open(api: &ApiState, user: &ApiUser, vhost: String) -> Result<Self, ApiError> {
+    pub(crate) async fn open(
+        api: &ApiState,
+        user: &ApiUser,
+        vhost: String,
+    ) -> Result<Self, ApiError> {
         if !vhost_exists(api, &vhost).await? {
             return Err(ApiError::NotFound);
         }
@@ -183,14 +201,44 @@ impl Getter {
         opened.await?.map_err(|error| ApiError::Forbidden(error.to_string()))
     }
 
+    /// A page of what is ready, all of which stays as it is.
+    pub(crate) async fn look(
+        &mut self,
+        queue: &str,
+        wanted: Browse,
+    ) -> Result<BrowsedPage, ApiError> {
+        let (channel, queue) = (self.inside.channel, queue.to_owned());
+        let asked =
+            self.ask(move |core| core.broker.browse(core.now(), channel, &queue, wanted)).await?;
+        match asked {
+            Err(GetError::LimitReached(_)) => {
+                return Err(ApiError::Busy("too many look at queues"));
+            }
+            asked => asked?,
+        }
+        loop {
+            match self.next_effect().await? {
+                Effect::Browsed { page, .. } => return Ok(*page),
+                Effect::CloseConnection { reason, .. } => {
+                    return Err(ApiError::Unavailable(reason.text()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn next_effect(&mut self) -> Result<Effect, ApiError> {
+        let effect = tokio::time::timeout(GET_TIMEOUT, self.inside.effects.recv());
+        let effect = effect.await.map_err(|_| ApiError::Busy("the message is not read yet"))?;
+        effect.ok_or(ApiError::Stopping)
+    }
+
     /// The next message, or `None` if there is none.
     async fn get(&mut self, queue: &str) -> Result<Option<Got>, ApiError> {
         let (channel, queue) = (self.inside.channel, queue.to_owned());
         self.ask(move |core| core.broker.get(core.now(), channel, &queue, false)).await??;
         loop {
-            let effect = tokio::time::timeout(GET_TIMEOUT, self.inside.effects.recv());
-            let effect = effect.await.map_err(|_| ApiError::Busy("the message is not read yet"))?;
-            match effect.ok_or(ApiError::Stopping)? {
+            match self.next_effect().await? {
                 Effect::Got { delivery_tag, redelivered, message_count, message, .. } => {
                     let connection = self.inside.connection;
                     self.ask(move |core| {

@@ -1,7 +1,7 @@
 //! `quelea admin queue`.
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Client, segment};
 use super::publish::{self, Message};
@@ -28,7 +28,8 @@ pub(crate) enum Command {
         #[arg(long = "argument")]
         arguments: Vec<String>,
     },
-    /// Prints messages of a queue. They go back to their places, unless --take or --reject says otherwise.
+    /// Prints messages of a queue. They stay in their places and are not counted as delivered, unless --take or --reject
+    /// says otherwise.
     Get {
         name: String,
         #[arg(long, default_value = "/")]
@@ -123,15 +124,14 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
         }
         Command::Get { name, vhost, count, take, reject, truncate } => {
             let mode = match (take, reject) {
-                (true, _) => "ack_requeue_false",
-                (_, true) => "reject_requeue_false",
-                _ => "ack_requeue_true",
+                (true, _) => Some("ack_requeue_false"),
+                (_, true) => Some("reject_requeue_false"),
+                _ => None,
             };
-            let mut body = json!({ "count": count, "ackmode": mode, "encoding": "auto" });
-            if let Some(truncate) = truncate {
-                body["truncate"] = truncate.into();
-            }
-            let messages = client.post(&format!("{}/get", path(&vhost, &name)), &body)?;
+            let messages = match mode {
+                Some(mode) => take_messages(client, &path(&vhost, &name), mode, count, truncate)?,
+                None => client.get(&peek_path(&vhost, &name, count, truncate))?,
+            };
             let columns = [
                 "exchange",
                 "routing_key",
@@ -164,4 +164,26 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
 
 fn path(vhost: &str, name: &str) -> String {
     format!("/api/queues/{}/{}", segment(vhost), segment(name))
+}
+
+/// What is ready, left as it is.
+fn peek_path(vhost: &str, name: &str, count: usize, truncate: Option<usize>) -> String {
+    let truncate = truncate.map_or_else(String::new, |bytes| format!("&truncate={bytes}"));
+    let (vhost, name) = (segment(vhost), segment(name));
+    format!("/quelea/v1/queues/{vhost}/{name}/messages?count={count}{truncate}")
+}
+
+/// Messages that leave the queue by being got.
+fn take_messages(
+    client: &Client,
+    path: &str,
+    mode: &str,
+    count: usize,
+    truncate: Option<usize>,
+) -> Result<Value, AdminError> {
+    let mut body = json!({ "count": count, "ackmode": mode, "encoding": "auto" });
+    if let Some(truncate) = truncate {
+        body["truncate"] = truncate.into();
+    }
+    Ok(client.post(&format!("{path}/get"), &body)?)
 }

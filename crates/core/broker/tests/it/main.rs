@@ -4,6 +4,7 @@
 mod access_keys;
 mod adoption;
 mod broker_test;
+mod browsing;
 mod conservation;
 mod damage;
 mod flow_control;
