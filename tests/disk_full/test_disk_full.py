@@ -14,7 +14,7 @@ from harness.amqp import frames
 from harness.amqp.frames import BLOCKED, UNBLOCKED, Raw
 from harness.amqp.peer import PATIENCE_S, Peer, bodies, depth, publish, queue, take
 from harness.broker import Broker, binary_path
-from harness.management import Management
+from harness.management import Management, Refused, segment
 from harness.process import run_group
 
 pytestmark = [
@@ -118,12 +118,25 @@ def test_publishers_are_blocked_consumers_go_on_and_all_resumes(disk):
         taken = take(consumer, "kept", 100)
         assert bodies(taken) == [str(number) for number in range(100)]
         assert broker.is_running()
-        alarms = Management(broker.http)
-        with contextlib.suppress(Exception):
-            alarms.get("/api/health/checks/alarms")
+        api = Management(broker.http)
+        [node] = api.get("/api/nodes")
+        assert (node["disk_free_alarm"], node["mem_alarm"]) == (True, False)
+        checks = ["health/checks/alarms", "health/checks/local-alarms", f"healthchecks/node/{segment(node['name'])}"]
+        for check in checks:
+            with pytest.raises(Refused) as refused:
+                api.get(f"/api/{check}")
+            assert (refused.value.status, refused.value.reason) == (503, reason), check
+        states = {one["peer_port"]: one["state"] for one in api.get("/api/connections")}
+        assert states[publisher.socket.getsockname()[1]] == "blocked"
+        # Who has published nothing would be blocked by its first message.
+        assert "blocking" in states.values() and "running" not in states.values()
 
         disk.clear()
         watcher.unblocked()
+        for check in checks:
+            assert api.get(f"/api/{check}") == {"status": "ok"}, check
+        assert {one["state"] for one in api.get("/api/connections")} <= {"running", "flow"}
+        assert api.get("/api/nodes")[0]["disk_free_alarm"] is False
         watcher.client.socket.close()
         publisher.socket.close()
     with Peer(broker) as peer:

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::report::{ChannelReport, ConnectionReport, ConsumerReport};
+use quelea_broker::report::{ChannelReport, ConnectionReport, ConnectionState, ConsumerReport};
 use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use serde_json::{Value, json};
 
@@ -148,7 +148,12 @@ impl Listed for ConnectionReport {
             "frame_max": self.frame_max,
             "timeout": self.heartbeat_s,
             "send_pend": self.output_waiting_bytes,
-            "state": "running",
+            "state": match self.state {
+                ConnectionState::Running => "running",
+                ConnectionState::Flow => "flow",
+                ConnectionState::Blocking => "blocking",
+                ConnectionState::Blocked => "blocked",
+            },
             "type": "network",
         })
     }
