@@ -10,6 +10,8 @@ use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use ureq::http::request::Builder;
 use ureq::http::{Method, Request, StatusCode};
 
+use super::table::visible;
+
 /// A list of a hundred thousand queues fits; an endless answer does not.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -141,7 +143,7 @@ impl Client {
             status if status.is_success() => Ok(answer),
             StatusCode::UNAUTHORIZED => Err(ClientError::Unauthorized),
             status => {
-                let reason = answer["reason"].as_str().unwrap_or("no reason given").to_owned();
+                let reason = visible(answer["reason"].as_str().unwrap_or("no reason given"));
                 Err(ClientError::Refused { status, reason })
             }
         }

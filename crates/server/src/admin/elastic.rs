@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Client, segment};
 use super::pages::pages;
-use super::table::{self, Output};
+use super::table::{self, Output, visible};
 use super::{AdminError, argument};
 
 #[derive(Debug, Subcommand)]
@@ -163,10 +163,11 @@ fn print_plan(plan: &Value, output: Output) {
         let details = details.filter(|(name, _)| !["action", "reason"].contains(&name.as_str()));
         let details: Vec<String> = details.map(|(name, value)| format!("{name} {value}")).collect();
         let reason = action["reason"].as_str().unwrap_or_default();
-        println!("{what} {}: {reason}", details.join(", ").replace('"', ""));
+        let details = details.join(", ").replace('"', "");
+        println!("{}", visible(&format!("{what} {details}: {reason}")));
     }
     for remark in plan["remarks"].as_array().into_iter().flatten() {
-        println!("({})", remark.as_str().unwrap_or_default());
+        println!("({})", visible(remark.as_str().unwrap_or_default()));
     }
 }
 

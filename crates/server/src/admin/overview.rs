@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::AdminError;
 use super::client::Client;
-use super::table::Output;
+use super::table::{Output, visible};
 
 /// What is shown, and where it stands in the API's answer.
 const FIGURES: [(&str, &str); 14] = [
@@ -33,7 +33,7 @@ pub(crate) fn run(client: &Client, output: Output) -> Result<(), AdminError> {
     for (name, place) in FIGURES {
         let text = match overview.pointer(place) {
             None | Some(Value::Null) => "-".to_owned(),
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(text)) => visible(text),
             Some(Value::Number(rate)) if place.ends_with("/rate") => {
                 format!("{:.1}", rate.as_f64().unwrap_or_default())
             }

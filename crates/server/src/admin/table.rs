@@ -42,10 +42,16 @@ fn at<'a>(row: &'a Value, column: &str) -> &'a Value {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => visible(text),
         Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(","),
-        other => other.to_string(),
+        other => visible(&other.to_string()),
     }
+}
+
+/// A text for the terminal. The name of a queue, say, may hold what would move the cursor or write into the window's
+/// title: each such character is shown as one that does nothing.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
 }
 
 #[cfg(test)]
@@ -58,6 +64,15 @@ mod tests {
     fn a_field_of_a_field_has_a_column() {
         let rows = json!([{"queue": {"name": "q"}}, {}]);
         assert_eq!(format(&rows, &["queue.name"]), "queue.name\nq\n\n");
+    }
+
+    #[test]
+    fn nothing_in_a_cell_reaches_the_terminal_but_text() {
+        let rows = json!([{"name": "a\u{1b}[2Jb\u{9b}\n", "tags": ["\u{7}"], "arguments": {"\u{9b}": "\u{1b}"}}]);
+        let text = format(&rows, &["name", "tags", "arguments"]);
+        let cells = text.lines().nth(1).unwrap();
+        assert!(!text.replace('\n', "").contains(char::is_control), "{text:?}");
+        assert!(cells.starts_with("a\u{fffd}[2Jb\u{fffd}\u{fffd}  \u{fffd} "), "{cells:?}");
     }
 
     #[test]

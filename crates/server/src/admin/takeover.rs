@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::AdminError;
 use super::client::Client;
-use super::table::Output;
+use super::table::{Output, visible};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args, client: &Client, output: Output) -> Result<(), Ad
         println!("{:12} {}", kind.replace('_', " "), taken[kind]);
     }
     for kept in taken["kept"].as_array().into_iter().flatten().filter_map(|kept| kept.as_str()) {
-        println!("stays as it is in Cassandra: {kept}");
+        println!("stays as it is in Cassandra: {}", visible(kept));
     }
     Ok(())
 }

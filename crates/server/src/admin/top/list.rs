@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::admin::table::visible;
+
 /// Rows that are asked for: more than a terminal shows, and less than a broker may have.
 const ROWS_MAX: usize = 200;
 
@@ -207,17 +209,13 @@ pub(super) fn shown(value: &Value, form: Form) -> String {
     match (value, form) {
         (Value::Null, _) => String::new(),
         // A queue's name may hold what would move the cursor.
-        (Value::String(text), _) => text.chars().map(visible).collect(),
+        (Value::String(text), _) => visible(text),
         (Value::Number(number), Form::Rate) => {
             format!("{:.1}", number.as_f64().unwrap_or_default())
         }
         (Value::Number(number), Form::Bytes) => in_bytes(number.as_u64().unwrap_or_default()),
         (other, _) => other.to_string(),
     }
-}
-
-fn visible(character: char) -> char {
-    if character.is_control() { '\u{fffd}' } else { character }
 }
 
 /// Three digits at least, in the unit that is nearest.
