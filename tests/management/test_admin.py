@@ -42,8 +42,8 @@ def test_exchanges_bindings_and_messages(admin, name):
     first, second = admin("queue", "get", orders, "--count", "5")
     assert (first["payload"], second["payload"]) == ("hello", "from standard input")
     assert first["properties"] == {"delivery_mode": 2, "priority": 3, "headers": {"tenant": "a"}}
-    assert [one["payload"] for one in admin("queue", "get", orders, "--take")] == ["hello"]
     assert not any(one["redelivered"] for one in admin("queue", "get", orders, "--count", "5"))
+    assert [one["payload"] for one in admin("queue", "get", orders, "--take")] == ["hello"]
     assert "from standard" in admin("queue", "get", orders, "--truncate", "13", json_wanted=False)
     assert "fits no queue" in admin("exchange", "publish", exchange, "--routing-key", "b", "x", succeeds=False)
 
@@ -109,6 +109,42 @@ def test_the_overview_has_totals_and_rates(admin):
     table = admin("overview", json_wanted=False)
     assert "published a second" in table and "queues" in table
     assert admin("overview")["rates_mode"] == "basic"
+
+
+@pytest.mark.quelea("RabbitMQ has none of these")
+def test_the_trail_and_the_log_are_shown_and_no_datagram_where_none_is(admin, name):
+    orders = name("orders")
+    admin("queue", "declare", orders, "--durable")
+    admin("queue", "publish", orders, "kept", "--persistent")
+    last = next(one for one in admin("audit") if orders in one["path"])
+    assert (last["user"], last["method"]) in {("guest", "PUT"), ("guest", "POST")}
+    assert f"/api/queues/%2F/{orders}" in admin("audit", json_wanted=False)
+    segments = admin("log", "segments")
+    assert sum(segment["live_messages"] for segment in segments) >= 1
+    assert segments[0]["file"] in admin("log", "segments", json_wanted=False)
+    admin("queue", "delete", orders)
+    assert "cmq.listen is empty" in admin("datagram", succeeds=False)
+
+
+def test_permissions_of_topics_and_tags_of_users_are_set(admin, api, name):
+    user = name("ada")
+    admin("user", "add", user, "--new-password", "secret", "--tags", "monitoring")
+    admin("user", "tags", user, "management,policymaker")
+    [shown] = [one for one in admin("user", "list") if one["name"] == user]
+    assert shown["tags"] == ["management", "policymaker"]
+    # The password is still what it was.
+    assert api.signed_in(user, "secret").get("/api/whoami")["tags"] == ["management", "policymaker"]
+
+    def topics():
+        return [one for one in admin("permission", "list-topic") if one["user"] == user]
+
+    admin("permission", "set-topic", user, "--exchange", "amq.topic", "--write", "^a", "--read", "^b")
+    assert topics() == [{"user": user, "vhost": "/", "exchange": "amq.topic", "write": "^a", "read": "^b"}]
+    assert user in admin("permission", "list-topic", json_wanted=False)
+    admin("permission", "clear-topic", user)
+    assert topics() == []
+    assert "404" in admin("permission", "clear-topic", user, succeeds=False)
+    admin("user", "delete", user)
 
 
 @pytest.mark.parametrize("shell, holds", [("bash", "complete -F"), ("zsh", "#compdef quelea"), ("fish", "complete -c quelea")])

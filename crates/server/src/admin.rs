@@ -1,18 +1,21 @@
 //! `quelea admin`: all that the management API of a running broker has: queues and messages, exchanges, bindings,
 //! connections, users, virtual hosts, permissions, accounts, access keys, definitions, elastic queues,
-//! replicated queues and their cluster.
+//! replicated queues and their cluster, datagram peers, the audit trail, the log's segments.
 
 mod access_key;
 mod account;
 mod argument;
+mod audit;
 mod binding;
 mod client;
 mod cluster;
 mod connection;
+mod datagram;
 mod definitions;
 mod elastic;
 mod exchange;
 mod input;
+mod log;
 mod moves;
 mod overview;
 mod pages;
@@ -112,6 +115,13 @@ enum Resource {
     Replicated(replicated::ReplicatedArgs),
     /// The front-ends of replicated queues, and Cassandra's nodes.
     Cluster,
+    /// Peers that send by CMQ, and what was lost of each.
+    Datagram,
+    /// The last changes, the latest first: who made what of them, from where.
+    Audit,
+    /// The log that durable messages are in.
+    #[command(subcommand)]
+    Log(log::Command),
     /// An operation of the SQS interface, with the JSON of the AWS service.
     Sqs(sqs::SqsArgs),
 }
@@ -180,6 +190,9 @@ fn dispatch(args: AdminArgs) -> Result<(), AdminError> {
         Resource::Elastic(command) => elastic::run(command, &client, output),
         Resource::Replicated(args) => replicated::run(args, &client, output),
         Resource::Cluster => cluster::run(&client, output),
+        Resource::Datagram => datagram::run(&client, output),
+        Resource::Audit => audit::run(&client, output),
+        Resource::Log(command) => log::run(&command, &client, output),
         Resource::Sqs(args) => sqs::run(args, &client),
     }
 }
