@@ -120,3 +120,15 @@ def test_only_administrators_ask_who_failed_to_sign_in(api, name):
     with pytest.raises(Refused, match="403"):
         api.signed_in(user, "secret").get(f"/api/auth/attempts/{node}")
     api.delete(f"/api/users/{user}")
+
+
+@pytest.mark.quelea("RabbitMQ takes statistics every few seconds")
+def test_a_queues_and_a_channels_detail_have_their_consumers(peer, api, name):
+    channel = peer.channel()
+    queue = channel.queue_declare(name(), exclusive=True).method.queue
+    assert api.get(f"/api/queues/%2F/{queue}")["consumer_details"] == []
+    tag = channel.basic_consume(queue, lambda *_: None)
+    [of_queue] = api.get(f"/api/queues/%2F/{queue}")["consumer_details"]
+    assert (of_queue["consumer_tag"], of_queue["queue"]["name"], of_queue["ack_required"]) == (tag, queue, True)
+    channel_name = of_queue["channel_details"]["name"]
+    assert api.get(f"/api/channels/{segment(channel_name)}")["consumer_details"] == [of_queue]

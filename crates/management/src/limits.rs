@@ -30,6 +30,9 @@ pub(crate) const GET_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many of them are under way at once; others wait.
 pub(crate) const GETS_MAX: usize = 4;
 
+/// Consumers that the detail of a queue or a channel holds; lists of consumers have all.
+pub(crate) const DETAILS_MAX: usize = 1_000;
+
 /// Objects of a list's page, as in RabbitMQ, and how many are in one that does not say.
 pub(crate) const PAGE_SIZE_MAX: usize = 500;
 pub(crate) const PAGE_SIZE_DEFAULT: usize = 100;

@@ -7,12 +7,13 @@ use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use serde_json::{Value, json};
 
 use super::list_query::ListQuery;
-use super::listing::{Listed, fetch, matching};
+use super::listing::{Listed, by_turns, fetch, matching};
 use super::rates::counters_alone;
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
+use crate::limits::DETAILS_MAX;
 use crate::operation::existed;
 use crate::state::ApiState;
 
@@ -69,7 +70,19 @@ pub(crate) async fn one_channel(call: Call) -> JsonAnswer {
     let found = channels.iter().find(|channel| channel_name(channel) == name);
     let found = found.ok_or(ApiError::NotFound)?;
     user.require_vhost(found.vhost())?;
-    Ok(Json(found.to_json(&api)))
+    let (mut shown, id) = (found.to_json(&api), found.id);
+    let keys = api.ask(move |core| core.broker.consumers_of_channel(id, DETAILS_MAX)).await?;
+    shown["consumer_details"] = consumer_details(&api, keys).await?;
+    Ok(Json(shown))
+}
+
+/// What the detail of a queue or a channel says of consumers.
+pub(super) async fn consumer_details(
+    api: &ApiState,
+    keys: Vec<ListKey>,
+) -> Result<Value, ApiError> {
+    let consumers = by_turns(api, keys, ConsumerReport::page).await?;
+    Ok(consumers.iter().map(|consumer| consumer.to_json(api)).collect())
 }
 
 fn channel_name(channel: &ChannelReport) -> String {

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::connections::consumer_details;
 use super::listing::Listed;
 use super::rates::{self, RateQuery, Shown};
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field};
@@ -19,6 +20,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::history::Subject;
 use crate::json::from_table;
+use crate::limits::DETAILS_MAX;
 use crate::operation::{done_as, existed, until_checked, until_free};
 use crate::state::ApiState;
 use crate::time::now_ms;
@@ -28,8 +30,15 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     let query = RateQuery::parse(&call.query()?)?;
     let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
-    let queue = fetch_one(&api, vhost, name).await?;
-    queue.map(|queue| Json(shown(&api, &queue, query))).ok_or(ApiError::NotFound)
+    let queue = fetch_one(&api, vhost.clone(), name.clone()).await?.ok_or(ApiError::NotFound)?;
+    let mut shown = shown(&api, &queue, query);
+    let consumers = api.ask(move |core| {
+        let id = core.broker.queue_id(&vhost, &name)?;
+        Some(core.broker.consumers_of_queue(id, DETAILS_MAX))
+    });
+    let keys = consumers.await?.unwrap_or_default();
+    shown["consumer_details"] = consumer_details(&api, keys).await?;
+    Ok(Json(shown))
 }
 
 /// `PUT /api/queues/{vhost}/{name}` with `durable` (default true), `auto_delete` and `arguments`.

@@ -131,7 +131,7 @@ fn of_queues() -> Vec<Route<ApiState>> {
         Route::at("/queues/{vhost}")
             .get(list_in::<QueueReport>, lists("Returns a virtual host's queues")),
         Route::at("/queues/{vhost}/{name}")
-            .get(queues::one, shows("Returns a queue").query::<RawRateQuery>())
+            .get(queues::one, shows("Returns a queue with its consumers").query::<RawRateQuery>())
             .put(queues::declare, puts("Declares a queue").body::<NewQueue>())
             .delete(queues::delete, deletes("Deletes a queue").query::<queues::DeleteQuery>()),
         Route::at("/queues/{vhost}/{name}/contents")
