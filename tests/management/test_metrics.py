@@ -45,12 +45,63 @@ def test_rabbitmqs_names_count_what_ours_count(scraped, peer):
 
     assert grown("rabbitmq_global_messages_received_total") == grown("quelea_messages_published_total") == 13
     assert grown("rabbitmq_channel_messages_published_total") == 13
+    assert grown("rabbitmq_queue_messages_published_total") == grown("rabbitmq_global_messages_routed_total") == 11
+    assert 1 <= after[("rabbitmq_process_open_tcp_sockets",)] <= after[("rabbitmq_process_max_tcp_sockets",)]
     assert grown("rabbitmq_global_messages_unroutable_dropped_total") == 2
     assert grown("rabbitmq_global_messages_delivered_get_auto_ack_total") == 10
     assert grown("rabbitmq_queue_messages_ready") == grown("quelea_messages_ready") == 1
     assert after[("rabbitmq_connections",)] >= 1 and after[("rabbitmq_process_resident_memory_bytes",)] > 1_000_000
     [identity] = [labels for name, *labels in after if name == "rabbitmq_identity_info"]
     assert dict(identity)["rabbitmq_node"] == dict(identity)["rabbitmq_cluster"]
+
+
+# What RabbitMQ's dashboard for Grafana (10991, of 3.8 to 3.13) asks for, and why some of it is not there.
+DASHBOARD = {
+    "rabbitmq_identity_info": None,
+    "rabbitmq_build_info": None,
+    "rabbitmq_connections": None,
+    "rabbitmq_channels": None,
+    "rabbitmq_channel_consumers": None,
+    "rabbitmq_consumers": None,
+    "rabbitmq_queues": None,
+    "rabbitmq_queue_messages_ready": None,
+    "rabbitmq_queue_messages_unacked": None,
+    "rabbitmq_queue_messages_published_total": None,
+    "rabbitmq_channel_messages_published_total": None,
+    "rabbitmq_channel_messages_unroutable_dropped_total": None,
+    "rabbitmq_channel_messages_unroutable_returned_total": None,
+    "rabbitmq_channel_messages_redelivered_total": None,
+    "rabbitmq_channel_messages_delivered_total": None,
+    "rabbitmq_channel_messages_delivered_ack_total": None,
+    "rabbitmq_channel_messages_acked_total": None,
+    "rabbitmq_channel_get_total": None,
+    "rabbitmq_channel_get_ack_total": None,
+    "rabbitmq_channel_get_empty_total": None,
+    "rabbitmq_global_messages_received_total": None,
+    "rabbitmq_global_messages_routed_total": None,
+    "rabbitmq_process_resident_memory_bytes": None,
+    "rabbitmq_disk_space_available_bytes": None,
+    "rabbitmq_process_open_fds": None,
+    "rabbitmq_process_max_fds": None,
+    "rabbitmq_process_open_tcp_sockets": None,
+    "rabbitmq_process_max_tcp_sockets": None,
+    "rabbitmq_resident_memory_limit_bytes": "limits of memory are of messages, not of the process",
+    "rabbitmq_disk_space_available_limit_bytes": "publishers are blocked when the log finds no room, not at a limit",
+    "rabbitmq_channel_messages_confirmed_total": "confirms are counted with nacks, as quelea_confirm_seconds_count",
+    "rabbitmq_global_messages_received_confirm_total": "publishes are not told apart by whether their channel confirms",
+    "rabbitmq_connections_opened_total": "quelea_amqp_connections_accepted_total counts handshakes that fail, too",
+    "rabbitmq_connections_closed_total": "ends are not counted",
+    "rabbitmq_channels_opened_total": "channels are not counted over time",
+    "rabbitmq_channels_closed_total": "channels are not counted over time",
+    "rabbitmq_queues_declared_total": "queues are not counted over time",
+    "rabbitmq_queues_created_total": "queues are not counted over time",
+    "rabbitmq_queues_deleted_total": "queues are not counted over time",
+}
+
+
+def test_rabbitmqs_dashboard_finds_its_names_or_there_is_a_reason(scraped):
+    names = {name for name, *_ in scraped(user=None)}
+    assert {name for name in DASHBOARD if name in names} == {name for name, reason in DASHBOARD.items() if reason is None}
 
 
 def test_histograms_count_what_took_its_time(scraped, peer, name):

@@ -40,7 +40,7 @@ pub(crate) async fn text(
 ) -> Result<Response, ApiError> {
     let overview = crate::api::overview::fetch(&api).await?;
     let sockets = api.ask(|core| core.counters()).await?;
-    let by_rabbitmqs_names = rabbitmq::totals(&overview, &api.node, &api.data_dir);
+    let by_rabbitmqs_names = rabbitmq::totals(&overview, &sockets, &api.node, &api.data_dir);
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot { overview, sockets }));
     let fronts = Fronts {

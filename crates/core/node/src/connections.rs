@@ -88,7 +88,8 @@ impl Connections {
     /// All counts but that of turns.
     pub(crate) fn counters(&self) -> NetCounters {
         let (connections, confirm_latencies) = (self.open.len() as u64, self.confirms.latencies);
-        NetCounters { connections, confirm_latencies, ..self.counters }
+        let connections_max = self.connections_max as u64;
+        NetCounters { connections, connections_max, confirm_latencies, ..self.counters }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -12,23 +12,32 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use quelea_broker::report::{Overview, QueueReport};
+use quelea_node::NetCounters;
 
 use super::{bytes, counter, gauge, metric};
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::process::{Process, disk_free_bytes};
 
 /// The totals.
-pub(super) fn totals(overview: &Overview, node: &str, data_dir: &Path) -> Registry {
+pub(super) fn totals(
+    overview: &Overview,
+    sockets: &NetCounters,
+    node: &str,
+    data_dir: &Path,
+) -> Registry {
     let mut registry = Registry::with_prefix("rabbitmq");
     let (overview, node) = (overview.clone(), node.to_owned());
     let disk_free_bytes = disk_free_bytes(data_dir);
-    registry.register_collector(Box::new(Totals { overview, node, disk_free_bytes }));
+    let sockets = (sockets.connections, sockets.connections_max);
+    registry.register_collector(Box::new(Totals { overview, sockets, node, disk_free_bytes }));
     registry
 }
 
 #[derive(Debug)]
 struct Totals {
     overview: Overview,
+    /// Of AMQP: how many there are, and may be.
+    sockets: (u64, u64),
     node: String,
     disk_free_bytes: Option<u64>,
 }
@@ -62,6 +71,9 @@ impl Totals {
             let help = "Free space of the file system that the log is in";
             bytes(encoder, "disk_space_available", help, free)?;
         }
+        let (sockets, sockets_max) = self.sockets;
+        gauge(encoder, "process_open_tcp_sockets", "Open sockets of AMQP", sockets)?;
+        gauge(encoder, "process_max_tcp_sockets", "The limit of them", sockets_max)?;
         if let Some(files) = process.files {
             gauge(encoder, "process_open_fds", "Open file descriptors", files as u64)?;
         }
@@ -116,6 +128,8 @@ impl Totals {
             counter(encoder, &format!("channel_messages_{by_channel}"), help, value)?;
         }
         for (name, help, value) in [
+            ("queue_messages_published", "Messages put into queues", c.enqueued),
+            ("global_messages_routed", "Messages put into queues", c.enqueued),
             ("global_messages_delivered", "Messages delivered or got", delivered),
             (
                 "global_messages_delivered_consume_manual_ack",
