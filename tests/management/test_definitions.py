@@ -345,6 +345,16 @@ def test_an_import_ends_though_its_client_has_gone(broker, api, vhost):
     until(lambda: api.get(f"/api/queues/{vhost}?page=1&columns=name")["total_count"] == 2_000, "all queues")
 
 
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
+def test_an_import_is_kept_with_how_much_it_was(api, broker, vhost):
+    path = f"/api/definitions/{vhost}"
+    api.post(path, {"queues": [queue("a", vhost), queue("b", vhost)]})
+    last = api.get("/api/audit")[0]
+    assert (last["user"], last["method"], last["path"], last["status"]) == ("guest", "POST", path, 204)
+    assert {kind: number for kind, number in last["imported"].items() if number} == {"queues": 2}
+    assert f'path="{path}" status=204 imported=0 vhosts' in broker.log.read_text()
+
+
 @pytest.mark.quelea("RabbitMQ answers 401")
 def test_only_administrators_have_definitions(api, name):
     user = name("user")
@@ -362,6 +372,10 @@ def test_definitions_are_imported_at_each_start(tmp_path):
     with Broker(binary_path(), environment={"QUELEA__DEFINITIONS": str(file)}) as broker:
         api = Management(broker.http)
         assert api.get("/api/queues/v/q")["durable"]
+        trail = [(one["user"], one["method"], one["path"], one["imported"]["queues"]) for one in api.get("/api/audit")]
+        assert trail == [("(start)", "import", str(file), 1)]
+        counts = "1 vhosts, 0 users, 0 permissions, 0 topic permissions, 0 exchanges, 1 queues, 0 bindings"
+        assert f'user="(start)" method="import" path="{file}" imported={counts}' in broker.log.read_text()
         api.permit("v", "guest")
         api.delete("/api/queues/v/q")
         broker.kill()

@@ -45,7 +45,9 @@ def test_accounts_and_keys_stand_beside_the_other_resources(api, name):
     account = name("account")[-40:].strip("-")
     api.put(f"/quelea/v1/accounts/{account}", {"password": "x"})
     assert account in [one["account"] for one in api.get("/api/accounts")]
-    key = api.post("/quelea/v1/access-keys", {"user": "guest", "account": account})
+    key, status, headers = api.answer("POST", "/quelea/v1/access-keys", {"user": "guest", "account": account})
+    assert (status, headers["Location"]) == (201, f"/api/access-keys/{key['access_key_id']}")
+    assert api.get(headers["Location"])["user"] == "guest"
     assert key["access_key_id"] in [one["access_key_id"] for one in api.get("/quelea/v1/access-keys")]
     for body, reason in [({"user": 7}, "user: invalid type"), ({"user": "guest", "acount": "x"}, "acount"), ({}, "user")]:
         with pytest.raises(Refused) as refusal:

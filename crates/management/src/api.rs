@@ -113,7 +113,7 @@ pub async fn serve(
     served.run(listener, router(api, fronts, access), stop).await;
 }
 
-/// Imports definitions, given as JSON, as `POST /api/definitions` does.
+/// Imports definitions of a file, given as JSON, as `POST /api/definitions` does.
 ///
 /// # Errors
 /// A text that says what is wrong with them and where, or that the broker stops.
@@ -121,11 +121,13 @@ pub async fn import_definitions(
     core: CoreHandle,
     authenticator: Authenticator,
     settings: HttpSettings,
-    document: &str,
+    (file, document): (&str, &str),
 ) -> Result<(), String> {
     let document = serde_json::from_str(document).map_err(|error| error.to_string())?;
     let (api, ..) = ApiState::new(core, authenticator, settings);
-    definitions::import(&api, &document, None, false).await.map_err(|error| error.reason())
+    let imported = definitions::import(&api, &document, None, false).await;
+    api.audit.note_import_at_start(file, imported.map_err(|error| error.reason())?);
+    Ok(())
 }
 
 /// What is left of the settings when the handlers have what they share.

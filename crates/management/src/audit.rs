@@ -3,6 +3,7 @@
 //! here. Paths name what was changed; bodies, which may hold secrets, are never looked at.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,6 +20,9 @@ use crate::limits::AUDIT_RECORDS_MAX;
 /// Who needs no key, from this machine.
 const UNSIGNED: &str = "(unsigned)";
 
+/// Who imports what the settings name.
+const AT_START: &str = "(start)";
+
 /// Bytes of a path that are kept.
 const PATH_BYTES_MAX: usize = 1_024;
 
@@ -30,7 +34,7 @@ pub(crate) struct Change {
     user: String,
     /// Where it came from; none where that is in the process.
     peer_host: Option<IpAddr>,
-    /// `management`, `AMQP 0-9-1` or `SQS`.
+    /// `management`, `AMQP 0-9-1` or `SQS`; `configuration` of what is imported at the start.
     protocol: &'static str,
     /// Of HTTP or of AMQP, or SQS's operation.
     method: String,
@@ -38,6 +42,33 @@ pub(crate) struct Change {
     path: String,
     /// What was answered; none by AMQP and SQS, where only what was done is kept.
     status: Option<u16>,
+    /// Of an import of definitions: how much was imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported: Option<Imported>,
+}
+
+/// How much an import of definitions held, whether it was there before or not. Also goes with the import's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Imported {
+    pub(crate) vhosts: usize,
+    pub(crate) users: usize,
+    pub(crate) permissions: usize,
+    pub(crate) topic_permissions: usize,
+    pub(crate) exchanges: usize,
+    pub(crate) queues: usize,
+    pub(crate) bindings: usize,
+}
+
+impl fmt::Display for Imported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { vhosts, users, permissions, topic_permissions, exchanges, queues, bindings } =
+            self;
+        write!(
+            f,
+            "{vhosts} vhosts, {users} users, {permissions} permissions, {topic_permissions} topic permissions, \
+             {exchanges} exchanges, {queues} queues, {bindings} bindings"
+        )
+    }
 }
 
 /// Marks an answer of which the trail says nothing, though its method is one that changes.
@@ -83,6 +114,7 @@ impl AuditTrail {
         peer: IpAddr,
         (method, path): (&Method, &str),
         status: StatusCode,
+        imported: Option<Imported>,
     ) {
         if method.is_safe() || (!status.is_success() && status != StatusCode::FORBIDDEN) {
             return;
@@ -90,7 +122,10 @@ impl AuditTrail {
         // A path is ASCII: others are no URI.
         let path = path.get(..PATH_BYTES_MAX).unwrap_or(path).to_owned();
         let code = status.as_u16();
-        tracing::info!(target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, "management");
+        let counts = imported.map(tracing::field::display);
+        tracing::info!(
+            target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, imported = counts, "management"
+        );
         self.by_api.add(Change {
             timestamp: self.clock.now().as_millis(),
             user: user.to_owned(),
@@ -99,6 +134,24 @@ impl AuditTrail {
             method: method.to_string(),
             path,
             status: Some(code),
+            imported,
+        });
+    }
+
+    /// Definitions were imported from a file at the start.
+    pub(crate) fn note_import_at_start(&self, file: &str, imported: Imported) {
+        let path: String = file.chars().take(PATH_BYTES_MAX).collect();
+        let method = "import";
+        tracing::info!(target: AUDIT_LOG_TARGET, user = AT_START, method, path, %imported, "definitions");
+        self.by_api.add(Change {
+            timestamp: self.clock.now().as_millis(),
+            user: AT_START.to_owned(),
+            peer_host: None,
+            protocol: "configuration",
+            method: method.to_owned(),
+            path,
+            status: None,
+            imported: Some(imported),
         });
     }
 
@@ -115,6 +168,7 @@ impl AuditTrail {
             method: change.action.method().to_owned(),
             path: path_of(change.vhost.as_str(), &change.action),
             status: None,
+            imported: None,
         });
     }
 
@@ -140,6 +194,7 @@ impl AuditTrail {
             method: method.to_owned(),
             path,
             status: None,
+            imported: None,
         });
     }
 
@@ -201,7 +256,7 @@ mod tests {
             (Method::DELETE, "/api/users/guest", StatusCode::FORBIDDEN),
             (Method::PUT, "/api/users/bob", StatusCode::BAD_REQUEST),
         ] {
-            trail.note("ada", PEER, (&method, path), status);
+            trail.note("ada", PEER, (&method, path), status, None);
         }
         let kept = json!(trail.changes());
         let kept: Vec<_> =
@@ -217,7 +272,7 @@ mod tests {
         let trail = AuditTrail::default();
         for number in 0..AUDIT_RECORDS_MAX + 5 {
             let path = format!("/api/vhosts/{number}");
-            trail.note("ada", PEER, (&Method::PUT, &path), StatusCode::CREATED);
+            trail.note("ada", PEER, (&Method::PUT, &path), StatusCode::CREATED, None);
         }
         let kept = json!(trail.changes());
         let kept = kept.as_array().unwrap();

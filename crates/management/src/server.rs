@@ -29,7 +29,7 @@ use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
 use crate::answers::{Asked, without_last_slash};
-use crate::audit::{AuditTrail, Unaudited};
+use crate::audit::{AuditTrail, Imported, Unaudited};
 use crate::authentication::Shown;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
@@ -194,7 +194,9 @@ async fn respond(
             shared.counters.count_request(began.elapsed());
             let is_audited = response.extensions().get::<Unaudited>().is_none();
             if let Some(user) = user.filter(|_| is_audited) {
-                shared.audit.note(&user, peer.ip(), asked.what(), response.status());
+                let imported = response.extensions().get::<Imported>().copied();
+                let status = response.status();
+                shared.audit.note(&user, peer.ip(), asked.what(), status, imported);
             }
             asked.complete(response)
         }

@@ -138,11 +138,11 @@ async fn serve_broker(
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let settings = node::settings(config, limits.amqp);
     let (node, beside) = start_node(config, settings, directory, cluster.as_ref()).await?;
-    management::import_definitions(&node, config).await?;
+    let observers = sqs::Observers::default();
+    management::import_definitions(&node, config, &observers.audit).await?;
     let (identity, held_names) = beside.unzip();
     let beside = cluster.as_ref().zip(held_names);
     let store = sqs.is_some().then(|| sqs::Store::of(&node, beside, config));
-    let observers = sqs::Observers::default();
     let counted = sqs.is_some().then(|| Arc::clone(&observers.counters));
     let cmq_counters = Arc::<DatagramCounters>::default();
     let mut collectors: Vec<Arc<dyn Collector>> =

@@ -10,15 +10,16 @@ mod standing;
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use self::document::Document;
-use super::{JsonAnswer, StatusAnswer};
+use super::JsonAnswer;
+use crate::audit::Imported;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::{existed, vhost_exists};
@@ -47,14 +48,14 @@ pub(super) struct ImportQuery {
 }
 
 /// `POST /api/definitions`, with `?skip_unsupported=true` perhaps.
-pub(super) async fn import_all<S: BrokerState>(call: Call<S>) -> StatusAnswer {
+pub(super) async fn import_all<S: BrokerState>(call: Call<S>) -> ImportAnswer {
     let (query, turn) = begin(&call)?;
     let (api, _, [], body) = call.parts_and_body().await?;
     finish(api, turn, body, None, query).await
 }
 
 /// `POST /api/definitions/{vhost}`: what names no virtual host is for this one.
-pub(super) async fn import_in<S: BrokerState>(call: Call<S>) -> StatusAnswer {
+pub(super) async fn import_in<S: BrokerState>(call: Call<S>) -> ImportAnswer {
     let (query, turn) = begin(&call)?;
     let (api, _, [vhost], body) = call.parts_and_body().await?;
     existed(vhost_exists(api.broker(), &vhost).await?)?;
@@ -81,15 +82,18 @@ async fn finish(
     body: Value,
     vhost: Option<String>,
     query: ImportQuery,
-) -> StatusAnswer {
+) -> ImportAnswer {
     let importing = tokio::spawn(async move {
         let imported = import(&api, &body, vhost.as_deref(), query.skip_unsupported).await;
         drop(turn);
         imported
     });
-    importing.await.map_err(|_| ApiError::Stopping)??;
-    Ok(StatusCode::NO_CONTENT)
+    let imported = importing.await.map_err(|_| ApiError::Stopping)??;
+    Ok((StatusCode::NO_CONTENT, Extension(imported)))
 }
+
+/// The audit trail says how much it was.
+type ImportAnswer = Result<(StatusCode, Extension<Imported>), ApiError>;
 
 /// Makes what the document says, or nothing.
 ///
@@ -100,7 +104,7 @@ pub(crate) async fn import(
     body: &Value,
     vhost: Option<&str>,
     skip_unsupported: bool,
-) -> Result<(), ApiError> {
+) -> Result<Imported, ApiError> {
     let document = Document::parse(body, vhost)?;
     if !skip_unsupported && !document.unsupported.is_empty() {
         let all = document.unsupported.join(", ");
@@ -110,5 +114,7 @@ pub(crate) async fn import(
     }
     let standing = standing::look(api).await?;
     check::check(&document, &standing)?;
-    apply::apply(api, document, &standing).await
+    let imported = document.counts();
+    apply::apply(api, document, &standing).await?;
+    Ok(imported)
 }

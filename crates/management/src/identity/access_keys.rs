@@ -3,6 +3,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::{HeaderName, LOCATION};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quelea_sqs_protocol::{AccessKeyRecord, IdentityDirectory as _};
@@ -44,10 +45,10 @@ async fn of_user(
 }
 
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
-/// 201 with the key and its secret, which is shown this once.
+/// 201 with the key's place, and the key with its secret, which is shown this once.
 pub(super) async fn create<S: SharedState>(
     call: Call<S>,
-) -> Result<(StatusCode, Json<MadeAccessKey>), ApiError> {
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<MadeAccessKey>), ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
     let wanted: NewAccessKey = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     let NewAccessKey { user: owner, account } = wanted;
@@ -62,6 +63,7 @@ pub(super) async fn create<S: SharedState>(
         created_at_ms: now_ms(),
     };
     api.directory().create_access_key(key, &secret).await?;
+    let place = format!("/api/access-keys/{id}");
     let answer = MadeAccessKey {
         access_key_id: id,
         secret_access_key: secret,
@@ -69,7 +71,7 @@ pub(super) async fn create<S: SharedState>(
         account,
         enabled: true,
     };
-    Ok((StatusCode::CREATED, Json(answer)))
+    Ok((StatusCode::CREATED, [(LOCATION, place)], Json(answer)))
 }
 
 /// `PUT /api/access-keys/{id}` with `enabled`.

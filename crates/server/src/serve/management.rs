@@ -204,6 +204,7 @@ pub(crate) fn check_definitions(config: &Config) -> Result<(), DefinitionsError>
 pub(crate) async fn import_definitions(
     node: &Node,
     config: &Config,
+    audit: &Arc<AuditTrail>,
 ) -> Result<(), DefinitionsError> {
     let file = &config.definitions;
     if file.as_os_str().is_empty() {
@@ -212,12 +213,12 @@ pub(crate) async fn import_definitions(
     let failed = |problem: String| DefinitionsError { file: file.clone(), problem };
     let document = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
     let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
-    let settings = settings(config, None, 0);
-    let imported =
-        quelea_management::import_definitions(core, authenticator, settings, &document).await;
-    imported.map_err(failed)?;
-    tracing::info!(file = %file.display(), "imported definitions");
-    Ok(())
+    let mut settings = settings(config, None, 0);
+    settings.audit = Arc::clone(audit);
+    let path = file.to_string_lossy();
+    let from = (&*path, &*document);
+    let imported = quelea_management::import_definitions(core, authenticator, settings, from).await;
+    imported.map_err(failed)
 }
 
 /// Resolves when the API is to stop.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::sqs::SqsAttributes;
 use crate::api::{arguments_field, flag_field, required_field, text_field};
+use crate::audit::Imported;
 use crate::error::ApiError;
 use crate::identity::users::tags;
 use crate::json::from_table;
@@ -22,6 +23,21 @@ pub(super) struct Document {
     pub(super) bindings: Vec<BindingDefinition>,
     /// What it holds that Quelea does not have.
     pub(super) unsupported: Vec<String>,
+}
+
+impl Document {
+    /// How much it is.
+    pub(super) const fn counts(&self) -> Imported {
+        Imported {
+            vhosts: self.vhosts.len(),
+            users: self.users.len(),
+            permissions: self.permissions.len(),
+            topic_permissions: self.topic_permissions.len(),
+            exchanges: self.exchanges.len(),
+            queues: self.queues.len(),
+            bindings: self.bindings.len(),
+        }
+    }
 }
 
 #[derive(Debug)]
