@@ -120,9 +120,41 @@ def test_the_log_says_who_connects_and_how_it_ends(own_broker):
     says("channel 1 closed: NOT_FOUND - no queue 'nowhere' in vhost '/' connection=")
     connection.close()
     says("closed by the client: 200")
+    [end] = [line for line in own_broker.log.read_text().splitlines() if "closed by the client: 200" in line]
+    assert 'user="ada" vhost="/" product="a client\\nof two lines 1"' in end
+    with socket.create_connection((own_broker.host, own_broker.port)) as early:
+        early.sendall(b"AMQP\0\0\x09\x01")
+        early.recv(1)
+    says("the client is gone before the connection was open connection=")
     connected()._impl._transport._sock.shutdown(socket.SHUT_RDWR)
     says("the client is gone without a close")
     with pytest.raises(pika.exceptions.AMQPConnectionError):
         pika.BlockingConnection(pika.URLParameters(own_broker.uri("/", "ada", "wrong")))
     says("login of user 'ada' refused")
     assert "secret" not in own_broker.log.read_text()
+
+
+@pytest.mark.process
+def test_nothing_secret_is_in_the_log_at_its_finest(own_broker):
+    own_broker.kill()
+    own_broker.environment["QUELEA__LOGGING__LEVEL"] = "trace"
+    own_broker.start()
+    api = Management(own_broker.http)
+    with pika.BlockingConnection(pika.URLParameters(own_broker.uri())) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q", durable=True)
+        channel.confirm_delivery()
+        channel.basic_publish("", "q", b"a-marked-body", pika.BasicProperties(delivery_mode=2, headers={"h": "a-marked-header"}))
+    api.post("/api/exchanges/%2F/amq.default/publish", {"routing_key": "q", "payload": "a-marked-payload", "properties": {}})
+    assert len(api.get("/quelea/v1/queues/%2F/q/messages")) == 2
+    key = api.post("/api/access-keys", {"user": "guest"})
+    token = api.post("/quelea/v1/tokens", {})["token"]
+    assert api.with_token(token).get("/api/whoami")["name"] == "guest"
+    api.post("/api/definitions", {"users": [{"name": "ada", "password": "a-marked-password", "tags": "management"}]})
+    assert api.signed_in("ada", "a-marked-password").get("/api/whoami")["name"] == "ada"
+    with pytest.raises(Refused, match="401"):
+        api.signed_in("ada", "a-marked-guess").get("/api/whoami")
+    log = own_broker.log.read_text()
+    assert " TRACE " in log or " DEBUG " in log, "the level is in force"
+    for secret in (key["secret_access_key"], token, api.authorization.split()[1], "a-marked"):
+        assert secret not in log

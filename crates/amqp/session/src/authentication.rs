@@ -60,8 +60,15 @@ impl Session {
         &self.user
     }
 
-    /// What the client says that it is.
-    fn product(&self) -> String {
+    /// The virtual host that is open; empty before.
+    #[must_use]
+    pub fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    /// What the client says that it is, product and version; empty before.
+    #[must_use]
+    pub fn product(&self) -> String {
         let properties = self.wire.client_properties();
         let texts =
             ["product", "version"].map(|name| properties.get(name).and_then(Value::as_text));

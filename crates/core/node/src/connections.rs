@@ -154,10 +154,12 @@ impl Connections {
     pub(crate) fn disconnect(&mut self, slot: usize, broker: &mut Broker, now: Timestamp) {
         let connection = &mut self.open[slot];
         if connection.phase == Phase::Open {
-            let (name, user) = (&*connection.name, connection.session.user());
-            tracing::debug!(
-                target: LOG_TARGET, connection = name, user, "the client is gone without a close"
-            );
+            let what = match connection.session.connection_id() {
+                Some(_) => "the client is gone without a close",
+                None => "the client is gone before the connection was open",
+            };
+            let Client { connection, user, vhost, product } = Client::of(connection);
+            tracing::debug!(target: LOG_TARGET, connection, user, vhost, product, "{what}");
         }
         connection.abandon(broker, now);
     }
@@ -454,7 +456,7 @@ impl Connections {
             connection.wake();
         }
         while let Some(notice) = connection.session.poll_notice() {
-            log(&connection.name, connection.session.user(), &notice);
+            log(Client::of(connection), &notice);
         }
         if let Some(request) = connection.session.poll_auth() {
             self.log_in(slot, request, broker, logins, now);
@@ -487,14 +489,41 @@ impl Connections {
 /// What lines about connections are of, for filters of the log's level.
 const LOG_TARGET: &str = "quelea::connections";
 
-/// What goes well is logged for those who look for it.
-fn log(connection: &str, user: &str, notice: &Notice) {
+/// Whose connection a line is of. What is not known yet is empty.
+struct Client<'a> {
+    connection: &'a str,
+    user: &'a str,
+    vhost: &'a str,
+    product: String,
+}
+
+impl<'a> Client<'a> {
+    fn of(connection: &'a Connection) -> Self {
+        let session = &connection.session;
+        let (user, vhost, product) = (session.user(), session.vhost(), session.product());
+        Self { connection: &connection.name, user, vhost, product }
+    }
+}
+
+/// What goes well is logged for those who look for it. A line of an end names who it was: the line of the beginning may be
+/// days before it, or at a level that is not on.
+fn log(client: Client<'_>, notice: &Notice) {
+    let Client { connection, user, vhost, product } = client;
     match notice {
-        Notice::Opened { .. } | Notice::Closed(CloseCause::Client { .. }) => {
+        // All of it is in the text.
+        Notice::Opened { .. } => {
             tracing::debug!(target: LOG_TARGET, connection, user, "{notice}");
+        }
+        Notice::Closed(CloseCause::Client { .. }) => {
+            tracing::debug!(target: LOG_TARGET, connection, user, vhost, product, "{notice}");
         }
         // Its user is in the text, escaped: nobody has looked at the name.
         Notice::LoginRefused { .. } => tracing::warn!(target: LOG_TARGET, connection, "{notice}"),
-        _ => tracing::info!(target: LOG_TARGET, connection, user, "{notice}"),
+        Notice::ChannelError { .. } => {
+            tracing::info!(target: LOG_TARGET, connection, user, "{notice}");
+        }
+        Notice::Closed(_) => {
+            tracing::info!(target: LOG_TARGET, connection, user, vhost, product, "{notice}");
+        }
     }
 }
