@@ -65,7 +65,27 @@ def test_a_slash_at_the_end_changes_nothing(api):
     assert api.get("/api/healthchecks/node/") == {"status": "ok"}
 
 
-LATER = ["policies", "operator-policies", "parameters", "global-parameters", "vhost-limits", "user-limits", "feature-flags"]
+# What is said of each: what there is not, and why or what there is instead.
+LATER = {
+    "policies": "policies; give a queue its arguments",
+    "operator-policies": "operator policies; limits of the node are settings",
+    "parameters": "runtime parameters; what they configure are plugins",
+    "global-parameters": "global parameters; what they configure are plugins",
+    "vhost-limits": "limits of virtual hosts; limits of the node are settings",
+    "user-limits": "limits of users; limits of the node are settings",
+    "feature-flags": "feature flags; all that this version has is enabled",
+    "deprecated-features": "deprecated features; there are none",
+    "federation-links": "federation; a client that consumes here and publishes there",
+    "shovels": "shovels; messages are moved by /quelea/v1/queues/{vhost}/{name}/moves",
+    "traces": "tracing; an exchange that is bound to another one",
+}
+
+
+def is_not_supported_yet(request, reason):
+    with pytest.raises(Refused, match="400") as refused:
+        request()
+    assert refused.value.error == "not_supported_yet"
+    assert refused.value.reason.startswith(f"not supported yet: {reason}")
 
 
 @pytest.mark.quelea("RabbitMQ has it")
@@ -73,11 +93,69 @@ LATER = ["policies", "operator-policies", "parameters", "global-parameters", "vh
 def test_what_comes_later_says_so(api, kind):
     assert api.get(f"/api/{kind}") == []
     for path in (f"/api/{kind}/%2F/some/more", f"/api/{kind}/%2F/some"):
-        with pytest.raises(Refused, match="400") as refused:
-            api.put(path, {"value": 1})
-        assert refused.value.error == "not_supported_yet" and refused.value.reason.startswith("not supported yet: ")
+        is_not_supported_yet(lambda path=path: api.put(path, {"value": 1}), LATER[kind])
     with pytest.raises(Refused, match="401"):
         api.signed_in("guest", "wrong").get(f"/api/{kind}")
+
+
+@pytest.mark.quelea("RabbitMQ has it")
+def test_what_is_not_done_here_says_why(api, name):
+    node = segment(api.get("/api/overview")["node"])
+    for verb, path, body, reason in (
+        ("POST", "rebalance/queues", {}, "to rebalance queues; each has one owner"),
+        ("DELETE", "reset", None, "to reset statistics; they count from the broker's start"),
+        ("DELETE", f"reset/{node}", None, "to reset statistics"),
+        ("PUT", "cluster-name", {"name": "x"}, "to name a cluster; its name is the node's"),
+        ("DELETE", f"auth/attempts/{node}", None, "to reset the counts of failed sign-ins"),
+        ("GET", f"auth/attempts/{node}/source", None, "failed sign-ins by their sources; the log names"),
+        ("DELETE", f"auth/attempts/{node}/source", None, "failed sign-ins by their sources"),
+        ("PUT", f"vhosts/{name()}", {"tracing": True}, "tracing; an exchange that is bound"),
+    ):
+        is_not_supported_yet(lambda: api.request(verb, f"/api/{path}", body), reason)
+
+
+@pytest.mark.quelea("RabbitMQ keeps what describes a virtual host")
+def test_a_virtual_host_is_made_with_an_empty_body_and_starts_by_itself(api, name):
+    made, node = name(), segment(api.get("/api/overview")["node"])
+    # As `curl -H content-type:application/json -X PUT` sends it.
+    api.request("PUT", f"/api/vhosts/{made}", raw=b"")
+    api.put(f"/api/vhosts/{made}", {"description": "for tests", "tags": "a,b", "default_queue_type": "quorum", "tracing": False})
+    api.request("POST", f"/api/vhosts/{made}/start/{node}")
+    for path in (f"{made}/start/nowhere", f"{name()}/start/{node}"):
+        with pytest.raises(Refused, match="404"):
+            api.request("POST", f"/api/vhosts/{path}")
+    with pytest.raises(Refused, match="400.*tracing must be true or false"):
+        api.put(f"/api/vhosts/{made}", {"tracing": "maybe"})
+    api.delete(f"/api/vhosts/{made}")
+
+
+@pytest.mark.quelea("RabbitMQ's memory is told apart by Erlang's processes")
+def test_a_node_says_what_its_memory_holds(api):
+    node = segment(api.get("/api/overview")["node"])
+    memory = api.get(f"/api/nodes/{node}/memory")["memory"]
+    assert memory["binary"] + memory["msg_index"] + memory["other_system"] == memory["total"]["rss"] > 1_000_000
+    with pytest.raises(Refused, match="404"):
+        api.get("/api/nodes/another/memory")
+
+
+def test_definitions_have_an_older_name_too(api):
+    older, newer = api.get("/api/all-configuration"), api.get("/api/definitions")
+    assert older.keys() == newer.keys() and older["vhosts"] == newer["vhosts"]
+
+
+@pytest.mark.quelea("RabbitMQ takes the exchange in the body only")
+def test_topic_permissions_on_an_exchange_have_a_path(api, vhost, name):
+    user = name()
+    api.put_user(user, "secret")
+    api.permit_topic(vhost, user, "amq.topic", write="^a")
+    path = f"/api/topic-permissions/{vhost}/{user}"
+    assert api.get(f"{path}/amq.topic")["write"] == "^a"
+    with pytest.raises(Refused, match="404"):
+        api.get(f"{path}/another")
+    api.delete(f"{path}/amq.topic")
+    with pytest.raises(Refused, match="404"):
+        api.delete(f"{path}/amq.topic")
+    api.delete(f"/api/users/{user}")
 
 
 @pytest.mark.quelea("RabbitMQ leaves a queue behind")

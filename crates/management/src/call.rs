@@ -2,6 +2,7 @@
 //! one argument instead of an extractor of its own for every part.
 
 use axum::Json;
+use axum::body::HttpBody as _;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -79,18 +80,18 @@ impl<S> Call<S> {
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
-    /// The same where the body may be absent: then it is an object without fields.
+    /// The same where the body may be absent or empty: then it is an object without fields.
     ///
     /// # Errors
     /// [`ApiError::Malformed`].
     pub(crate) async fn parts_and_optional_body<const N: usize>(
         self,
     ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
-        if self.headers().contains_key(CONTENT_TYPE) {
-            return self.parts_and_body().await;
+        let mut body = Value::Object(Map::new());
+        if self.headers().contains_key(CONTENT_TYPE) && !self.request.body().is_end_stream() {
+            body = json(self.request).await?;
         }
-        let (api, user, path) = self.parts();
-        Ok((api, user, path, Value::Object(Map::new())))
+        Ok((self.api, self.user, parameters(self.path), body))
     }
 
     /// What the part of the address behind `?` says.

@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::http::Method;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::any;
+use axum::routing::{any, delete, put};
 use serde_json::Value;
 
 use super::listing::array;
@@ -13,24 +13,49 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 
 /// The first segment of the paths; how many more segments a list of them may have, or `None` if there is none; and what
-/// is said of them.
-const LATER: [(&str, Option<usize>, &str); 12] = [
+/// is said of them: what there is not, and why or what there is instead.
+const LATER: [(&str, Option<usize>, &str); 13] = [
     ("policies", Some(1), "policies; give a queue its arguments when it is declared"),
-    ("operator-policies", Some(1), "operator policies"),
-    ("parameters", Some(2), "runtime parameters"),
-    ("global-parameters", Some(0), "global parameters"),
+    ("operator-policies", Some(1), "operator policies; limits of the node are settings"),
+    (
+        "parameters",
+        Some(2),
+        "runtime parameters; what they configure are plugins, and there are none",
+    ),
+    (
+        "global-parameters",
+        Some(0),
+        "global parameters; what they configure are plugins, and there are none",
+    ),
     ("vhost-limits", Some(1), "limits of virtual hosts; limits of the node are settings"),
     ("user-limits", Some(1), "limits of users; limits of the node are settings"),
-    ("feature-flags", Some(0), "feature flags: all that this version has is enabled"),
-    ("deprecated-features", Some(1), "deprecated features: there are none"),
-    ("federation-links", Some(1), "federation"),
-    ("shovels", Some(1), "shovels"),
-    ("traces", Some(1), "tracing"),
-    ("rebalance", None, "to rebalance queues: each has one owner"),
+    ("feature-flags", Some(0), "feature flags; all that this version has is enabled"),
+    ("deprecated-features", Some(1), "deprecated features; there are none"),
+    (
+        "federation-links",
+        Some(1),
+        "federation; a client that consumes here and publishes there links two brokers",
+    ),
+    ("shovels", Some(1), "shovels; messages are moved by /quelea/v1/queues/{vhost}/{name}/moves"),
+    ("traces", Some(1), "tracing; an exchange that is bound to another one sees its messages"),
+    ("rebalance", None, "to rebalance queues; each has one owner"),
+    ("reset", None, "to reset statistics; they count from the broker's start"),
 ];
 
+/// Methods and parts of paths that are served otherwise.
+fn of_served_paths() -> Router<ApiState> {
+    let says = |what: &'static str| move |call: Call| async move { refuse(&call, what) };
+    let name = "to name a cluster; its name is the node's";
+    let counts = "to reset the counts of failed sign-ins; they count from the broker's start";
+    let sources = "failed sign-ins by their sources; the log names each one's address";
+    Router::new()
+        .route("/cluster-name", put(says(name)))
+        .route("/auth/attempts/{node}", delete(says(counts)))
+        .route("/auth/attempts/{node}/source", any(says(sources)))
+}
+
 pub(super) fn routes() -> Router<ApiState> {
-    LATER.iter().fold(Router::new(), |router, &(path, list_depth, what)| {
+    LATER.iter().fold(of_served_paths(), |router, &(path, list_depth, what)| {
         let answer = move |method: Method, call: Call| answer(method, call, list_depth, what);
         router
             .route(&format!("/{path}"), any(answer))
@@ -49,6 +74,11 @@ async fn answer(
         Some(deepest) if method == Method::GET && depth <= deepest => {
             Ok(array(std::iter::empty::<Value>()).into_response())
         }
-        _ => Err(ApiError::NotSupportedYet(what)),
+        _ => refuse(&call, what),
     }
+}
+
+/// Whoever has signed in is told.
+fn refuse(_call: &Call, what: &'static str) -> Result<Response, ApiError> {
+    Err(ApiError::NotSupportedYet(what))
 }

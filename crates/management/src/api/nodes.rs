@@ -8,7 +8,7 @@ use super::overview::{self, contexts, sockets};
 use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::existed;
+use crate::operation::{existed, vhost_exists};
 use crate::process::{Process, disk_free_bytes};
 use crate::state::ApiState;
 
@@ -25,6 +25,31 @@ pub(super) async fn one(call: Call) -> JsonAnswer {
     user.require_monitoring()?;
     existed(*api.node == *name)?;
     node(&api).await.map(Json)
+}
+
+/// `GET /api/nodes/{name}/memory`: what the process takes, and how much of it are messages and their index.
+pub(super) async fn memory(call: Call) -> JsonAnswer {
+    let (api, user, [name]) = call.parts();
+    user.require_monitoring()?;
+    existed(*api.node == *name)?;
+    let overview = overview::fetch(&api).await?;
+    let known = (overview.resident_bytes + overview.index_bytes) as u64;
+    let total = Process::look().resident_bytes.unwrap_or(known);
+    Ok(Json(json!({ "memory": {
+        "strategy": "rss",
+        "total": { "rss": total },
+        "binary": overview.resident_bytes,
+        "msg_index": overview.index_bytes,
+        "other_system": total.saturating_sub(known),
+    } })))
+}
+
+/// `POST /api/vhosts/{vhost}/start/{node}`: it runs wherever it is.
+pub(super) async fn start_vhost(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name]) = call.parts();
+    user.require_administrator()?;
+    existed(*api.node == *name && vhost_exists(&api, &vhost).await?)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// `GET /api/cluster-name`.

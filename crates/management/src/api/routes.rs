@@ -53,6 +53,8 @@ fn of_node() -> Vec<Route<ApiState>> {
         Route::at("/overview").get(overview::overview, overview),
         Route::at("/nodes").get(nodes::list, shows_all("Returns the node, in a list")),
         Route::at("/nodes/{name}").get(nodes::one, shows("Returns the node")),
+        Route::at("/nodes/{name}/memory")
+            .get(nodes::memory, shows("Returns what the node's memory holds")),
         Route::at("/cluster-name")
             .get(nodes::cluster_name, shows("Returns the node's name as the cluster's")),
         Route::at("/extensions")
@@ -118,6 +120,8 @@ fn of_connections() -> Vec<Route<ApiState>> {
             .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
         Route::at("/vhosts").get(list::<VhostReport>, lists("Returns virtual hosts")),
         Route::at("/vhosts/{vhost}").get(vhosts::one, shows("Returns a virtual host")),
+        Route::at("/vhosts/{vhost}/start/{node}")
+            .post(nodes::start_vhost, deletes("Does nothing: a virtual host runs on its one node")),
         Route::at("/vhosts/{vhost}/connections")
             .get(list_in::<ConnectionReport>, lists("Returns a virtual host's connections")),
         Route::at("/vhosts/{vhost}/channels")
@@ -226,6 +230,15 @@ fn of_topic_permissions() -> Vec<Route<ApiState>> {
                 topic_permissions::delete,
                 deletes("Deletes a user's topic permissions").optional_body::<TopicPermissionsOf>(),
             ),
+        Route::at("/topic-permissions/{vhost}/{user}/{exchange}")
+            .get(
+                topic_permissions::one_of_exchange,
+                shows("Returns a user's topic permissions on an exchange"),
+            )
+            .delete(
+                topic_permissions::delete_of_exchange,
+                deletes("Deletes a user's topic permissions on an exchange"),
+            ),
     ]
 }
 
@@ -234,10 +247,15 @@ fn of_definitions<S: BrokerState>() -> Vec<Route<S>> {
         deletes(summary).query::<definitions::ImportQuery>().body::<DefinitionsDocument>()
     };
     let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
-    let all = vec![
-        Route::at("/definitions")
+    // By its name of today, and that of RabbitMQ's first versions.
+    let whole = |path| {
+        Route::at(path)
             .get(definitions::all::<S>, shows("Returns all that is declared"))
-            .post(definitions::import_all::<S>, imports("Declares all of a document, or nothing")),
+            .post(definitions::import_all::<S>, imports("Declares all of a document, or nothing"))
+    };
+    let all = vec![
+        whole("/definitions"),
+        whole("/all-configuration"),
         Route::at("/definitions/{vhost}")
             .get(definitions::of_vhost::<S>, shows("Returns what is declared in a virtual host"))
             .post(

@@ -1,14 +1,17 @@
 //! `/api/topic-permissions`: the broker's own, wherever its users are, since exchanges are.
 
+use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::Broker;
 use quelea_broker::access::TopicPermission;
 use serde_json::{Value, json};
 
+use super::exchanges::name_of;
 use super::list_query::ListQuery;
 use super::listing::{Listed, array, fetch, matching};
 use super::{JsonAnswer, StatusAnswer, text_field, texts};
 use crate::call::Call;
+use crate::error::ApiError;
 use crate::operation::{done, existed};
 use crate::state::ApiState;
 
@@ -62,6 +65,33 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/topic-permissions/{vhost}/{user}/{exchange}`.
+pub(crate) async fn one_of_exchange(call: Call) -> JsonAnswer {
+    let (api, user, [vhost, name, exchange]) = call.parts();
+    user.require_administrator()?;
+    let permissions = fetch::<TopicPermission>(&api, None).await?;
+    let found = permissions.iter().find(|p| is_of(p, &vhost, &name, name_of(&exchange)));
+    found.map(|permission| Json(permission.to_json(&api))).ok_or(ApiError::NotFound)
+}
+
+/// `DELETE /api/topic-permissions/{vhost}/{user}/{exchange}`.
+pub(crate) async fn delete_of_exchange(call: Call) -> StatusAnswer {
+    let (api, user, [vhost, name, exchange]) = call.parts();
+    user.require_administrator()?;
+    let exchange = name_of(&exchange).to_owned();
+    let permissions = fetch::<TopicPermission>(&api, None).await?;
+    existed(permissions.iter().any(|p| is_of(p, &vhost, &name, &exchange)))?;
+    done(&api, move |core| {
+        core.broker.clear_topic_permissions(core.now(), &name, &vhost, Some(&exchange))
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn is_of(permission: &TopicPermission, vhost: &str, user: &str, exchange: &str) -> bool {
+    permission.vhost() == vhost && *permission.user == *user && *permission.exchange == *exchange
 }
 
 impl Listed for TopicPermission {
