@@ -1,5 +1,6 @@
 // What needs attention now, and why, in plain words: from what the API says, and from nothing else.
 
+import { type Firsts } from "./api/firsts";
 import type { Channel, Cluster, Connection, Overview, Queue } from "./api/types";
 import { bytes, count, plural, rate } from "./format";
 import type { History } from "./live/history";
@@ -22,20 +23,31 @@ const GROWTH_SAMPLES = 15;
 /** Fewer are ordinary. */
 const GROWTH_READY_MIN = 1_000;
 
+/** Of a queue, what is looked at; and of channels and connections. */
+export const QUEUE_COLUMNS = ["name", "vhost", "messages", "messages_ready", "messages_unreadable", "consumers", "consumers_with_credit", "message_stats.ack"];
+export type SeenQueue = Pick<Queue, "name" | "vhost" | "messages" | "messages_ready" | "messages_unreadable" | "consumers" | "consumers_with_credit"> & { message_stats: { ack: number } };
+export type SeenChannel = Pick<Channel, "state" | "connection_details">;
+export type SeenConnection = Pick<Connection, "name" | "send_pend">;
+
 interface Seen {
   overview: Overview | undefined;
   history: History;
-  queues: Queue[];
+  /** Those with the most ready messages. */
+  deepest: Firsts<SeenQueue>;
+  /** Those with messages that cannot be read, if there are any. */
+  unreadable: SeenQueue[];
   /** Whether nothing of a queue was acknowledged between the last two answers. */
-  isStanding: (queue: Queue) => boolean;
-  channels: Channel[];
-  connections: Connection[];
+  isStanding: (queue: SeenQueue) => boolean;
+  /** Those that have stopped the flow are first. */
+  channels: SeenChannel[];
+  /** Those for which the most waits. */
+  connections: SeenConnection[];
   /** `null`: there is none. */
   cluster: Cluster | null;
 }
 
-export function attention({ overview, history, queues, isStanding, channels, connections, cluster }: Seen): Point[] {
-  return [...ofNode(overview, history), ...(cluster ? ofCluster(cluster) : []), ...ofQueues(queues, isStanding), ...ofClients(channels, connections)];
+export function attention({ overview, history, deepest, unreadable, isStanding, channels, connections, cluster }: Seen): Point[] {
+  return [...ofNode(overview, history), ...(cluster ? ofCluster(cluster) : []), ...ofQueues(deepest, unreadable, isStanding), ...ofClients(channels, connections)];
 }
 
 function ofCluster(cluster: Cluster): Point[] {
@@ -73,25 +85,26 @@ function ofNode(overview: Overview | undefined, history: History): Point[] {
   return points;
 }
 
-function ofQueues(queues: Queue[], isStanding: Seen["isStanding"]): Point[] {
+function ofQueues({ items: queues, total_count: total }: Firsts<SeenQueue>, unreadable: SeenQueue[], isStanding: Seen["isStanding"]): Point[] {
   const points: Point[] = [];
+  // Where the last of them holds messages too, others may that were not looked at.
+  const least = queues.length < total && (queues.at(-1)?.messages_ready ?? 0) > 0 ? "At least " : "";
   const idle = queues.filter((queue) => queue.messages_ready > 0 && queue.consumers === 0);
   if (idle.length > 0) {
     const ready = idle.reduce((sum, queue) => sum + queue.messages_ready, 0);
     const has = idle.length === 1 ? "holds" : "hold";
-    points.push({ level: "note", text: `${plural(idle.length, "queue")} ${has} ${plural(ready, "message")} and no AMQP client consumes.`, why: "They wait for a consumer. Programs that get or receive through SQS are no consumers, so this may be as it should be.", links: named(idle) });
+    points.push({ level: "note", text: `${least}${plural(idle.length, "queue")} ${has} ${plural(ready, "message")} and no AMQP client consumes.`, why: "They wait for a consumer. Programs that get or receive through SQS are no consumers, so this may be as it should be.", links: named(idle) });
   }
   // Who works at full pace has no room either, but acknowledges.
   const full = queues.filter((queue) => queue.messages_ready > 0 && queue.consumers > 0 && queue.consumers_with_credit === 0 && isStanding(queue));
   if (full.length > 0) {
     points.push({ level: "warn", text: `Consumers of ${plural(full.length, "queue")} take no more.`, why: "They hold as many messages as their prefetch allows, and have acknowledged none of late: they are slow, or forget to acknowledge.", links: named(full) });
   }
-  const unreadable = queues.filter((queue) => queue.messages_unreadable > 0);
   if (unreadable.length > 0) points.push({ level: "bad", text: `${plural(unreadable.length, "queue")} with messages that cannot be read.`, why: "They are set aside; the log names each.", links: named(unreadable) });
   return points;
 }
 
-function ofClients(channels: Channel[], connections: Connection[]): Point[] {
+function ofClients(channels: SeenChannel[], connections: SeenConnection[]): Point[] {
   const points: Point[] = [];
   const stopped = [...new Set(channels.filter((channel) => channel.state === "flow").map((channel) => channel.connection_details.name))];
   if (stopped.length > 0) points.push({ level: "warn", text: `${plural(stopped.length, "client")} asked that nothing be delivered for now.`, why: "They have stopped the flow on a channel (channel.flow).", links: stopped.slice(0, NAMED_MAX).map(toConnection) });
@@ -103,7 +116,7 @@ function ofClients(channels: Channel[], connections: Connection[]): Point[] {
   return points;
 }
 
-function named(queues: Queue[]): Point["links"] {
+function named(queues: SeenQueue[]): Point["links"] {
   const largest = [...queues].sort((a, b) => b.messages - a.messages);
   const links = largest.slice(0, NAMED_MAX).map((queue) => ({ text: queue.name, href: to("queues", queue.vhost, queue.name) }));
   if (queues.length > NAMED_MAX) links.push({ text: `and ${count(queues.length - NAMED_MAX)} more`, href: to("queues") });

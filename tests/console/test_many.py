@@ -66,3 +66,28 @@ def test_scrolling_through_ten_thousand_rows_always_shows_rows(crowded, open_con
         }"""
     )
     assert len(seen) == 101 and all(name.startswith("q") for name in seen), seen
+
+
+LIST_BYTES_MAX = 100_000
+ROW_BYTES_MAX = 300
+
+
+@pytest.mark.whole
+def test_the_overview_asks_for_no_more_of_many_queues(crowded, open_console):
+    console: Console = open_console(crowded)
+    page = console.page
+    sizes = {}
+    page.on("response", lambda answer: sizes.setdefault(answer.url.partition("/api/")[2].partition("?")[0], len(answer.body())) if "/api/" in answer.url else None)
+    page.reload()
+    expect(page.get_by_text("1 queue holds 1 message and no AMQP client consumes.")).to_be_visible()
+    expect(page.get_by_role("link", name=f"q{MANY // 2:05}")).to_be_visible()
+    assert {"queues", "channels", "connections"} <= set(sizes)
+    assert max(sizes.values()) <= LIST_BYTES_MAX, sizes
+
+
+@pytest.mark.whole
+def test_the_queues_page_asks_for_what_it_shows(crowded, open_console):
+    console: Console = open_console(crowded)
+    with console.page.expect_response(lambda answer: "/api/queues" in answer.url and "page=" not in answer.url) as asked:
+        console.go("queues")
+    assert len(asked.value.body()) <= MANY * ROW_BYTES_MAX

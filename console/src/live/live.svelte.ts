@@ -6,10 +6,10 @@ import { watcher } from "./watcher";
 
 /** While the broker is gone. */
 const RETRY_MS = 1_000;
-/** Answering may take a fortieth of the time: what takes long is asked for less often, */
-const SHARE = 40;
+/** Answering may take a hundredth of the time: what takes long is asked for less often, */
+const SHARE = 100;
 /** but not so much less that it seems to stand still. */
-const SLOWER_MAX = 6;
+const SLOWER_MAX = 12;
 
 /** Answers to one question, the newest of which is `data`. */
 export class Live<T> {

@@ -239,11 +239,11 @@ impl Directory {
         &self.settings
     }
 
-    /// What the planner would do about the queue now, and why; nothing of it is done.
+    /// What the planner would do about the queue now if it were defined so, and why; nothing of it is done.
     #[must_use]
-    pub fn dry_run(&self, now: Time, name: &str) -> Option<Plan> {
+    pub fn dry_run(&self, now: Time, name: &str, definition: &Definition) -> Option<Plan> {
         let cost = self.settings.relay_cost_per_hour_micros;
-        Some(self.owned_queue(name)?.dry_run(now, cost))
+        Some(self.owned_queue(name)?.dry_run(now, definition, cost))
     }
 
     /// Returns the producer that an operator's move would move, and where to.

@@ -25,6 +25,7 @@ use self::moves::MoveRequest;
 use self::page::{Page, RelayNumber, ShownClientId};
 use self::refusal::Refusal;
 use self::shapes::{Directory, Event, Listed, Listener, Move, Plan, Producer, Queue, Relay};
+use crate::driver::Driver;
 use crate::server::DirectoryHandle;
 
 /// The most that one answer holds, and how many it does unless the request says.
@@ -70,7 +71,10 @@ pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
         ),
         Route::at("/queues/{queue}/plan").get(
             plan,
-            Operation::new("Returns what the planner would do about a queue now, and why; nothing of it is done").answers::<Plan>(200).refuses(OF_QUEUE),
+            Operation::new("Returns what the planner would do about a queue now, and why; nothing of it is done")
+                .query::<PlanOf>()
+                .answers::<Plan>(200)
+                .refuses(OF_QUEUE),
         ),
         Route::at("/queues/{queue}/moves").post(
             move_producer,
@@ -145,6 +149,14 @@ struct PageOfRelays {
     limit: Limit<PAGE_MAX>,
 }
 
+/// `?definition=FIELDS`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanOf {
+    /// The plan if the queue were defined so: an object of fields as JSON, as `PUT` takes it; absent: as it is.
+    definition: Option<String>,
+}
+
 /// `GET /directories`: those that share the queues, as this one knows them and as relays learn them: this one
 /// first.
 async fn directories(directory: DirectoryHandle) -> ApiResult<Vec<Directory>> {
@@ -211,20 +223,31 @@ async fn define(
         let now = driver.now();
         let known = driver.core.queue(now, &queue).map(|status| status.definition);
         let base = known.as_ref().unwrap_or(&driver.default);
-        let definition = match text.trim_ascii() {
-            b"" => base.clone(),
-            text => {
-                let fields = quelea_openapi::from_slice(text).map_err(Refusal::Body)?;
-                Definition::over(base, fields)?
-            }
-        };
-        definition.validate_in(&queue, driver.core.settings())?;
+        let definition = redefined(driver, &queue, base, &text)?;
         driver.input(Input::Define { queue, definition });
         Ok::<_, Refusal>(known.is_none())
     });
     let is_new = defined.await??;
     directory.wait_until_saved(name).await?;
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+}
+
+/// The definition `base` of a queue with the fields that `text` names, if it may have them.
+fn redefined(
+    driver: &Driver,
+    queue: &str,
+    base: &Definition,
+    text: &[u8],
+) -> Result<Definition, Refusal> {
+    let definition = match text.trim_ascii() {
+        b"" => base.clone(),
+        text => {
+            let fields = quelea_openapi::from_slice(text).map_err(Refusal::Body)?;
+            Definition::over(base, fields)?
+        }
+    };
+    definition.validate_in(queue, driver.core.settings())?;
+    Ok(definition)
 }
 
 /// `DELETE /queues/{queue}`: with its relays.
@@ -348,11 +371,21 @@ async fn move_producer(
     Ok((StatusCode::ACCEPTED, Json(moved)))
 }
 
-/// `GET /queues/{queue}/plan`: what the planner would do about a queue now, and why; nothing of it is done.
-async fn plan(directory: DirectoryHandle, Path(queue): Path<String>) -> ApiResult<Plan> {
-    let planned = directory.ask_of(queue, |driver, queue| {
-        let plan = driver.core.dry_run(driver.now(), queue)?;
-        Some(show::plan(queue, &plan))
+/// `GET /queues/{queue}/plan?definition=FIELDS`: what the planner would do about a queue now, as it is defined or if
+/// it were defined so, and why; nothing of it is done.
+async fn plan(
+    directory: DirectoryHandle,
+    Path(queue): Path<String>,
+    Asked(PlanOf { definition }): Asked<PlanOf>,
+) -> ApiResult<Plan> {
+    let planned = directory.ask_of(queue, move |driver, queue| {
+        let base = driver.core.queue(driver.now(), queue)?.definition;
+        let text = definition.as_deref().unwrap_or_default();
+        let plan_over = |definition: Definition| {
+            let plan = driver.core.dry_run(driver.now(), queue, &definition)?;
+            Some(show::plan(queue, &plan))
+        };
+        redefined(driver, queue, &base, text.as_bytes()).map(plan_over).transpose()
     });
-    planned.await.map(Json)
+    planned.await?.map(Json)
 }

@@ -66,10 +66,15 @@ impl Queue {
         self.planning.budget_spent = budget > 0 && spent >= budget;
     }
 
-    /// What the planner would do now.
-    pub(in crate::directory) fn dry_run(&self, now: Time, relay_cost_per_hour_micros: u64) -> Plan {
+    /// What the planner would do now, by a definition.
+    pub(in crate::directory) fn dry_run(
+        &self,
+        now: Time,
+        definition: &Definition,
+        relay_cost_per_hour_micros: u64,
+    ) -> Plan {
         let snapshot = self.snapshot(now, relay_cost_per_hour_micros);
-        let Definition { sla, policy, .. } = &self.definition;
+        let Definition { sla, policy, .. } = definition;
         explain(&snapshot, sla, *policy, &self.planning.history, now)
     }
 
