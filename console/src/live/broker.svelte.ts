@@ -3,6 +3,7 @@
 import { request, requestText } from "../api/client";
 import type { Overview } from "../api/types";
 import { History, pastOf, type Sample, WITH_PAST } from "./history";
+import { forgetHistories } from "./kept.svelte";
 import { Live, livePushed } from "./live.svelte";
 
 const METRICS_PERIOD_MS = 10_000;
@@ -36,6 +37,7 @@ class BrokerState {
   /** Begins anew, for whoever has signed in. */
   start(): () => void {
     this.history.clear();
+    forgetHistories();
     this.overview.data = this.metrics.data = undefined;
     const stops = [this.overview.start(), this.metrics.start()];
     return () => stops.forEach((stop) => stop());

@@ -74,12 +74,19 @@ export class History {
     if (last && elapsedMs > GAP_MS) this.#push(last.atMs + 1, () => null);
     this.#push(atMs, (name) => {
       const value = measured[name];
-      if (value === undefined || this.gauges.includes(name)) return value ?? null;
+      if (value === undefined || !this.counters.includes(name)) return value ?? null;
       const before = last?.counters[name];
       // Less than before: the broker has started anew, or the object was made anew.
       return before === undefined || value < before ? null : ((value - before) * 1_000) / elapsedMs;
     });
     this.#last = { atMs, counters: measured };
+  }
+
+  /** Takes gauges that come and go, such as one of each relay: one that is new has no values until now. Of at most `most` those that were there first go. */
+  follow(names: string[], most: number): void {
+    for (const name of names) this.values[name] ??= this.times.map(() => null);
+    const gone = Object.keys(this.values).filter((name) => !names.includes(name) && !this.gauges.includes(name) && !this.counters.includes(name));
+    for (const name of gone.slice(0, Math.max(0, gone.length + names.length - most))) delete this.values[name];
   }
 
   /** The newest value; null if there is none yet. */
