@@ -7,8 +7,9 @@ import pytest
 from console.load import ELASTIC
 from harness.management import Management
 
-STREAMS, PUSHES = 10, 100
+STREAMS, PUSHES = 20, 100
 """A stream ends after so many pushes, and the console opens another."""
+COLLECTIONS = 5
 HEAP_GROWTH_MAX = 1_500_000
 """Bytes. An hour of samples of all charts takes less; if the answers were kept, these would take several times as much."""
 
@@ -40,22 +41,25 @@ class Pushes:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("names", [[], ["elastic", ELASTIC]], ids=["overview", "elastic queue"])
-def test_the_heap_stays_as_it_is_over_a_thousand_pushes(busy, open_console, names):
+def test_the_heap_stays_as_it_is_over_two_thousand_pushes(busy, open_console, names):
     console = open_console(busy)
     page = console.page
     pushes = Pushes(console)
     console.go(*names)
     page.reload()
     debugger = page.context.new_cdp_session(page)
-    pushes.wait_for(page, 3)
-    before = collected(debugger)
+    before = least_used(page, pushes, debugger)
     pushes.wait_for(page, STREAMS)
-    grown = collected(debugger) - before
+    grown = least_used(page, pushes, debugger) - before
     assert grown <= HEAP_GROWTH_MAX, f"{grown} bytes more after {STREAMS * PUSHES} pushes, there were {before}"
     page.unroute_all(behavior="ignoreErrors")
 
 
-def collected(debugger) -> int:
-    """Bytes in use after a collection."""
-    debugger.send("HeapProfiler.collectGarbage")
-    return int(debugger.send("Runtime.getHeapUsage")["usedSize"])
+def least_used(page, pushes, debugger) -> int:
+    """Bytes in use after a collection: the least of several, since the answers of a stream that goes on are in use too."""
+    used = []
+    for _ in range(COLLECTIONS):
+        pushes.wait_for(page, 1)
+        debugger.send("HeapProfiler.collectGarbage")
+        used.append(int(debugger.send("Runtime.getHeapUsage")["usedSize"]))
+    return min(used)

@@ -1,5 +1,7 @@
 """Very many queues in one table."""
 
+import re
+
 import pika
 import pytest
 from console.console import Console
@@ -39,6 +41,14 @@ def test_ten_thousand_queues_are_searched_sorted_and_walked(crowded, open_consol
     expect(page.locator(":focus")).to_have_text(f"q{MANY - 1:05}")
     page.keyboard.press("Home")
     expect(page.locator(":focus")).to_have_text("q00000")
+    page.keyboard.press("PageDown")
+    expect(page.locator(":focus")).to_have_text(re.compile(r"q000[1-4]\d"))
+    first_page = page.locator(":focus").inner_text()
+    page.keyboard.press("PageDown")
+    expect(page.locator(":focus")).to_have_text(f"q{2 * int(first_page[1:]):05}")
+    page.keyboard.press("PageUp")
+    expect(page.locator(":focus")).to_have_text(first_page)
+    page.keyboard.press("Home")
     page.get_by_label("Search queues").fill("q0777")
     expect(table.get_by_role("row")).to_have_count(11)
     console.check_accessible()

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from urllib.parse import quote
 
 import pytest
 from harness.broker import BrokerError
@@ -86,6 +87,21 @@ def test_a_promised_throughput_holds_its_relays_and_is_shown(elastic, queue):
     assert (kpi["throughput_per_s_min"], kpi["deliveries_per_s_max"], kpi["load"]) == (20_000, 24_000, 0)
     plan = elastic.management.get(f"/api/elastic/queues/{queue}/plan")
     assert any("kpi_queue" in remark and "is kept" in remark for remark in plan["remarks"]), plan
+
+
+def test_a_dry_run_of_another_definition_plans_by_it_and_changes_nothing(elastic, queue):
+    elastic.define(queue, relays_max=3)
+    elastic.wait_for_relays(queue, 1)
+    path = f"/api/elastic/queues/{queue}/plan"
+    assert not [action for action in elastic.management.get(path)["actions"] if action["action"] == "start"]
+    planned = elastic.management.get(f"{path}?definition={quote(json.dumps({'relays_min': 3}))}")["actions"]
+    [start] = [action for action in planned if action["action"] == "start"]
+    assert start["count"] == 2 and start["reason"]
+    assert elastic.queue(queue)["definition"]["relays_min"] == 1
+    for fields, says in (({"relays_min": 4}, "relays_max is 3"), ({"relays": 1}, "relays")):
+        with pytest.raises(Refused) as refused:
+            elastic.management.get(f"{path}?definition={quote(json.dumps(fields))}")
+        assert refused.value.status == 400 and says in refused.value.reason
 
 
 def test_a_relay_shows_what_it_uses_of_its_host(elastic, queue):

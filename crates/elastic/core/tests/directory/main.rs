@@ -3,6 +3,7 @@
 
 mod budget;
 mod drain;
+mod dry_run;
 mod failover;
 mod first_use;
 mod greedy;
