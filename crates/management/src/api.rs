@@ -39,6 +39,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+pub use self::definitions::{Definitions, ImportError};
 pub(crate) use self::routes::of_access;
 use crate::audit::AuditTrail;
 use crate::console;
@@ -113,20 +114,19 @@ pub async fn serve(
     served.run(listener, router(api, fronts, access), stop).await;
 }
 
-/// Imports definitions of a file, given as JSON, as `POST /api/definitions` does.
+/// Imports definitions of a file, as `POST /api/definitions` does.
 ///
 /// # Errors
-/// A text that says what is wrong with them and where, or that the broker stops.
+/// [`ImportError`]: they contradict what stands, a limit is met, or the broker stops.
 pub async fn import_definitions(
     core: CoreHandle,
     authenticator: Authenticator,
     settings: HttpSettings,
-    (file, document): (&str, &str),
-) -> Result<(), String> {
-    let document = serde_json::from_str(document).map_err(|error| error.to_string())?;
+    file: &str,
+    definitions: Definitions,
+) -> Result<(), ImportError> {
     let (api, ..) = ApiState::new(core, authenticator, settings);
-    let imported = definitions::import(&api, &document, None, false).await;
-    api.audit.note_import_at_start(file, imported.map_err(|error| error.reason())?);
+    api.audit.note_import_at_start(file, definitions.import(&api).await?);
     Ok(())
 }
 

@@ -30,7 +30,7 @@ mod tokens;
 mod v1;
 mod web_pages;
 
-pub use api::{HttpSettings, import_definitions, serve};
+pub use api::{Definitions, HttpSettings, ImportError, import_definitions, serve};
 pub use audit::AuditTrail;
 pub use beside::serve_beside;
 pub use front_end::serve_front_end;

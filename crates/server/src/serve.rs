@@ -38,7 +38,7 @@ use crate::config::{Config, Store};
 use crate::exit;
 use crate::logging::{self, LevelError, LogLevel};
 use crate::signals::Signals;
-use quelea_management::Listener;
+use quelea_management::{Definitions, Listener};
 
 /// Why the broker did not start, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +73,11 @@ impl ServeError {
         match self {
             Self::Level(_) | Self::Exposure(_) => true,
             Self::Cassandra(error) => error.is_of_settings(),
-            _ => false,
+            Self::Cmq(error) => error.is_of_settings(),
+            Self::Elastic(error) => error.is_of_settings(),
+            Self::Bridge(error) => error.is_of_settings(),
+            Self::Definitions(error) => error.is_of_settings(),
+            Self::Start(_) | Self::Management(_) | Self::Sqs(_) | Self::System { .. } => false,
         }
     }
 }
@@ -123,23 +127,18 @@ async fn serve_broker(
     reload: &mut Reload<'_>,
     started: Instant,
 ) -> Result<Stopped, ServeError> {
-    elastic::exposure::check(config)?;
-    let checked = Checked::new(config)?;
-    let cluster = cassandra::connect(config).await?;
-    // Before the addresses, which a second broker would find in use too: that says less.
-    let directory = DataDir::lock(&config.data_dir).map_err(StartError::from)?;
-    let Prepared { management, sqs, cmq, elastic, bridge } = match checked.listen(config) {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            directory.leave_unused();
-            return Err(error);
-        }
+    let mut checked = Checked::new(config)?;
+    let definitions = checked.definitions.take();
+    let Some(Opened { directory, prepared, cluster }) = open(config, checked, signals).await?
+    else {
+        return Ok(Stopped::Clean);
     };
+    let Prepared { management, sqs, cmq, elastic, bridge } = prepared;
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let settings = node::settings(config, limits.amqp);
     let (node, beside) = start_node(config, settings, directory, cluster.as_ref()).await?;
     let observers = sqs::Observers::default();
-    management::import_definitions(&node, config, &observers.audit).await?;
+    management::import_definitions(&node, config, definitions, &observers.audit).await?;
     let (identity, held_names) = beside.unzip();
     let beside = cluster.as_ref().zip(held_names);
     let store = sqs.is_some().then(|| sqs::Store::of(&node, beside, config));
@@ -212,6 +211,41 @@ async fn run_until_signalled(
     stopped
 }
 
+/// What a broker has before its log is opened.
+struct Opened {
+    directory: DataDir,
+    prepared: Prepared,
+    cluster: Option<Cluster>,
+}
+
+/// Locks the data directory, takes the addresses, and connects to the Cassandra beside it, in this order: a second
+/// broker would find addresses in use too, which says less, and Cassandra may be long in answering. Nothing if a
+/// signal came before it did.
+async fn open(
+    config: &Config,
+    checked: Checked,
+    signals: &mut Signals,
+) -> Result<Option<Opened>, ServeError> {
+    let directory = DataDir::lock(&config.data_dir).map_err(StartError::from)?;
+    let connect = async {
+        let prepared = checked.listen(config)?;
+        Ok((prepared, cassandra::connect(config).await?))
+    };
+    let connected = tokio::select! {
+        biased;
+        connected = connect => connected.map(Some),
+        signal = signals.next() => {
+            tracing::info!(signal = signal.name, "stopped before Cassandra answered");
+            Ok(None)
+        }
+    };
+    if let Ok(Some((prepared, cluster))) = connected {
+        return Ok(Some(Opened { directory, prepared, cluster }));
+    }
+    directory.leave_unused();
+    connected.map(|_| None)
+}
+
 /// Starts the node; where there is a Cassandra, with its users and beside its queues.
 async fn start_node(
     config: &Config,
@@ -231,6 +265,7 @@ struct Checked {
     cmq: Option<cmq::Checked>,
     elastic: Option<elastic::Checked>,
     bridge: bridge::Checked,
+    definitions: Option<Definitions>,
 }
 
 /// The same with their addresses.
@@ -249,7 +284,8 @@ impl Checked {
         let bridge = bridge::check(config)?;
         let has_keeper = bridge::has_keeper(config);
         elastic.iter().try_for_each(|elastic| elastic.check_keeper(has_keeper))?;
-        Ok(Self { cmq, elastic, bridge })
+        let definitions = management::read_definitions(config)?;
+        Ok(Self { cmq, elastic, bridge, definitions })
     }
 
     fn listen(self, config: &Config) -> Result<Prepared, ServeError> {

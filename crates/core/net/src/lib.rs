@@ -11,7 +11,7 @@ mod socket;
 mod web;
 
 pub use accept::Acceptor;
-pub use listen::{ListenError, listen};
+pub use listen::{ListenError, is_every_address, listen};
 pub use quelea_model::network_of;
 pub use socket::{KEEPALIVE_IDLE, STALLED_WRITE_MAX, allow_stalls, prepare_socket};
 pub use web::{HostNames, WebHeaders};

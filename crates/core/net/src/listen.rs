@@ -24,9 +24,19 @@ pub struct ListenError {
 /// [`ListenError`] if the name is unknown or the port is taken.
 pub fn listen(address: &str) -> Result<std::net::TcpListener, ListenError> {
     let failed = |source| ListenError { address: address.to_owned(), source };
-    let resolved = address.to_socket_addrs().map_err(failed)?.next();
-    let resolved = resolved.ok_or_else(|| failed(io::Error::other("the name has no address")))?;
-    bind(resolved).map_err(failed)
+    bind(resolve(address).map_err(failed)?).map_err(failed)
+}
+
+/// Whether who listens on `HOST:PORT` does so on every address of this machine, so that nobody elsewhere can connect
+/// to it by that text. Nothing is bound; a name that is not known is not every address, and [`listen`] refuses it.
+#[must_use]
+pub fn is_every_address(address: &str) -> bool {
+    resolve(address).is_ok_and(|address| address.ip().to_canonical().is_unspecified())
+}
+
+fn resolve(address: &str) -> io::Result<SocketAddr> {
+    let resolved = address.to_socket_addrs()?.next();
+    resolved.ok_or_else(|| io::Error::other("the name has no address"))
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -37,4 +47,19 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_is_known_by_its_text() {
+        for every in ["0.0.0.0:0", "[::]:5670", "[::ffff:0.0.0.0]:1"] {
+            assert!(is_every_address(every), "{every}");
+        }
+        for one in ["127.0.0.1:0", "[::1]:5670", "10.0.0.7:1", "", "0.0.0.0"] {
+            assert!(!is_every_address(one), "{one}");
+        }
+    }
 }

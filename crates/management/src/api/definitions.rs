@@ -83,8 +83,9 @@ async fn finish(
     vhost: Option<String>,
     query: ImportQuery,
 ) -> ImportAnswer {
+    let document = read(&body, vhost.as_deref(), query.skip_unsupported)?;
     let importing = tokio::spawn(async move {
-        let imported = import(&api, &body, vhost.as_deref(), query.skip_unsupported).await;
+        let imported = import(&api, document).await;
         drop(turn);
         imported
     });
@@ -95,16 +96,44 @@ async fn finish(
 /// The audit trail says how much it was.
 type ImportAnswer = Result<(StatusCode, Extension<Imported>), ApiError>;
 
-/// Makes what the document says, or nothing.
-///
-/// # Errors
-/// [`ApiError::BadRequest`] with the first thing that is wrong and where it stands.
-pub(crate) async fn import(
-    api: &impl BrokerState,
-    body: &Value,
-    vhost: Option<&str>,
-    skip_unsupported: bool,
-) -> Result<Imported, ApiError> {
+/// Definitions that were read, and not yet compared with what stands.
+#[derive(Debug)]
+pub struct Definitions(Document);
+
+/// Why definitions were not imported.
+#[derive(Debug)]
+pub struct ImportError {
+    /// What is wrong and where, for people.
+    pub reason: String,
+    /// It is the document that is wrong: it will not be imported before it is corrected.
+    pub is_of_document: bool,
+}
+
+impl Definitions {
+    /// Reads JSON as `GET /api/definitions` answers it.
+    ///
+    /// # Errors
+    /// [`ImportError`] with the first thing that is wrong and where it stands.
+    pub fn parse(text: &str) -> Result<Self, ImportError> {
+        let body = serde_json::from_str(text)
+            .map_err(|error| ImportError { reason: error.to_string(), is_of_document: true })?;
+        Ok(Self(read(&body, None, false)?))
+    }
+
+    /// Makes what they say, or nothing.
+    pub(super) async fn import(self, api: &impl BrokerState) -> Result<Imported, ImportError> {
+        Ok(import(api, self.0).await?)
+    }
+}
+
+impl From<ApiError> for ImportError {
+    fn from(error: ApiError) -> Self {
+        let is_of_document = matches!(error, ApiError::BadRequest(_));
+        Self { reason: error.reason(), is_of_document }
+    }
+}
+
+fn read(body: &Value, vhost: Option<&str>, skip_unsupported: bool) -> Result<Document, ApiError> {
     let document = Document::parse(body, vhost)?;
     if !skip_unsupported && !document.unsupported.is_empty() {
         let all = document.unsupported.join(", ");
@@ -112,6 +141,14 @@ pub(crate) async fn import(
             "not supported yet: {all}; skip_unsupported=true imports the rest"
         )));
     }
+    Ok(document)
+}
+
+/// Makes what the document says, or nothing.
+///
+/// # Errors
+/// [`ApiError::BadRequest`] with the first thing that is wrong and where it stands.
+async fn import(api: &impl BrokerState, document: Document) -> Result<Imported, ApiError> {
     let standing = standing::look(api).await?;
     check::check(&document, &standing)?;
     let imported = document.counts();

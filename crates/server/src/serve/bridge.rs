@@ -42,6 +42,13 @@ pub(crate) enum BridgeError {
     Start(#[from] BridgeStartError),
 }
 
+impl BridgeError {
+    /// Whether the next start fails too, until the configuration is corrected.
+    pub(crate) const fn is_of_settings(&self) -> bool {
+        !matches!(self, Self::Listen(_) | Self::Listener(_) | Self::Start(_))
+    }
+}
+
 /// Their settings, which are as they have to be.
 pub(crate) struct Checked(BridgeSettings);
 
@@ -70,6 +77,13 @@ pub(crate) fn check(config: &Config) -> Result<Checked, BridgeError> {
         if let Some((key, _)) = key.into_iter().find(|(_, count)| *count > 0) {
             return Err(BridgeError::NoDirectory(key));
         }
+    }
+    if bridge.keep_advertise.is_empty()
+        && !config.elastic.listen.is_empty()
+        && listens(config)
+        && quelea_net::is_every_address(&bridge.keep_listen)
+    {
+        return Err(BridgeError::EveryAddress(bridge.keep_listen.clone()));
     }
     Ok(Checked(BridgeSettings {
         keep: None,
@@ -106,11 +120,7 @@ impl Checked {
         if listens(config) {
             let listener = quelea_net::listen(keep_listen)?;
             if keeper.is_empty() {
-                let address = listener.local_addr().map_err(BridgeError::Listener)?;
-                if address.ip().is_unspecified() && !config.elastic.listen.is_empty() {
-                    return Err(BridgeError::EveryAddress(keep_listen.clone()));
-                }
-                keeper = address.to_string();
+                keeper = listener.local_addr().map_err(BridgeError::Listener)?.to_string();
             }
             settings.keep = Some(listener);
         }

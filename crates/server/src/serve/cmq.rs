@@ -39,6 +39,13 @@ pub(crate) enum CmqError {
     Start(#[from] DatagramStartError),
 }
 
+impl CmqError {
+    /// Whether the next start fails too, until the configuration is corrected.
+    pub(crate) const fn is_of_settings(&self) -> bool {
+        !matches!(self, Self::Listen { .. } | Self::Start(_))
+    }
+}
+
 /// Its settings, which are as they have to be.
 pub(crate) struct Checked(DatagramSettings);
 

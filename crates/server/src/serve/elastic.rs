@@ -11,6 +11,10 @@ use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use quelea_elastic_core::directory::{Definition, DefinitionError, FirstUseLimits, Settings};
+#[cfg(feature = "kubernetes")]
+use quelea_elastic_directory::provider::kubernetes::{
+    Settings as KubernetesSettings, TemplateError,
+};
 use quelea_elastic_directory::{
     DirectoryCounters, DirectoryHandle, DirectoryServer, DirectorySettings, DirectoryStartError,
     MetaSettings, ProviderSettings,
@@ -67,6 +71,20 @@ pub(crate) enum ElasticError {
     Entry(#[from] EntryFailure),
     #[error("elastic.entry: it needs a directory, and elastic.listen is empty")]
     EntryWithoutDirectory,
+    #[cfg(feature = "kubernetes")]
+    #[error("elastic.kubernetes_{0}")]
+    Kubernetes(#[from] TemplateError),
+}
+
+impl ElasticError {
+    /// Whether the next start fails too, until the configuration is corrected.
+    pub(crate) const fn is_of_settings(&self) -> bool {
+        match self {
+            Self::Listen(_) | Self::Program(_) | Self::Start(_) => false,
+            Self::Entry(failure) => failure.is_of_settings(),
+            _ => true,
+        }
+    }
 }
 
 /// Its settings, which are as they have to be.
@@ -98,8 +116,13 @@ pub(crate) fn check(config: &Config) -> Result<Option<Checked>, ElasticError> {
         };
     }
     check_features(config)?;
+    check_advertise(config)?;
     if config.metadata == Metadata::Cassandra && cassandra.nodes.is_empty() {
         return Err(ElasticError::NoNodes);
+    }
+    #[cfg(feature = "kubernetes")]
+    if config.provider == Provider::Kubernetes {
+        kubernetes(config).check()?;
     }
     let stop_relays = stop_relays(config);
     let key_file = match config.key_file.as_str() {
@@ -163,22 +186,17 @@ fn stop_relays(config: &ElasticConfig) -> bool {
     }
 }
 
-/// A directory that is alone, with relays of its own machine, may leave out where it is.
-fn check_advertise(config: &ElasticConfig, listener: &TcpListener) -> Result<(), ElasticError> {
-    let advertise = config.advertise.clone();
-    let address = match advertise.parse::<SocketAddr>() {
-        Ok(address) => address,
-        // A name.
-        Err(_) if !advertise.is_empty() => return Ok(()),
-        Err(_) if config.metadata == Metadata::Embedded => return Ok(()),
-        Err(_) => listener.local_addr().map_err(|source| {
-            let what = "read the address";
-            ElasticError::Start(DirectoryStartError::System { what, source })
-        })?,
+fn check_advertise(config: &ElasticConfig) -> Result<(), ElasticError> {
+    let (advertise, listen) = (&config.advertise, &config.listen);
+    let is_unreachable = match advertise.as_str() {
+        // A directory that is alone, with relays of its own machine, may leave out where it is.
+        "" => config.metadata != Metadata::Embedded && quelea_net::is_every_address(listen),
+        // A name is for others to look up.
+        given => given.parse().is_ok_and(|given: SocketAddr| given.ip().is_unspecified()),
     };
-    if address.ip().is_unspecified() {
-        let address = address.to_string();
-        return Err(ElasticError::EveryAddress { advertise, address });
+    if is_unreachable {
+        let address = if advertise.is_empty() { listen } else { advertise }.clone();
+        return Err(ElasticError::EveryAddress { advertise: advertise.clone(), address });
     }
     Ok(())
 }
@@ -213,18 +231,22 @@ fn queues(
 fn provider(config: &ElasticConfig, dir: PathBuf, program: PathBuf) -> ProviderSettings {
     #[cfg(feature = "kubernetes")]
     if config.provider == Provider::Kubernetes {
-        let settings = quelea_elastic_directory::provider::kubernetes::Settings {
-            site: config.kubernetes_site.clone(),
-            namespace: config.kubernetes_namespace.clone(),
-            image: config.kubernetes_image.clone(),
-            pod_template: config.kubernetes_pod_template.clone().into(),
-            relay_listen: config.kubernetes_relay_listen.clone(),
-            drain_max: std::time::Duration::from_millis(config.drain_ms_max),
-            ..Default::default()
-        };
-        return ProviderSettings::Kubernetes(settings);
+        return ProviderSettings::Kubernetes(kubernetes(config));
     }
     ProviderSettings::Process { dir, program }
+}
+
+#[cfg(feature = "kubernetes")]
+fn kubernetes(config: &ElasticConfig) -> KubernetesSettings {
+    KubernetesSettings {
+        site: config.kubernetes_site.clone(),
+        namespace: config.kubernetes_namespace.clone(),
+        image: config.kubernetes_image.clone(),
+        pod_template: config.kubernetes_pod_template.clone().into(),
+        relay_listen: config.kubernetes_relay_listen.clone(),
+        drain_max: std::time::Duration::from_millis(config.drain_ms_max),
+        ..KubernetesSettings::default()
+    }
 }
 
 #[allow(unused_variables, reason = "the configuration is looked at by features")]
@@ -244,7 +266,6 @@ impl Checked {
     /// Takes the addresses.
     pub(crate) fn listen(mut self, config: &ElasticConfig) -> Result<Prepared, ElasticError> {
         let listener = quelea_net::listen(&config.listen)?;
-        check_advertise(config, &listener)?;
         let entries = entries::listen(std::mem::take(&mut self.entries))?;
         Ok(Prepared { listener, checked: self, entries })
     }
@@ -409,9 +430,10 @@ mod tests {
     #[test]
     fn directories_that_share_queues_need_an_address_that_others_reach() {
         let checked = |listen: &str, advertise: &str| {
-            let (advertise, metadata) = (advertise.to_owned(), Metadata::Etcd);
-            let config = ElasticConfig { advertise, metadata, ..ElasticConfig::default() };
-            check_advertise(&config, &quelea_net::listen(listen).unwrap())
+            let (listen, advertise) = (listen.to_owned(), advertise.to_owned());
+            let metadata = Metadata::Etcd;
+            let config = ElasticConfig { listen, advertise, metadata, ..ElasticConfig::default() };
+            check_advertise(&config)
         };
         let refused = checked("0.0.0.0:0", "").unwrap_err().to_string();
         assert!(refused.starts_with("elastic.advertise = \"\": ") && refused.contains("0.0.0.0:"));

@@ -1,7 +1,7 @@
 //! The management API and the metrics page, as `serve` starts and stops them: on its own thread's runtime.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,9 @@ use std::time::Duration;
 use prometheus_client::collector::Collector;
 use quelea_cmq_front::DatagramCounters;
 use quelea_elastic_directory::DirectoryHandle;
-use quelea_management::{AuditTrail, HttpLimits, HttpSettings, Listener, TokenKey};
+use quelea_management::{
+    AuditTrail, Definitions, HttpLimits, HttpSettings, ImportError, Listener, TokenKey,
+};
 use quelea_net::HostNames;
 use quelea_net::ListenError;
 #[cfg(feature = "cassandra")]
@@ -89,6 +91,23 @@ pub(crate) enum ManagementError {
 pub(crate) struct DefinitionsError {
     file: PathBuf,
     problem: String,
+    is_of_settings: bool,
+}
+
+impl DefinitionsError {
+    /// Whether the next start fails too, until the file or the setting is corrected.
+    pub(crate) const fn is_of_settings(&self) -> bool {
+        self.is_of_settings
+    }
+
+    fn of_settings(file: &Path, problem: String) -> Self {
+        Self { file: file.to_owned(), problem, is_of_settings: true }
+    }
+
+    fn of_import(file: &Path, error: ImportError) -> Self {
+        let ImportError { reason: problem, is_of_document: is_of_settings } = error;
+        Self { file: file.to_owned(), problem, is_of_settings }
+    }
 }
 
 /// What has to be there before the log is opened: an address that is taken shows early.
@@ -197,28 +216,37 @@ pub(crate) fn check_definitions(config: &Config) -> Result<(), DefinitionsError>
         return Ok(());
     }
     let problem = "not supported yet with users in Cassandra (cassandra.nodes)".to_owned();
-    Err(DefinitionsError { file: config.definitions.clone(), problem })
+    Err(DefinitionsError::of_settings(&config.definitions, problem))
 }
 
-/// Imports the definitions that the configuration names.
+/// Reads the definitions that the configuration names, before anything is locked, bound or opened.
+pub(crate) fn read_definitions(config: &Config) -> Result<Option<Definitions>, DefinitionsError> {
+    let file = &config.definitions;
+    if file.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let unreadable = |error: std::io::Error| DefinitionsError::of_settings(file, error.to_string());
+    let text = std::fs::read_to_string(file).map_err(unreadable)?;
+    let definitions = Definitions::parse(&text);
+    definitions.map(Some).map_err(|error| DefinitionsError::of_import(file, error))
+}
+
+/// Imports the definitions that were read.
 pub(crate) async fn import_definitions(
     node: &Node,
     config: &Config,
+    definitions: Option<Definitions>,
     audit: &Arc<AuditTrail>,
 ) -> Result<(), DefinitionsError> {
+    let Some(definitions) = definitions else { return Ok(()) };
     let file = &config.definitions;
-    if file.as_os_str().is_empty() {
-        return Ok(());
-    }
-    let failed = |problem: String| DefinitionsError { file: file.clone(), problem };
-    let document = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
     let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
     let mut settings = settings(config, None, 0);
     settings.audit = Arc::clone(audit);
     let path = file.to_string_lossy();
-    let from = (&*path, &*document);
-    let imported = quelea_management::import_definitions(core, authenticator, settings, from).await;
-    imported.map_err(failed)
+    quelea_management::import_definitions(core, authenticator, settings, &path, definitions)
+        .await
+        .map_err(|error| DefinitionsError::of_import(file, error))
 }
 
 /// Resolves when the API is to stop.

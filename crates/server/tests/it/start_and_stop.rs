@@ -1,7 +1,7 @@
 //! Ready line, signals, exit codes.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Output, Stdio};
 
@@ -160,6 +160,20 @@ fn a_second_broker_on_the_directory_is_refused_with_its_owner() {
     }
 }
 
+#[cfg(feature = "cassandra")]
+#[test]
+fn a_second_broker_does_not_wait_for_cassandra_to_learn_of_its_owner() {
+    let dir = DataDir::new();
+    let broker = Broker::start(&dir, &[]);
+    // Nobody listens there any more.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nodes = format!("[\"{closed}\"]");
+    let (code, errors) = refused(&dir, &[("cassandra.nodes", &nodes)]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains(&format!("in use by process {}", broker.pid())), "{errors}");
+    assert!(!errors.contains("Cassandra"), "{errors}");
+}
+
 #[test]
 fn a_wrong_configuration_is_refused_with_the_key_and_its_limits() {
     let dir = DataDir::new();
@@ -186,7 +200,15 @@ fn an_address_in_use_is_named() {
         ("http.listen", &taken),
         ("sqs.listen", &taken),
         ("cmq.listen", "127.0.0.1:0"),
+        ("elastic.open_beyond_loopback", "true"),
+        #[cfg(feature = "kubernetes")]
+        ("elastic.provider", "kubernetes"),
+        #[cfg(feature = "kubernetes")]
+        ("elastic.kubernetes_image", "quelea"),
     ];
+    let broken = dir.path().join("broken.json");
+    std::fs::write(&broken, "{\"queues\": 1}").unwrap();
+    let broken = broken.to_str().unwrap();
     for (setting, text) in [
         (("cmq.route", "[{mailboxes='x'}]"), "cmq.route.mailboxes"),
         (("elastic.default", "{"), "elastic.default"),
@@ -197,10 +219,16 @@ fn an_address_in_use_is_named() {
             ),
             "bridge.feed",
         ),
+        (("elastic.advertise", "0.0.0.0:5670"), "elastic.advertise"),
+        (("bridge.keep_listen", "0.0.0.0:0"), "bridge.keep_advertise"),
+        (("definitions", "nowhere.json"), "definitions: nowhere.json"),
+        (("definitions", broken), "definitions: "),
+        #[cfg(feature = "kubernetes")]
+        (("elastic.kubernetes_pod_template", "nowhere.yaml"), "elastic.kubernetes_pod_template"),
     ] {
         let (code, errors) = refused(&dir, &[&settings[..], &[setting]].concat());
-        assert_eq!(code, Some(1), "{text}: {errors}");
-        assert!(errors.contains(text) && !errors.contains("listen"), "{text}: {errors}");
+        assert_eq!(code, Some(2), "{text}: {errors}");
+        assert!(errors.contains(text) && !errors.contains("cannot listen"), "{text}: {errors}");
         assert!(!dir.path().join("data").exists(), "nothing was made");
     }
     let (_, errors) = refused(&dir, &settings[1..2]);

@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use self::api_error::{has_reason, with_timeout};
 use self::pod::PodMaker;
+pub use self::pod::TemplateError;
 use self::pod_watch::PodWatch;
 use self::queue_resources::Resources;
 use self::queue_watch::QueueWatch;

@@ -16,6 +16,10 @@ pub(super) fn check(config: &Config) -> Result<(), CassandraError> {
     if needs_nodes && config.cassandra.nodes.is_empty() {
         return Err(CassandraError::NoNodes);
     }
+    #[cfg(not(feature = "cassandra"))]
+    if !config.cassandra.nodes.is_empty() {
+        return Err(super::FrontError.into());
+    }
     if !is_alone {
         return Ok(());
     }

@@ -22,6 +22,13 @@ pub(crate) struct EntryFailure {
     error: EntryError,
 }
 
+impl EntryFailure {
+    /// Whether the next start fails too, until the configuration is corrected.
+    pub(crate) const fn is_of_settings(&self) -> bool {
+        matches!(self.error, EntryError::Config(_))
+    }
+}
+
 /// Entries that have their addresses.
 pub(crate) struct PreparedEntries(Vec<BoundEntry>);
 

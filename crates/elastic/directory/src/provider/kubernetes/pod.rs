@@ -33,33 +33,47 @@ pub(super) struct PodMaker {
 
 /// A template that no relay can run in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TemplateError {
+pub enum TemplateError {
+    /// The file cannot be read.
     #[error("pod_template: cannot read {path}: {cause}")]
-    Unreadable { path: String, cause: String },
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        cause: String,
+    },
+    /// The file is not what it should be.
     #[error("pod_template: {path} is no PodTemplateSpec: {cause}")]
-    Malformed { path: String, cause: String },
+    Malformed {
+        /// The file.
+        path: String,
+        /// What is wrong, and where.
+        cause: String,
+    },
+    /// Nothing says what runs in the pod.
     #[error("image: is empty, and the pod template has no container `relay` with an image")]
     NoImage,
+    /// The site's name cannot be a label's value.
     #[error(
         "site: {0:?} is no label's value: at most 40 of a to z, 0 to 9 and -, a letter or digit at both ends"
     )]
     Site(String),
 }
 
+impl Settings {
+    /// Looks at the site's name, the template's file and the image, without a cluster.
+    ///
+    /// # Errors
+    /// [`TemplateError`] with the field.
+    pub fn check(&self) -> Result<(), TemplateError> {
+        template(self).map(|_| ())
+    }
+}
+
 impl PodMaker {
     /// Reads the template.
     pub(super) fn new(settings: &Settings, command: RelayCommand) -> Result<Self, TemplateError> {
-        if !names::is_label(&settings.site) || settings.site.len() > 40 {
-            return Err(TemplateError::Site(settings.site.clone()));
-        }
-        let mut template = read_template(settings)?;
-        let container = container_of(template.spec.get_or_insert_default());
-        if !settings.image.is_empty() {
-            container.image = Some(settings.image.clone());
-        }
-        if container.image.as_deref().is_none_or(str::is_empty) {
-            return Err(TemplateError::NoImage);
-        }
+        let template = template(settings)?;
         let command = RelayCommand { listen: settings.relay_listen.clone(), ..command };
         let (site, drain_max) = (settings.site.clone(), settings.drain_max);
         Ok(Self { site, template, command, drain_max })
@@ -201,6 +215,22 @@ fn exit_of(pod: &Pod) -> Option<String> {
         text.push_str(part.trim_end());
     }
     Some(text)
+}
+
+/// The site's template, with the image that is to run.
+fn template(settings: &Settings) -> Result<PodTemplateSpec, TemplateError> {
+    if !names::is_label(&settings.site) || settings.site.len() > 40 {
+        return Err(TemplateError::Site(settings.site.clone()));
+    }
+    let mut template = read_template(settings)?;
+    let container = container_of(template.spec.get_or_insert_default());
+    if !settings.image.is_empty() {
+        container.image = Some(settings.image.clone());
+    }
+    if container.image.as_deref().is_none_or(str::is_empty) {
+        return Err(TemplateError::NoImage);
+    }
+    Ok(template)
 }
 
 fn read_template(settings: &Settings) -> Result<PodTemplateSpec, TemplateError> {
