@@ -4,6 +4,7 @@ mod circles;
 mod clean_code;
 mod configuration;
 mod documentation;
+mod executable;
 mod experiments;
 mod layers;
 mod length;
