@@ -35,7 +35,7 @@ tests, so that dependencies have the same features and are compiled once."""
 EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
 ALL_TARGETS = [*ALL_TESTS, "--examples", "--benches"]
-DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```", re.MULTILINE)
+DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```|^#\[doc = include_str!", re.MULTILINE)
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
 _built: dict[str, Path] = {}

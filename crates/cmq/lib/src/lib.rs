@@ -59,3 +59,8 @@ pub use quelea_cmq_proto::{
     config::{PreSharedKey, Wire},
     endpoint::{DestinationError, MailboxError},
 };
+
+/// The page's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/cmq/library.md")]
+mod page {}

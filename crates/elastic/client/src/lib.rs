@@ -38,3 +38,8 @@ pub use quelea_elastic_proto::session::{
     GapNotice, ListenerStats, Message, ProducerStats, PublishError, SessionEvent, SubscribeError,
 };
 pub use quelea_elastic_proto::{ClientId, MessageSeq, Named, RelayId, UnknownName};
+
+/// The page's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/elastic/clients.md")]
+mod page {}

@@ -26,3 +26,8 @@ pub use message::{BatchFailure, Message, OutgoingMessage, Receive, SentMessage};
 pub use response::ResponseError;
 pub use retry::Retry;
 pub use worker::{Stop, Tally, Task, Verdict, Worker, WorkerError};
+
+/// The page's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/sqs/worker.md")]
+mod page {}

@@ -84,6 +84,24 @@ fn every_page_of_the_documentation_is_linked_from_an_index() {
     assert_none("pages that no index links", &faults);
 }
 
+#[test]
+fn every_rust_example_of_the_documentation_is_compiled_by_a_crate() {
+    let repository = Repository::open();
+    let has_example = |path: &String| {
+        repository.read(path).lines().any(|line| line.trim_start().starts_with("```rust"))
+    };
+    let pages: Vec<_> =
+        repository.files("docs", &[".md"]).into_iter().filter(has_example).collect();
+    assert!(!pages.is_empty(), "the examples were found");
+    let crates: Vec<_> =
+        repository.files("crates", &["/lib.rs"]).iter().map(|path| repository.read(path)).collect();
+    let is_compiled = |page: &String| {
+        crates.iter().any(|code| code.contains(&format!("include_str!(\"../../../../{page}\")")))
+    };
+    let faults: Vec<_> = pages.into_iter().filter(|page| !is_compiled(page)).collect();
+    assert_none("pages with Rust that no crate takes as a doctest", &faults);
+}
+
 /// Pages that are maps of the tree: a path in backticks on them is a place in it.
 const MAPS: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "fuzz/README.md"];
 
