@@ -49,7 +49,10 @@ def test_after_a_restart_messages_flow_again_by_the_relays_that_the_end_left():
     report = bench("restart", *SMALL, "--rounds", 2)
     kept = {end["how"]: (len(end["pauses_s"]), end["relays_kept"]) for end in report["ends"]}
     assert kept == {"kill -9": (2, 4), "Ctrl-C": (2, 0)}
-    assert (report["unannounced"], report["order"]["duplicates"], report["order"]["out_of_order"]) == (0, 0, 0)
+    assert report["unannounced"] == 0
+    # Relays that an orderly stop ends write out what they have; how long that pauses is asserted in virtual time
+    # (crates/elastic/core/tests/directory/takeover.rs).
+    assert_whole(report, 3)
 
 
 def test_load_above_a_limit_is_moved_away():

@@ -1,6 +1,7 @@
 """The README's tour works when it is pasted: its shell blocks run as they stand, but for ports and paths."""
 
 import re
+import signal
 import subprocess
 
 import pytest
@@ -24,6 +25,14 @@ def make_bench_build(binary):
     """The same target for the profile and the folder of the binary that is tested."""
     profile = {"debug": "dev", "programs": PROFILE}.get(binary.parent.name, binary.parent.name)
     return f"CARGO_TARGET_DIR={binary.parents[1]} make -C {ROOT} bench-build PROFILE={profile}"
+
+
+def kill_as_pasted(text, broker, directory):
+    """Runs the block beside the broker's data, as a reader does, and starts the broker again."""
+    (directory / "quelea-data").symlink_to(broker.data_dir)
+    subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=directory, timeout=TIMEOUT_S, check=True)
+    assert broker.process.wait(TIMEOUT_S) == -signal.SIGKILL
+    broker.restart_after_kill()
 
 
 @pytest.fixture
@@ -58,7 +67,7 @@ def test_the_tour_works_when_pasted(own_broker, tmp_path):
     printed, script = [], ""
     for language, text in blocks():
         if "kill -9" in text:
-            own_broker.restart_after_kill()
+            kill_as_pasted(text, own_broker, tmp_path)
         if language != "sh":
             continue
         # A pasted block finds what the ones before it exported.
