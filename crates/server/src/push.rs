@@ -64,14 +64,14 @@ enum PushFailure {
     Signals(io::Error),
     #[error(transparent)]
     Framing(#[from] FramingError),
-    #[error("message {number}: {error}")]
-    Push { number: u64, error: PushError },
+    #[error("message {number} to {to}: {error}")]
+    Push { to: String, number: u64, error: PushError },
     #[error("{left} of {pushed} messages to {to} are not acknowledged: {why}")]
     NotAcknowledged { to: String, left: u64, pushed: u64, why: Silence },
     #[error("{left} of {pushed} messages to {to} have not left within {}: {why}", Seconds(*.within))]
     NotSent { to: String, left: u64, pushed: u64, within: Duration, why: Silence },
-    #[error("it takes nothing for {}", Seconds(*.within))]
-    Stuck { within: Duration },
+    #[error("{to} takes nothing for {} after {pushed} messages", Seconds(*.within))]
+    Stuck { to: String, pushed: u64, within: Duration },
 }
 
 /// What is known of a peer that does not take what is pushed to it.
@@ -389,8 +389,39 @@ fn push_one(dest: &Dest, message: &[u8], number: u64, within: Duration) -> Resul
         Err(PushError::WouldBlock) => dest.push_timeout(message, within),
         pushed => pushed,
     };
-    pushed.map_err(|error| match error {
-        PushError::WouldBlock => PushFailure::Stuck { within },
-        error => PushFailure::Push { number, error },
+    pushed.map_err(|error| {
+        let to = dest.key().to_string();
+        match error {
+            PushError::WouldBlock => PushFailure::Stuck { to, pushed: number - 1, within },
+            error => PushFailure::Push { to, number, error },
+        }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quelea_cmq::Config;
+
+    #[test]
+    fn a_push_that_fails_names_the_peer_and_the_message() {
+        let endpoint = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let key = Key::new(silent.local_addr().unwrap(), 7);
+        let dest = endpoint.dest(key, DestinationOptions::default()).unwrap();
+        let push = |bytes: usize, number| {
+            push_one(&dest, &vec![0; bytes], number, Duration::ZERO)
+                .map_err(|error| error.to_string())
+        };
+        let refused = push(1 << 30, 3).unwrap_err();
+        assert!(refused.starts_with(&format!("message 3 to {key}: ")), "{refused}");
+        let mut pushed = 0;
+        let stuck = loop {
+            match push(1_000, pushed + 1) {
+                Ok(()) => pushed += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(stuck, format!("{key} takes nothing for 0 s after {pushed} messages"));
+    }
 }
