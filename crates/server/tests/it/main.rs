@@ -11,3 +11,4 @@ mod kill;
 mod ledger;
 mod memory;
 mod start_and_stop;
+mod systemd;
