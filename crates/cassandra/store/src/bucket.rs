@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use crate::limits::BUCKET_ROWS_MAX;
+use crate::limits::{BUCKET_ROWS_MAX, FRONT_ENDS_MAX};
 
 /// The widths in seconds, by their level, which is stored.
 const WIDTHS_S: [i64; 4] = [1, 8, 64, 512];
@@ -51,7 +51,9 @@ impl Bucket {
 /// How many rows this front-end has put into a few buckets, and so which level is next.
 ///
 /// A queue stays at the level that its rate asks for: the widest whose buckets it would fill to half at most. A burst
-/// that fills a bucket sooner goes on in narrower ones.
+/// that fills a bucket sooner goes on in narrower ones. No front-end counts what the others put into the same buckets:
+/// each takes them to be as busy as itself, so that all together keep the bound. Buckets of a second have none: they are
+/// the narrowest that can be stored, and take all that becomes visible in their second.
 #[derive(Debug, Default)]
 pub(crate) struct Filling {
     /// Buckets with the rows in them, the newest last.
@@ -63,13 +65,22 @@ pub(crate) struct Filling {
 const COUNTED_MAX: usize = 32;
 
 impl Filling {
-    /// The bucket for a row that is inserted now. One that weighs more than 1 counts as so many.
-    pub(crate) fn place(&mut self, visible_at_us: i64, now_us: i64, weight: u32) -> Bucket {
+    /// The bucket for a row that is inserted now, where so many front-ends put rows into the queue, this one included. A
+    /// row that weighs more than 1 counts as so many.
+    pub(crate) fn place(
+        &mut self,
+        visible_at_us: i64,
+        now_us: i64,
+        weight: u32,
+        front_ends: usize,
+    ) -> Bucket {
+        let front_ends = front_ends.clamp(1, FRONT_ENDS_MAX) as u32;
+        let weight = weight.saturating_mul(front_ends);
         let wanted = self.rate.level(now_us, weight);
         let mut chosen = Bucket::holding(visible_at_us, 0);
-        for level in (0..=wanted).rev() {
+        for level in (1..=wanted).rev() {
             let bucket = Bucket::holding(visible_at_us, level);
-            if level == 0 || self.rows(bucket) < BUCKET_ROWS_MAX {
+            if self.rows(bucket).saturating_add(weight) <= BUCKET_ROWS_MAX {
                 chosen = bucket;
                 break;
             }
@@ -152,12 +163,19 @@ mod tests {
         }
 
         #[test]
-        fn no_wide_bucket_gets_more_rows_than_it_should(rows_per_s in 1i64..2_500, seconds in 1i64..16) {
-            let mut filling = Filling::default();
+        fn no_wide_bucket_gets_more_rows_than_it_should_however_many_front_ends_fill_it(
+            rows_per_s in 1i64..2_500,
+            seconds in 1i64..16,
+            front_ends in 1usize..9,
+            of_the_first in 0i64..8,
+        ) {
+            let mut fillings: Vec<Filling> = (0..front_ends).map(|_| Filling::default()).collect();
             let mut rows = std::collections::HashMap::new();
             for row in 0..rows_per_s * seconds {
                 let now = 1_000_000 * SECOND + row * SECOND / rows_per_s;
-                *rows.entry(filling.place(now, now, 1)).or_insert(0) += 1;
+                // The first has its part of every eight rows, and its turn at the others.
+                let place = if row % 8 < of_the_first { 0 } else { row as usize / 8 % front_ends };
+                *rows.entry(fillings[place].place(now, now, 1, front_ends)).or_insert(0) += 1;
             }
             for (bucket, count) in rows {
                 let most = if bucket.level == 0 { rows_per_s + 1 } else { i64::from(BUCKET_ROWS_MAX) };
@@ -177,8 +195,16 @@ mod tests {
         let mut filling = Filling::default();
         let start = 512 * 1_000 * SECOND;
         let buckets: Vec<Bucket> =
-            (0..500).map(|s| filling.place(start + s * SECOND, start + s * SECOND, 1)).collect();
+            (0..500).map(|s| filling.place(start + s * SECOND, start + s * SECOND, 1, 1)).collect();
         assert!(buckets.iter().all(|bucket| *bucket == Bucket::holding(start, 3)));
+    }
+
+    #[test]
+    fn a_row_that_weighs_more_than_a_wide_bucket_goes_into_a_second() {
+        let mut filling = Filling::default();
+        let at = 512 * 1_000 * SECOND;
+        assert_eq!(filling.place(at, at, 65, FRONT_ENDS_MAX).level, 0);
+        assert_eq!(filling.place(at, at, 1, FRONT_ENDS_MAX).level, 3, "it has counted elsewhere");
     }
 
     #[test]
@@ -187,10 +213,10 @@ mod tests {
         let start = 512 * 1_000 * SECOND;
         let at = |row: i64| start + row * SECOND / 1_000;
         for row in 0..30_000 {
-            filling.place(at(row), at(row), 1);
+            filling.place(at(row), at(row), 1, 1);
         }
         let levels: Vec<i8> =
-            (30_000..60_000).map(|row| filling.place(at(row), at(row), 1).level).collect();
+            (30_000..60_000).map(|row| filling.place(at(row), at(row), 1, 1).level).collect();
         assert!(
             levels.iter().all(|level| *level == 0),
             "1,000 rows a second go into buckets of a second"

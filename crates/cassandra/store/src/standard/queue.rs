@@ -116,23 +116,17 @@ impl Queue {
         entries.for_each(|entry| fair.delivered(entry.group, entry.visible_at_us));
     }
 
-    /// The partition of an entry that is written now.
-    pub(crate) fn place_entry(&self, visible_at_us: i64, now_us: i64) -> Bucket {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).entries.place(
-            visible_at_us,
-            now_us,
-            1,
-        )
+    /// The partition of an entry that is written now, while so many front-ends are alive.
+    pub(crate) fn place_entry(&self, visible_at_us: i64, now_us: i64, front_ends: usize) -> Bucket {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.entries.place(visible_at_us, now_us, 1, front_ends)
     }
 
-    /// The partition of a body of so many bytes that is written now.
-    pub(crate) fn place_body(&self, bytes: usize, now_us: i64) -> Bucket {
+    /// The partition of a body of so many bytes that is written now, while so many front-ends are alive.
+    pub(crate) fn place_body(&self, bytes: usize, now_us: i64, front_ends: usize) -> Bucket {
         let weight = 1 + (bytes / 16_384).min(1_000) as u32;
-        self.places
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .bodies
-            .place(now_us, now_us, weight)
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.bodies.place(now_us, now_us, weight, front_ends)
     }
 
     /// Has the directory list these buckets, before an entry in them is confirmed.

@@ -357,7 +357,7 @@ impl Standard {
             };
             let new = Entry {
                 visible_at_us,
-                bucket: queue.place_entry(visible_at_us, now_us),
+                bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
                 receive_count: old.receive_count.saturating_add(1),
                 first_received_at_ms,
                 written_at_us: old.next_written_at_us(now_us),
@@ -439,9 +439,9 @@ impl Standard {
             return;
         }
         let rows = self.rows(facts, queue);
-        let now_us = self.clock.now_us();
+        let (now_us, front_ends) = (self.clock.now_us(), self.peers.front_ends());
         let back = |old: &Entry| Timed {
-            row: old.released(now_us, queue.place_entry(now_us, now_us)),
+            row: old.released(now_us, queue.place_entry(now_us, now_us, front_ends)),
             ttl_s: entry_ttl_s(facts, old.message, now_us),
         };
         let mut new: Vec<Timed<Entry>> = entries.iter().map(back).collect();

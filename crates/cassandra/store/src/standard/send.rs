@@ -130,6 +130,7 @@ impl Standard {
         messages: Vec<Outgoing>,
     ) -> (Vec<SendOutcome>, Option<Entry>) {
         let (began, now_us) = (Instant::now(), self.clock.now_us());
+        let front_ends = self.peers.front_ends();
         let ready = messages.iter().rposition(|message| message.delay_ms == 0);
         let mut bodies: Vec<NewRow> = Vec::with_capacity(messages.len());
         let mut entries: Vec<Timed<Entry>> = Vec::with_capacity(messages.len());
@@ -143,8 +144,8 @@ impl Standard {
             let entry = Entry {
                 visible_at_us,
                 message: message.id,
-                bucket: queue.place_entry(visible_at_us, now_us),
-                body: queue.place_body(bytes, now_us),
+                bucket: queue.place_entry(visible_at_us, now_us, front_ends),
+                body: queue.place_body(bytes, now_us, front_ends),
                 bytes: bytes.min(i32::MAX as usize) as i32,
                 receive_count: 0,
                 first_received_at_ms: 0,
@@ -227,7 +228,7 @@ impl Standard {
     ) -> Vec<Result<(), Fault>> {
         let now_us = self.clock.now_us();
         let superseded: Vec<Entry> = entries.iter().map(|entry| entry.row).collect();
-        entries.iter_mut().for_each(|entry| replace(queue, entry, now_us));
+        entries.iter_mut().for_each(|entry| self.replace(queue, entry, now_us));
         let again = self.insert_entries(rows, queue, entries, Instant::now()).await;
         // Those that nothing has replaced stay.
         let replaced = superseded.into_iter().zip(&again).filter(|(_, again)| again.is_ok());
@@ -298,7 +299,7 @@ impl Standard {
             }
             began = Instant::now();
             for number in &open {
-                replace(queue, &mut entries[*number], now_us);
+                self.replace(queue, &mut entries[*number], now_us);
             }
         }
         for (late, outcome) in late.iter_mut().zip(&outcomes) {
@@ -310,6 +311,12 @@ impl Standard {
         // One that stays is a duplicate.
         let _ = rows.delete_entries(&late.concat()).await;
         (outcomes, of_others)
+    }
+
+    /// Gives an entry a place that readers have not passed.
+    fn replace(&self, queue: &Queue, entry: &mut Timed<Entry>, now_us: i64) {
+        let place = |at_us| queue.place_entry(at_us, now_us, self.peers.front_ends());
+        entry.row = entry.row.replaced(now_us, place);
     }
 }
 
@@ -332,11 +339,6 @@ fn entry_write(new: &Timed<Entry>, replaced: Option<&Entry>) -> RowWrite {
 /// Whether what began then took so long that its time has to be looked at again.
 fn is_slow(began: Instant) -> bool {
     began.elapsed() >= Duration::from_millis(GRACE_MS / 2)
-}
-
-/// Gives an entry a place that readers have not passed.
-fn replace(queue: &Queue, entry: &mut Timed<Entry>, now_us: i64) {
-    entry.row = entry.row.replaced(now_us, |at_us| queue.place_entry(at_us, now_us));
 }
 
 fn too_slow() -> Fault {

@@ -197,7 +197,7 @@ impl Standard {
             let visible_at_us = restored_at_us(found, looked_us, hidden_us, now_us);
             let row = Entry {
                 visible_at_us,
-                bucket: queue.place_entry(visible_at_us, now_us),
+                bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
                 bytes: message.content.bytes().min(i32::MAX as usize) as i32,
                 group: group_of(message.content.group_id.as_deref()),
                 written_at_us: now_us.max(found.lease_written_at_us.saturating_add(1)),

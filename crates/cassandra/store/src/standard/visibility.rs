@@ -69,7 +69,7 @@ impl Standard {
         }
         let new = Entry {
             visible_at_us,
-            bucket: queue.place_entry(visible_at_us, now_us),
+            bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
             written_at_us: current.next_written_at_us(now_us),
             ..current
         };
