@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from harness.broker import Broker, binary_path
 from harness.cassandra import cluster, configuration
+from harness.cassandra.front_ends import READY_TIMEOUT_S
 
 KEYTOOL_TIMEOUT_S = 60
 
@@ -29,14 +30,14 @@ def keytool(*words) -> None:
 
 @pytest.fixture(scope="session")
 def nodes(certificate):
-    """The node."""
+    """The one node."""
     keystore, _ = certificate
     with cluster.alone(has_accounts=True, keystore=keystore) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def cassandra(nodes, certificate, tmp_path_factory):
+def cassandra(nodes, certificate, tmp_path_factory) -> dict[str, str]:
     """What the store's tests have to know of the node."""
     _, ca = certificate
     password = tmp_path_factory.mktemp("user") / "password"
@@ -67,7 +68,10 @@ def front_ends(settings):
     """Two that know nothing of each other."""
     alone = {**settings, "QUELEA__STORE": "cassandra"}
     with ExitStack() as stack:
-        yield [stack.enter_context(Broker(binary_path(), environment=alone)) for _ in range(2)]
+        started = [Broker(binary_path(), environment=alone) for _ in range(2)]
+        for front_end in started:
+            front_end.ready_timeout_s = READY_TIMEOUT_S
+        yield [stack.enter_context(front_end) for front_end in started]
 
 
 @pytest.fixture(scope="session")

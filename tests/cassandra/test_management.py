@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from harness.broker import binary_path
@@ -10,6 +11,7 @@ from harness.sqs.client import Sqs, until
 from harness.terminal import Terminal
 
 ACCOUNT = "000000000000"
+PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -34,6 +36,29 @@ def test_all_that_serve_know_each_other_and_the_nodes(apis, cassandra):
         assert node["address"] == cassandra["QUELEA_TEST_CASSANDRA"]
         assert cluster["requests"]["peers"] > 0
     assert len(names) == 3
+
+
+def test_a_front_end_that_polls_is_nudged_by_the_one_that_stores(apis, front_ends):
+    """By datagrams of CMQ between two processes."""
+    storing, polling = (Sqs(front_end.sqs) for front_end in front_ends)
+    url = storing.create("nudged")
+
+    def counts(api) -> dict[str, int]:
+        return api.get("/quelea/v1/cluster")["peers"]
+
+    before = [counts(api) for api in apis[:2]]
+    with ThreadPoolExecutor(1) as pool:
+
+        def has_heard():
+            # The first poll may be said too late for its message; the others are known to come.
+            poll = pool.submit(polling.poll, url, 10, wait=20)
+            storing.send(url, "for whoever polls")
+            assert poll.result(PATIENCE_S)
+            return counts(apis[1])["nudges_received"] > before[1]["nudges_received"]
+
+        assert until(has_heard, "a nudge")
+    assert counts(apis[0])["nudges_sent"] > before[0]["nudges_sent"]
+    assert counts(apis[1])["datagrams_unreadable"] == 0
 
 
 def test_a_queue_is_shown_with_what_waits_in_it(apis, front_ends):

@@ -3,12 +3,15 @@
 import os
 import signal
 import time
+import urllib.request
 
+import pytest
 from harness.cassandra.traffic import BATCH, Traffic
-from harness.management import Management
+from harness.management import Management, Refused
 from harness.sqs.client import Sqs, until
 
 ASLEEP_S = 60
+PROBE_TIMEOUT_S = 60
 
 
 def test_what_one_front_end_took_another_gives_though_a_node_was_killed(healed):
@@ -43,6 +46,12 @@ def test_without_a_quorum_calls_are_refused_and_nothing_is_lost(healed):
         healed.nodes[2].kill()
         healed.nodes[3].kill()
         traffic.wait_for_refusals()
+        # A balancer is to give it nothing, and nothing is to restart it.
+        with pytest.raises(Refused) as refusal:
+            Management(healed.one.http).get("/api/health/checks/is-in-service")
+        assert refusal.value.status == 503
+        with urllib.request.urlopen(f"{healed.one.sqs}/health", timeout=PROBE_TIMEOUT_S) as answer:
+            assert answer.status == 200
         healed.nodes[2].start()
         traffic.wait_for_more(100)
     assert not traffic.missing()

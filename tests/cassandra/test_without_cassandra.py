@@ -1,0 +1,62 @@
+"""A broker beside a Cassandra that does not answer: what is its own goes on, and nobody waits for good."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import pika
+import pytest
+from harness.management import Management, Refused
+from harness.sqs.client import Sqs, until
+
+PATIENCE_S = 60
+"""A request to Cassandra is given up after five seconds."""
+
+
+@contextmanager
+def frozen(nodes, serving):
+    """The node is there and answers nothing; afterwards all who use it are as before."""
+    nodes[1].pause()
+    try:
+        yield
+    finally:
+        nodes[1].resume()
+        for one in serving:
+            until(lambda one=one: is_in_service(one), "to be in service again")
+
+
+def is_in_service(one) -> bool:
+    try:
+        return Management(one.http).get("/api/health/checks/is-in-service") == {"status": "ok"}
+    except Refused:
+        return False
+
+
+def opened(broker, password="secret"):
+    return closing(pika.BlockingConnection(pika.URLParameters(broker.uri(user="kestrel", password=password))))
+
+
+def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(nodes, broker, front_ends):
+    management = Management(broker.http)
+    management.put_user("kestrel", "secret")
+    management.permit("/", "kestrel")
+    sqs = Sqs(broker.sqs)
+    with opened(broker) as connection:
+        connection.channel().queue_declare("own-of-amqp", durable=True)
+    own = sqs.create("own-of-sqs", Class="ordered")
+    with frozen(nodes, [broker, *front_ends]), ThreadPoolExecutor(1) as pool:
+        with opened(broker) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.basic_publish("", "own-of-amqp", b"all the same", mandatory=True)
+            assert channel.basic_get("own-of-amqp", auto_ack=True)[2] == b"all the same"
+            # Whether the name is a replicated queue's cannot be known: it is refused, and not kept waiting.
+            declared = pool.submit(channel.queue_declare, "made-meanwhile", durable=True)
+            with pytest.raises(pika.exceptions.AMQPError) as refusal:
+                declared.result(PATIENCE_S)
+            assert "Cassandra" in str(refusal.value)
+        with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+            opened(broker, "wrong")
+        sqs.send(own, "here too")
+        assert [message["Body"] for message in sqs.poll(own, wait=20)] == ["here too"]
+    with opened(broker) as connection:
+        connection.channel().queue_declare("made-meanwhile", durable=True)
