@@ -341,6 +341,7 @@ export interface Cluster {
   nodes: ClusterNode[];
   clock_correction_us: number;
   requests: Record<"messages" | "upkeep" | "peers" | "sweep", number>;
+  unknown_outcomes: number;
   peers: {
     datagrams_sent: number;
     datagrams_received: number;

@@ -42,6 +42,9 @@ impl Collector for ClusterCounters {
         let help = "1 while Cassandra answers this front-end's heartbeats";
         let is_answered = ConstGauge::new(u64::from(self.0.is_answered()));
         single(&mut encoder, "cassandra_answers", help, &is_answered)?;
+        let help = "Changes of which Cassandra did not say whether they were made";
+        let unknown = ConstCounter::new(self.0.unknown_outcomes());
+        single(&mut encoder, "cassandra_unknown_outcomes", help, &unknown)?;
         let help = "Front-ends that are alive, as this one knows it";
         single(&mut encoder, "front_ends", help, &ConstGauge::new(stats.front_ends))
     }

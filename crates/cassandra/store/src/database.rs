@@ -37,6 +37,7 @@ pub(crate) struct Database {
     read_time: AtEach,
     pub(crate) clock: Arc<Clock>,
     requests: Requests,
+    unknown_outcomes: AtomicU64,
 }
 
 /// Requests so far.
@@ -77,7 +78,8 @@ pub(crate) enum For {
 impl Database {
     pub(crate) fn new(session: Session, read_time: AtEach) -> Self {
         let clock = Arc::new(Clock::of_system());
-        Self { session, read_time, clock, requests: Requests::default() }
+        let (requests, unknown_outcomes) = (Requests::default(), AtomicU64::new(0));
+        Self { session, read_time, clock, requests, unknown_outcomes }
     }
 
     /// Asks a node for the time.
@@ -153,6 +155,16 @@ impl Database {
             For::Sweep => &self.requests.sweep,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Cassandra did not say how a transaction ended.
+    pub(crate) fn count_unknown_outcome(&self) {
+        self.unknown_outcomes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many transactions it did not say of so far.
+    pub(crate) fn unknown_outcomes(&self) -> u64 {
+        self.unknown_outcomes.load(Ordering::Relaxed)
     }
 
     /// Requests so far.

@@ -136,8 +136,7 @@ impl CassandraIdentity {
             return Ok(false);
         }
         let now_ms = shared.database.clock.now_ms();
-        shared.identity.put_account(&shared.database.session, account, now_ms).await?;
-        Ok(true)
+        shared.identity.put_account(&shared.database, account, now_ms).await
     }
 
     /// Makes the default account, and the first user with all permissions in it. Front-ends that do so at once make the
@@ -149,11 +148,11 @@ impl CassandraIdentity {
         let account = self.names.default_account();
         let vhost = self.names.vhost_of(account).unwrap_or_default();
         let permission = PermissionRecord::all(&user.name, vhost);
-        let (table, session) = (&self.store.shared.identity, &self.store.shared.database.session);
+        let (table, database) = (&self.store.shared.identity, &self.store.shared.database);
         self.put_account(account).await?;
-        table.put_permission(session, account, &permission).await?;
+        table.put_permission(database, account, &permission).await?;
         // The last of it, so that what was interrupted is done again.
-        table.put_user(session, &user).await
+        table.put_user(database, &user).await
     }
 
     /// Makes or changes a user, however many there are: as those of a log are taken over.
@@ -162,7 +161,7 @@ impl CassandraIdentity {
     /// [`Fault::Unavailable`].
     pub async fn write_user(&self, user: &UserRecord) -> Result<(), Fault> {
         let shared = &self.store.shared;
-        shared.identity.put_user(&shared.database.session, user).await
+        shared.identity.put_user(&shared.database, user).await
     }
 
     /// Sets what a user may do, however many permissions there are.
@@ -176,8 +175,7 @@ impl CassandraIdentity {
         let account = self.account_that_is_there(&permission.vhost).await?;
         self.expect_user(&permission.user).await?;
         let shared = &self.store.shared;
-        let session = &shared.database.session;
-        shared.identity.put_permission(session, account, permission).await?;
+        shared.identity.put_permission(&shared.database, account, permission).await?;
         self.changed();
         Ok(())
     }
@@ -190,7 +188,7 @@ impl CassandraIdentity {
         self.expect_user(&key.user).await?;
         let account = self.account_that_is_there(&key.vhost).await?;
         let shared = &self.store.shared;
-        shared.identity.put_key(&shared.database.session, account, key, secret).await?;
+        shared.identity.put_key(&shared.database, account, key, secret).await?;
         self.changed();
         Ok(())
     }
@@ -201,7 +199,8 @@ impl CassandraIdentity {
     }
 
     async fn has_account(&self, account: &str) -> Result<bool, Fault> {
-        Ok(self.accounts().await?.iter().any(|there| **there == *account))
+        let shared = &self.store.shared;
+        shared.identity.has_account(&shared.database.session, account).await
     }
 
     async fn account_that_is_there<'a>(&'a self, vhost: &'a str) -> Result<&'a str, Fault> {
@@ -313,12 +312,12 @@ impl IdentityDirectory for CassandraIdentity {
         }
         if let Some(maker) = maker {
             let shared = &self.store.shared;
-            let (session, all) = (&shared.database.session, PermissionRecord::all(maker, vhost));
+            let (database, all) = (&shared.database, PermissionRecord::all(maker, vhost));
             // Somebody may have been broken off here before, who need not have any rights by now.
             for earlier in self.permissions().await?.iter().filter(|one| *one.vhost == *vhost) {
-                shared.identity.delete_permission(session, &earlier.user, account).await?;
+                shared.identity.delete_permission(database, &earlier.user, account).await?;
             }
-            shared.identity.put_permission(session, account, &all).await?;
+            shared.identity.put_permission(database, account, &all).await?;
             self.changed();
         }
         // The last of it, so that what was interrupted is done again.
@@ -350,8 +349,7 @@ impl IdentityDirectory for CassandraIdentity {
                 self.delete_access_key(&key.id).await?;
             }
         }
-        shared.identity.delete_account(&shared.database.session, account).await?;
-        Ok(true)
+        shared.identity.delete_account(&shared.database, account).await
     }
 
     async fn users(&self) -> Result<Vec<UserRecord>, Fault> {
@@ -388,8 +386,7 @@ impl IdentityDirectory for CassandraIdentity {
             }
         }
         let shared = &self.store.shared;
-        shared.identity.delete_user(&shared.database.session, name).await?;
-        Ok(true)
+        shared.identity.delete_user(&shared.database, name).await
     }
 
     async fn permissions(&self) -> Result<Vec<PermissionRecord>, Fault> {
@@ -411,13 +408,9 @@ impl IdentityDirectory for CassandraIdentity {
     async fn delete_permission(&self, user: &str, vhost: &str) -> Result<bool, Fault> {
         let Some(account) = self.names.account_of(vhost) else { return Ok(false) };
         let shared = &self.store.shared;
-        let session = &shared.database.session;
-        if shared.identity.permission(session, user, account).await?.is_none() {
-            return Ok(false);
-        }
-        shared.identity.delete_permission(session, user, account).await?;
+        let was_there = shared.identity.delete_permission(&shared.database, user, account).await?;
         self.changed();
-        Ok(true)
+        Ok(was_there)
     }
 
     async fn access_keys(&self) -> Result<Vec<AccessKeyRecord>, Fault> {
@@ -434,24 +427,16 @@ impl IdentityDirectory for CassandraIdentity {
 
     async fn enable_access_key(&self, id: &str, enabled: bool) -> Result<bool, Fault> {
         let shared = &self.store.shared;
-        let session = &shared.database.session;
-        if shared.identity.key(session, id).await?.is_none() {
-            return Ok(false);
-        }
-        shared.identity.enable_key(session, id, enabled).await?;
+        let is_there = shared.identity.enable_key(&shared.database, id, enabled).await?;
         self.changed();
-        Ok(true)
+        Ok(is_there)
     }
 
     async fn delete_access_key(&self, id: &str) -> Result<bool, Fault> {
         let shared = &self.store.shared;
-        let session = &shared.database.session;
-        if shared.identity.key(session, id).await?.is_none() {
-            return Ok(false);
-        }
-        shared.identity.delete_key(session, id).await?;
+        let was_there = shared.identity.delete_key(&shared.database, id).await?;
         self.changed();
-        Ok(true)
+        Ok(was_there)
     }
 
     async fn check(&self) -> Result<(), Fault> {

@@ -118,6 +118,12 @@ impl CassandraQueues {
         self.shared.database.requests()
     }
 
+    /// Lightweight transactions of which Cassandra did not say how they ended, so far: each was read back.
+    #[must_use]
+    pub fn unknown_outcomes(&self) -> u64 {
+        self.shared.database.unknown_outcomes()
+    }
+
     /// What passed through a queue at this front-end.
     #[must_use]
     pub fn passed(&self, queue: &QueueFacts) -> Passed {

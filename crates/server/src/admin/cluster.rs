@@ -23,7 +23,8 @@ pub(crate) fn run(client: &Client, output: Output) -> Result<(), AdminError> {
     table::print(&cluster["nodes"], &nodes, output);
     println!();
     let counts = ["requests.messages", "requests.upkeep", "requests.peers", "requests.sweep"];
-    let more = ["peers.duplicates_seen", "messages_restored", "clock_correction_us"];
+    let more =
+        ["unknown_outcomes", "peers.duplicates_seen", "messages_restored", "clock_correction_us"];
     table::print(&Value::Array(vec![cluster]), &[&counts[..], &more[..]].concat(), output);
     Ok(())
 }

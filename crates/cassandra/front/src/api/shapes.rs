@@ -22,6 +22,8 @@ pub(super) struct ClusterShown {
     clock_correction_us: i64,
     /// Requests to Cassandra.
     requests: RequestsShown,
+    /// Changes of queues, users and owners of which Cassandra did not say whether they were made, so that they were read back.
+    unknown_outcomes: u64,
     /// What this front-end had to do with the others.
     peers: PeersShown,
     /// Messages that the sweep has found, to which nothing led.
@@ -141,6 +143,7 @@ impl ClusterShown {
             nodes: queues.nodes().into_iter().map(Into::into).collect(),
             clock_correction_us: queues.clock_correction_us(),
             requests: queues.requests().into(),
+            unknown_outcomes: queues.unknown_outcomes(),
             peers: queues.peer_stats().into(),
             messages_restored: queues.restored(),
         }

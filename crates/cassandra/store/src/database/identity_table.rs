@@ -1,5 +1,8 @@
 //! The rows of accounts, users, permissions and access keys. All of a kind are in one partition: there are few, each is
 //! read by its key, and they are listed in order. Where rows have accounts, records have virtual hosts.
+//!
+//! They change by lightweight transactions only: a plain write has the time of the node that it came to, so that of two
+//! changes one after the other the earlier would hold where that node's clock is ahead.
 
 use std::sync::Arc;
 
@@ -10,31 +13,50 @@ use scylla::client::session::Session;
 use scylla::deserialize::row::DeserializeRow;
 use scylla::errors::PrepareError;
 use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 
-use crate::database::driver;
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
+use crate::database::transaction::{Change, Turns, undecided};
+use crate::database::{Database, driver};
 use crate::limits::IDENTITY_PAGE_ROWS;
+
+/// Attempts to write a row that others make and delete meanwhile.
+const PUT_ATTEMPTS: usize = 5;
+
+/// The partitions, each of a table.
+const ACCOUNTS: &str = "account";
+const USERS: &str = "user";
+const PERMISSIONS: &str = "permission";
+const KEYS: &str = "access_key";
+
+/// How a row is written: made if it is not there, changed if it is. Both take the same values.
+struct Put {
+    insert: PreparedStatement,
+    update: PreparedStatement,
+}
 
 /// The tables' statements.
 pub(crate) struct IdentityTable {
     insert_account: PreparedStatement,
+    read_account: PreparedStatement,
     delete_account: PreparedStatement,
     list_accounts: PreparedStatement,
-    insert_user: PreparedStatement,
+    put_user: Put,
     read_user: PreparedStatement,
     delete_user: PreparedStatement,
     list_users: PreparedStatement,
-    insert_permission: PreparedStatement,
+    put_permission: Put,
     read_permission: PreparedStatement,
     delete_permission: PreparedStatement,
     list_permissions: PreparedStatement,
-    insert_key: PreparedStatement,
+    put_key: Put,
     enable_key: PreparedStatement,
     read_key: PreparedStatement,
     delete_key: PreparedStatement,
     list_keys: PreparedStatement,
+    turns: Turns,
 }
 
 type Texts = (Option<String>, Option<String>, Option<String>);
@@ -44,92 +66,125 @@ type KeyRow = (String, Option<String>, Option<String>, Option<String>, Option<bo
 
 impl IdentityTable {
     pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
-        let prepare = |cql: &'static str| async move {
+        let change = |cql: &'static str| async move { preparing.prepare(cql).await };
+        let put = |insert: &'static str, update: &'static str| async move {
+            let insert = preparing.prepare(insert).await?;
+            Ok::<_, PrepareError>(Put { insert, update: preparing.prepare(update).await? })
+        };
+        let read = |cql: &'static str| async move {
             let mut prepared = preparing.prepare(cql).await?;
             prepared.set_is_idempotent(true);
             prepared.set_page_size(IDENTITY_PAGE_ROWS);
             Ok::<_, PrepareError>(prepared)
         };
         Ok(Self {
-            insert_account: prepare(
-                "INSERT INTO @account (slot, account, created_at) VALUES (0, ?, ?)",
+            insert_account: change(
+                "INSERT INTO @account (slot, account, created_at) VALUES (0, ?, ?) IF NOT EXISTS",
             )
             .await?,
-            delete_account: prepare("DELETE FROM @account WHERE slot = 0 AND account = ?").await?,
-            list_accounts: prepare("SELECT account FROM @account WHERE slot = 0 AND account > ? LIMIT ?")
+            read_account: read("SELECT account FROM @account WHERE slot = 0 AND account = ?").await?,
+            delete_account: change("DELETE FROM @account WHERE slot = 0 AND account = ? IF EXISTS")
                 .await?,
-            insert_user: prepare(
-                "INSERT INTO @user (slot, name, password_hash, tags) VALUES (0, ?, ?, ?)",
+            list_accounts: read("SELECT account FROM @account WHERE slot = 0 AND account > ? LIMIT ?")
+                .await?,
+            put_user: put(
+                "INSERT INTO @user (slot, password_hash, tags, name) VALUES (0, ?, ?, ?)
+                 IF NOT EXISTS",
+                "UPDATE @user SET password_hash = ?, tags = ? WHERE slot = 0 AND name = ? IF EXISTS",
             )
             .await?,
-            read_user: prepare(
+            read_user: read(
                 "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name = ?",
             )
             .await?,
-            delete_user: prepare("DELETE FROM @user WHERE slot = 0 AND name = ?").await?,
-            list_users: prepare(
+            delete_user: change("DELETE FROM @user WHERE slot = 0 AND name = ? IF EXISTS").await?,
+            list_users: read(
                 "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name > ? LIMIT ?",
             )
             .await?,
-            insert_permission: prepare(
-                "INSERT INTO @permission (slot, account, user, configure, write, read)
-                 VALUES (0, ?, ?, ?, ?, ?)",
+            put_permission: put(
+                "INSERT INTO @permission (slot, configure, write, read, account, user)
+                 VALUES (0, ?, ?, ?, ?, ?) IF NOT EXISTS",
+                "UPDATE @permission SET configure = ?, write = ?, read = ?
+                 WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
             )
             .await?,
-            read_permission: prepare(
+            read_permission: read(
                 "SELECT configure, write, read FROM @permission
                  WHERE slot = 0 AND account = ? AND user = ?",
             )
             .await?,
-            delete_permission: prepare(
-                "DELETE FROM @permission WHERE slot = 0 AND account = ? AND user = ?",
+            delete_permission: change(
+                "DELETE FROM @permission WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
             )
             .await?,
-            list_permissions: prepare(
+            list_permissions: read(
                 "SELECT account, user, configure, write, read FROM @permission
                  WHERE slot = 0 AND (account, user) > (?, ?) LIMIT ?",
             )
             .await?,
-            insert_key: prepare(
-                "INSERT INTO @access_key (slot, id, account, user, secret, is_enabled, created_at)
-                 VALUES (0, ?, ?, ?, ?, ?, ?)",
+            put_key: put(
+                "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id)
+                 VALUES (0, ?, ?, ?, ?, ?, ?) IF NOT EXISTS",
+                "UPDATE @access_key SET account = ?, user = ?, secret = ?, is_enabled = ?, created_at = ?
+                 WHERE slot = 0 AND id = ? IF EXISTS",
             )
             .await?,
-            // A key that was deleted meanwhile does not come back: without a secret a row is no key.
-            enable_key: prepare(
+            // A key that was deleted meanwhile does not come back.
+            enable_key: change(
                 "UPDATE @access_key SET is_enabled = ? WHERE slot = 0 AND id = ? IF EXISTS",
             )
             .await?,
-            read_key: prepare(
+            read_key: read(
                 "SELECT account, user, secret, is_enabled FROM @access_key WHERE slot = 0 AND id = ?",
             )
             .await?,
-            delete_key: prepare("DELETE FROM @access_key WHERE slot = 0 AND id = ?").await?,
-            list_keys: prepare(
+            delete_key: change("DELETE FROM @access_key WHERE slot = 0 AND id = ? IF EXISTS").await?,
+            list_keys: read(
                 "SELECT id, account, user, secret, is_enabled, created_at FROM @access_key
                  WHERE slot = 0 AND id > ? LIMIT ?",
             )
             .await?,
+            turns: Turns::default(),
         })
     }
 
     // -- accounts -----------------------------------------------------------------------------
 
+    /// `false`: it is there.
     pub(crate) async fn put_account(
         &self,
-        session: &Session,
+        database: &Database,
         account: &str,
         now_ms: u64,
-    ) -> Result<(), Fault> {
-        driver::write(session, &self.insert_account, &(account, now_ms as i64)).await
+    ) -> Result<bool, Fault> {
+        let values = (account, now_ms as i64);
+        match self.turns.change(database, ACCOUNTS, &self.insert_account, &values).await? {
+            Change::Done => Ok(true),
+            Change::Refused => Ok(false),
+            Change::Unknown => {
+                decided(is_there(&database.session, &self.read_account, &(account,)).await?)
+                    .map(|()| true)
+            }
+        }
     }
 
-    pub(crate) async fn delete_account(
+    pub(crate) async fn has_account(
         &self,
         session: &Session,
         account: &str,
-    ) -> Result<(), Fault> {
-        driver::write(session, &self.delete_account, &(account,)).await
+    ) -> Result<bool, Fault> {
+        Ok(!rows::<(String,)>(session, &self.read_account, (account,)).await?.is_empty())
+    }
+
+    /// `false`: it was not there.
+    pub(crate) async fn delete_account(
+        &self,
+        database: &Database,
+        account: &str,
+    ) -> Result<bool, Fault> {
+        let (delete, read) = (&self.delete_account, &self.read_account);
+        self.delete(database, ACCOUNTS, delete, read, &(account,)).await
     }
 
     pub(crate) async fn accounts(&self, session: &Session) -> Result<Vec<Arc<str>>, Fault> {
@@ -142,10 +197,19 @@ impl IdentityTable {
 
     // -- users --------------------------------------------------------------------------------
 
-    pub(crate) async fn put_user(&self, session: &Session, user: &UserRecord) -> Result<(), Fault> {
-        let UserRecord { name, password_hash, tags } = user;
-        driver::write(session, &self.insert_user, &(name.as_ref(), password_hash.as_ref(), tags))
-            .await
+    pub(crate) async fn put_user(
+        &self,
+        database: &Database,
+        wanted: &UserRecord,
+    ) -> Result<(), Fault> {
+        let UserRecord { name, password_hash, tags } = wanted;
+        let values = (password_hash.as_ref(), tags, name.as_ref());
+        if self.put(database, USERS, &self.put_user, &values).await? {
+            return Ok(());
+        }
+        let read = serial(&self.read_user);
+        let mut found = rows::<UserRow>(&database.session, &read, (name.as_ref(),)).await?;
+        decided(found.pop().map(user).as_ref() == Some(wanted))
     }
 
     pub(crate) async fn user(
@@ -157,8 +221,9 @@ impl IdentityTable {
         Ok(found.pop().map(user))
     }
 
-    pub(crate) async fn delete_user(&self, session: &Session, name: &str) -> Result<(), Fault> {
-        driver::write(session, &self.delete_user, &(name,)).await
+    /// `false`: it was not there.
+    pub(crate) async fn delete_user(&self, database: &Database, name: &str) -> Result<bool, Fault> {
+        self.delete(database, USERS, &self.delete_user, &self.read_user, &(name,)).await
     }
 
     pub(crate) async fn users(&self, session: &Session) -> Result<Vec<UserRecord>, Fault> {
@@ -173,13 +238,19 @@ impl IdentityTable {
 
     pub(crate) async fn put_permission(
         &self,
-        session: &Session,
+        database: &Database,
         account: &str,
         permission: &PermissionRecord,
     ) -> Result<(), Fault> {
         let PermissionRecord { user, vhost: _, configure, write: sends, read } = permission;
-        let values = (account, user.as_ref(), configure, sends, read);
-        driver::write(session, &self.insert_permission, &values).await
+        let values = (configure, sends, read, account, user.as_ref());
+        if self.put(database, PERMISSIONS, &self.put_permission, &values).await? {
+            return Ok(());
+        }
+        let (statement, key) = (serial(&self.read_permission), (account, user.as_ref()));
+        let mut found = rows::<Texts>(&database.session, &statement, key).await?;
+        let wanted = [configure, sends, read];
+        decided(found.pop().map(patterns).is_some_and(|found| found.each_ref() == wanted))
     }
 
     /// The patterns of configure, write and read.
@@ -190,19 +261,18 @@ impl IdentityTable {
         account: &str,
     ) -> Result<Option<[String; 3]>, Fault> {
         let mut found = rows::<Texts>(session, &self.read_permission, (account, user)).await?;
-        let patterns = |(configure, write, read): Texts| {
-            [configure, write, read].map(Option::unwrap_or_default)
-        };
         Ok(found.pop().map(patterns))
     }
 
+    /// `false`: it was not there.
     pub(crate) async fn delete_permission(
         &self,
-        session: &Session,
+        database: &Database,
         user: &str,
         account: &str,
-    ) -> Result<(), Fault> {
-        driver::write(session, &self.delete_permission, &(account, user)).await
+    ) -> Result<bool, Fault> {
+        let (delete, read) = (&self.delete_permission, &self.read_permission);
+        self.delete(database, PERMISSIONS, delete, read, &(account, user)).await
     }
 
     /// All permissions, by user and virtual host.
@@ -235,24 +305,38 @@ impl IdentityTable {
 
     pub(crate) async fn put_key(
         &self,
-        session: &Session,
+        database: &Database,
         account: &str,
         key: &AccessKeyRecord,
         secret: &str,
     ) -> Result<(), Fault> {
         let AccessKeyRecord { id, user, vhost: _, enabled, created_at_ms } = key;
         let created_at = *created_at_ms as i64;
-        let values = (id, account, user.as_ref(), secret, enabled, created_at);
-        driver::write(session, &self.insert_key, &values).await
+        let values = (account, user.as_ref(), secret, enabled, created_at, id);
+        if self.put(database, KEYS, &self.put_key, &values).await? {
+            return Ok(());
+        }
+        let found = read_key(&database.session, &serial(&self.read_key), id).await?;
+        decided(found.is_some_and(|found| *found.secret == *secret && found.enabled == *enabled))
     }
 
+    /// `false`: it is not there.
     pub(crate) async fn enable_key(
         &self,
-        session: &Session,
+        database: &Database,
         id: &str,
         enabled: bool,
-    ) -> Result<(), Fault> {
-        driver::write(session, &self.enable_key, &(enabled, id)).await
+    ) -> Result<bool, Fault> {
+        match self.turns.change(database, KEYS, &self.enable_key, &(enabled, id)).await? {
+            Change::Done => Ok(true),
+            Change::Refused => Ok(false),
+            Change::Unknown => {
+                match read_key(&database.session, &serial(&self.read_key), id).await? {
+                    Some(found) => decided(found.enabled == enabled).map(|()| true),
+                    None => Ok(false),
+                }
+            }
+        }
     }
 
     pub(crate) async fn key(
@@ -260,17 +344,12 @@ impl IdentityTable {
         session: &Session,
         id: &str,
     ) -> Result<Option<AccessKey>, Fault> {
-        type Row = (Option<String>, Option<String>, Option<String>, Option<bool>);
-        let mut found = rows::<Row>(session, &self.read_key, (id,)).await?;
-        let Some((Some(account), Some(user), Some(secret), enabled)) = found.pop() else {
-            return Ok(None);
-        };
-        let user = User { name: Some(user.into()), account: account.into() };
-        Ok(Some(AccessKey { user, secret: secret.into(), enabled: enabled == Some(true) }))
+        read_key(session, &self.read_key, id).await
     }
 
-    pub(crate) async fn delete_key(&self, session: &Session, id: &str) -> Result<(), Fault> {
-        driver::write(session, &self.delete_key, &(id,)).await
+    /// `false`: it was not there.
+    pub(crate) async fn delete_key(&self, database: &Database, id: &str) -> Result<bool, Fault> {
+        self.delete(database, KEYS, &self.delete_key, &self.read_key, &(id,)).await
     }
 
     /// All keys, by id, each with its secret.
@@ -295,6 +374,85 @@ impl IdentityTable {
         let found = all(session, &self.list_keys, after).await?;
         Ok(found.into_iter().filter_map(record).collect())
     }
+
+    // -- changing -----------------------------------------------------------------------------
+
+    /// Makes a row or changes it. `false`: Cassandra does not say whether it was done, and the row does.
+    async fn put(
+        &self,
+        database: &Database,
+        table: &str,
+        put: &Put,
+        values: driver::Values<'_>,
+    ) -> Result<bool, Fault> {
+        for _ in 0..PUT_ATTEMPTS {
+            for statement in [&put.insert, &put.update] {
+                match self.turns.change(database, table, statement, values).await? {
+                    Change::Done => return Ok(true),
+                    Change::Refused => {}
+                    Change::Unknown => return Ok(false),
+                }
+            }
+        }
+        Err(undecided())
+    }
+
+    /// Deletes the row of a key, by which it is read, too. `false`: it was not there.
+    async fn delete(
+        &self,
+        database: &Database,
+        table: &str,
+        delete: &PreparedStatement,
+        read: &PreparedStatement,
+        key: driver::Values<'_>,
+    ) -> Result<bool, Fault> {
+        match self.turns.change(database, table, delete, key).await? {
+            Change::Done => Ok(true),
+            Change::Refused => Ok(false),
+            Change::Unknown => {
+                decided(!is_there(&database.session, read, key).await?).map(|()| true)
+            }
+        }
+    }
+}
+
+/// What a read says of a change whose outcome was unknown. One that was not done is not done later: the read has ended it.
+fn decided(is_done: bool) -> Result<(), Fault> {
+    if is_done { Ok(()) } else { Err(undecided()) }
+}
+
+/// The same read, which sees all transactions that were carried out.
+fn serial(read: &PreparedStatement) -> PreparedStatement {
+    let mut read = read.clone();
+    read.set_consistency(Consistency::LocalSerial);
+    read
+}
+
+/// Whether there is a row, after all transactions that were carried out.
+async fn is_there(
+    session: &Session,
+    read: &PreparedStatement,
+    key: driver::Values<'_>,
+) -> Result<bool, Fault> {
+    Ok(driver::select(session, &serial(read), key).await?.rows_num() > 0)
+}
+
+async fn read_key(
+    session: &Session,
+    statement: &PreparedStatement,
+    id: &str,
+) -> Result<Option<AccessKey>, Fault> {
+    type Row = (Option<String>, Option<String>, Option<String>, Option<bool>);
+    let mut found = rows::<Row>(session, statement, (id,)).await?;
+    let Some((Some(account), Some(user), Some(secret), enabled)) = found.pop() else {
+        return Ok(None);
+    };
+    let user = User { name: Some(user.into()), account: account.into() };
+    Ok(Some(AccessKey { user, secret: secret.into(), enabled: enabled == Some(true) }))
+}
+
+fn patterns((configure, write, read): Texts) -> [String; 3] {
+    [configure, write, read].map(Option::unwrap_or_default)
 }
 
 fn user((name, password_hash, tags): UserRow) -> UserRecord {

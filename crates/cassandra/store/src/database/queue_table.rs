@@ -2,7 +2,6 @@
 //! remembered for a moment.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash as _, Hasher as _};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use quelea_sqs_protocol::{
     Created, Fault, NewQueue, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings,
     RedrivePolicy,
 };
-use rustc_hash::FxHasher;
 use scylla::errors::PrepareError;
 use scylla::response::PagingState;
 use scylla::serialize::row::SerializeRow;
@@ -22,23 +20,13 @@ use uuid::Uuid;
 use crate::database::driver;
 use crate::database::fault::{unavailable, unreadable};
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, change};
+use crate::database::transaction::{Change, Turns, undecided};
 use crate::database::{Database, For};
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX, WAITING_MS_MAX};
 use crate::remembered::Remembered;
 
 /// Attempts to make a queue whose name is being made or deleted by others.
 const CREATE_ATTEMPTS: usize = 5;
-
-/// Changes that are under way at once, each of another account.
-const CHANGES_AT_ONCE: usize = 16;
-
-/// Which of them an account's are.
-fn place_of(account: &str) -> usize {
-    let mut hasher = FxHasher::default();
-    account.hash(&mut hasher);
-    hasher.finish() as usize % CHANGES_AT_ONCE
-}
 
 /// Rows of a page of names.
 const PAGE: i32 = 500;
@@ -62,8 +50,7 @@ pub(crate) struct QueueTable {
     list: PreparedStatement,
     all: PreparedStatement,
     remembered: Remembered<QueueRef, Arc<Record>>,
-    /// Of each account one change at a time: they would disturb each other.
-    changing: [tokio::sync::Mutex<()>; CHANGES_AT_ONCE],
+    turns: Turns,
 }
 
 type Texts = BTreeMap<String, String>;
@@ -135,7 +122,7 @@ impl QueueTable {
                 Duration::from_millis(FACTS_AGE_MS_MAX),
                 REMEMBERED_QUEUES_MAX,
             ),
-            changing: Default::default(),
+            turns: Turns::default(),
         })
     }
 
@@ -399,10 +386,7 @@ impl QueueTable {
         statement: &PreparedStatement,
         values: impl SerializeRow + Sync,
     ) -> Result<Change, Fault> {
-        let limit = Duration::from_millis(WAITING_MS_MAX);
-        let turn = tokio::time::timeout(limit, self.changing[place_of(&queue.account)].lock());
-        let Ok(_alone) = turn.await else { return Err(others_wait()) };
-        change(&database.session, statement, &values).await
+        self.turns.change(database, &queue.account, statement, &values).await
     }
 
     // -- listing ------------------------------------------------------------------------------
@@ -516,14 +500,6 @@ fn found(queue: &QueueRef, row: RecordRow) -> Found {
         Box::new(Record { facts: Arc::new(facts), generation, purged_at_ms: ms(purged) }),
         change,
     )
-}
-
-fn others_wait() -> Fault {
-    Fault::Unavailable("Cassandra takes too long for other changes of queues".to_owned())
-}
-
-fn undecided() -> Fault {
-    Fault::Unavailable("Cassandra does not say whether it was done".to_owned())
 }
 
 fn fresh_id() -> Uuid {

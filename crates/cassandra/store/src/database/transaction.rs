@@ -1,14 +1,21 @@
 //! Lightweight transactions: a statement with a condition, of which Cassandra says whether it held.
 
+use std::hash::{Hash as _, Hasher as _};
+use std::time::Duration;
+
 use quelea_sqs_protocol::Fault;
-use scylla::client::session::Session;
+use rustc_hash::FxHasher;
 use scylla::errors::ExecutionError;
 use scylla::response::query_result::QueryResult;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
 
-use crate::database::driver;
 use crate::database::fault::{is_outcome_unknown, unavailable, unreadable};
+use crate::database::{Database, driver};
+use crate::limits::WAITING_MS_MAX;
+
+/// Transactions of one table that are under way at once here, each of another partition.
+const AT_ONCE: usize = 16;
 
 /// How a lightweight transaction ended, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +30,46 @@ pub enum Change {
 
 /// Carries one out.
 pub(crate) async fn change(
-    session: &Session,
+    database: &Database,
     statement: &PreparedStatement,
     values: driver::Values<'_>,
 ) -> Result<Change, Fault> {
-    outcome(driver::execute(session, statement, values).await)
+    let change = outcome(driver::execute(&database.session, statement, values).await)?;
+    if change == Change::Unknown {
+        database.count_unknown_outcome();
+    }
+    Ok(change)
+}
+
+/// The transactions of a table: of each partition one at a time, since they would disturb each other.
+#[derive(Default)]
+pub(crate) struct Turns([tokio::sync::Mutex<()>; AT_ONCE]);
+
+impl Turns {
+    /// Carries one out when it is its turn.
+    pub(crate) async fn change(
+        &self,
+        database: &Database,
+        partition: &str,
+        statement: &PreparedStatement,
+        values: driver::Values<'_>,
+    ) -> Result<Change, Fault> {
+        let mut hasher = FxHasher::default();
+        partition.hash(&mut hasher);
+        let turn = self.0[hasher.finish() as usize % AT_ONCE].lock();
+        let turn = tokio::time::timeout(Duration::from_millis(WAITING_MS_MAX), turn);
+        let Ok(_alone) = turn.await else { return Err(others_wait()) };
+        change(database, statement, values).await
+    }
+}
+
+fn others_wait() -> Fault {
+    Fault::Unavailable("Cassandra takes too long for other changes".to_owned())
+}
+
+/// One whose outcome stays unknown.
+pub(crate) fn undecided() -> Fault {
+    Fault::Unavailable("Cassandra does not say whether it was done".to_owned())
 }
 
 /// What the answer to one says.

@@ -118,7 +118,7 @@ impl OwnerTable {
                 &self.take
             }
         };
-        change(&database.session, statement, &values).await
+        change(database, statement, &values).await
     }
 
     /// Changes the row of a queue that is its holder's.
@@ -130,7 +130,7 @@ impl OwnerTable {
     ) -> Result<Change, Fault> {
         let mut values = written(generation, row);
         values.extend(identity(row));
-        change(&database.session, &self.renew, &values).await
+        change(database, &self.renew, &values).await
     }
 }
 

@@ -7,6 +7,7 @@ mod costs;
 mod fifo;
 mod front_ends;
 mod hub;
+mod identity;
 mod migrations;
 mod peers;
 mod site;

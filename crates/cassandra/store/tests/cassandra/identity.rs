@@ -1,0 +1,127 @@
+//! Users, permissions and keys that several front-ends change. Where nodes' clocks are apart, as the suite
+//! `cassandra_faults` has them, the last change holds all the same.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use quelea_cassandra_store::{CassandraIdentity, CassandraQueues};
+use quelea_sqs_protocol::{
+    AccessKeyRecord, AccountNames, Identity as _, IdentityDirectory as _, PermissionRecord,
+    UserRecord,
+};
+
+use crate::site::{ACCOUNT, Site};
+
+/// Enough for each node to take some of them.
+const ROUNDS: usize = 24;
+
+fn identity(queues: &CassandraQueues) -> CassandraIdentity {
+    CassandraIdentity::new(queues, AccountNames::new(ACCOUNT))
+}
+
+fn user(name: &str, hash: &str) -> UserRecord {
+    UserRecord { name: name.into(), password_hash: hash.into(), tags: vec![hash.to_owned()] }
+}
+
+fn permission(user: &str, queues: &str) -> PermissionRecord {
+    PermissionRecord { read: queues.to_owned(), ..PermissionRecord::all(user, "/") }
+}
+
+fn key(id: &str, user: &str) -> AccessKeyRecord {
+    let (user, vhost) = (Arc::from(user), Arc::from("/"));
+    AccessKeyRecord { id: id.to_owned(), user, vhost, enabled: true, created_at_ms: 7 }
+}
+
+/// Two front-ends, each of which remembers what it has read.
+async fn both() -> [CassandraIdentity; 2] {
+    let site = Site::shared();
+    let both = [identity(&site.queues), identity(&site.another().await)];
+    both[0].put_default_account().await.unwrap();
+    both
+}
+
+#[test]
+fn of_two_changes_of_a_user_the_later_holds() {
+    Site::shared().runtime.block_on(async {
+        let both = both().await;
+        for round in 0..ROUNDS {
+            let (here, there) = (&both[round % 2], &both[(round + 1) % 2]);
+            if round % 3 == 2 {
+                assert!(here.delete_user("in-turns").await.unwrap());
+                assert_eq!(there.user("in-turns").await.unwrap(), None, "round {round}");
+                continue;
+            }
+            let wanted = user("in-turns", &format!("hash {round}"));
+            here.put_user(wanted.clone()).await.unwrap();
+            assert_eq!(there.user("in-turns").await.unwrap(), Some(wanted), "round {round}");
+        }
+    });
+}
+
+#[test]
+fn of_two_changes_of_permissions_the_later_holds() {
+    Site::shared().runtime.block_on(async {
+        let both = both().await;
+        both[0].put_user(user("permitted", "")).await.unwrap();
+        for round in 0..ROUNDS {
+            let (here, there) = (&both[round % 2], &both[(round + 1) % 2]);
+            let wanted = permission("permitted", &format!("^queue-{round}$"));
+            here.put_permission(wanted.clone()).await.unwrap();
+            let mut found = there.permissions().await.unwrap();
+            found.retain(|one| *one.user == *"permitted");
+            assert_eq!(found, [wanted], "round {round}");
+            if round % 3 == 2 {
+                assert!(there.delete_permission("permitted", "/").await.unwrap());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_key_is_as_it_was_last_set_and_never_comes_back() {
+    Site::shared().runtime.block_on(async {
+        let both = both().await;
+        both[0].put_user(user("signing", "")).await.unwrap();
+        both[0].create_access_key(key("A-KEY", "signing"), "secret").await.unwrap();
+        for round in 0..ROUNDS {
+            let (here, enabled) = (&both[round % 2], round % 3 == 0);
+            assert!(here.enable_access_key("A-KEY", enabled).await.unwrap());
+            // One that has nothing in its memory.
+            let there = identity(&Site::shared().queues);
+            let found = there.access_key("A-KEY").await.unwrap().unwrap();
+            assert_eq!((found.enabled, &*found.secret), (enabled, "secret"), "round {round}");
+        }
+        assert!(both[0].delete_access_key("A-KEY").await.unwrap());
+        assert!(!both[1].enable_access_key("A-KEY", true).await.unwrap());
+        assert!(!both[1].delete_access_key("A-KEY").await.unwrap());
+        assert_eq!(both[1].access_key("A-KEY").await.unwrap(), None);
+    });
+}
+
+#[test]
+fn changes_of_several_users_at_once_are_all_made() {
+    Site::shared().runtime.block_on(async {
+        let both = both().await;
+        let names: Vec<String> = (0..8).map(|number| format!("at-once-{number}")).collect();
+        let puts = names.iter().flat_map(|name| {
+            both.iter().zip(["one", "other"]).map(|(there, hash)| there.put_user(user(name, hash)))
+        });
+        try_join_all(puts).await.unwrap();
+        for name in &names {
+            let (one, other) =
+                (both[0].user(name).await.unwrap(), both[1].user(name).await.unwrap());
+            assert!(one.is_some() && one == other, "{name}: {one:?}, {other:?}");
+        }
+    });
+}
+
+#[test]
+fn an_account_is_made_once_and_goes_once() {
+    Site::shared().runtime.block_on(async {
+        let both = both().await;
+        assert!(both[0].put_account("made-once").await.unwrap());
+        assert!(!both[1].put_account("made-once").await.unwrap());
+        assert!(both[1].delete_vhost("made-once").await.unwrap());
+        assert!(!both[0].delete_vhost("made-once").await.unwrap());
+    });
+}
