@@ -9,6 +9,7 @@ mod front_ends;
 mod hub;
 mod identity;
 mod migrations;
+mod moves;
 mod peers;
 mod site;
 mod starting;
