@@ -2,7 +2,9 @@
 
 use quelea_cassandra_store::CassandraQueues;
 use quelea_sqs_protocol::{Queues, ReceiptOutcome};
+use uuid::Uuid;
 
+use crate::fifo::session;
 use crate::site::{Site, queue, receive, receive_now, send, settings};
 
 #[test]
@@ -143,6 +145,47 @@ fn small_differences_of_clocks_leave_no_entry_behind() {
 fn a_clock_that_is_off_by_a_minute_loses_no_message() {
     let clocks = [500, -500, 60_000, -60_000];
     Site::shared().runtime.block_on(messages_pass_between_clocks("wrong-clocks", &clocks, true));
+}
+
+/// How many seconds are left of a message's body, of what its row says of its visibility, and of its entries.
+async fn seconds_left(message: &str) -> (Option<i32>, Option<i32>, Vec<i32>) {
+    let (session, message) = (session().await, message.parse::<Uuid>().unwrap());
+    let query =
+        "SELECT TTL(body), TTL(lease_written_at) FROM message WHERE message = ? ALLOW FILTERING";
+    let rows = session.query_unpaged(query, (message,)).await.unwrap().into_rows_result().unwrap();
+    let (body, lease) = rows.single_row::<(Option<i32>, Option<i32>)>().unwrap();
+    let query = "SELECT TTL(written_at) FROM entry WHERE message = ? ALLOW FILTERING";
+    let rows = session.query_unpaged(query, (message,)).await.unwrap().into_rows_result().unwrap();
+    let entries = rows.rows::<(Option<i32>,)>().unwrap();
+    (body, lease, entries.map(|row| row.unwrap().0.unwrap_or(i32::MAX)).collect())
+}
+
+#[test]
+fn what_is_stored_of_a_message_ends_with_its_retention() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        // A day, of which this test takes less than the half hour; an entry lives an hour longer.
+        let body_s = 84_600..=86_400;
+        let entry_s = body_s.start() + 3_600..=body_s.end() + 3_600;
+        let of_a_day = [("MessageRetentionPeriod", "86400")];
+        let facts = queue(&site.queues, "time-to-live", &of_a_day).await;
+        let sent = send(&site.queues, &facts, "kept for a day").await.unwrap();
+        let (body, lease, entries) = seconds_left(&sent).await;
+        assert!(body.is_some_and(|left| body_s.contains(&left)), "a sent body has {body:?}");
+        assert_eq!(lease, None);
+        assert!(entries.iter().all(|left| entry_s.contains(left)), "sent: {entries:?}");
+        assert_eq!(entries.len(), 1);
+        let received = receive(&site.queues, &facts, 30_000).await;
+        let (_, _, entries) = seconds_left(&sent).await;
+        assert!(entries.iter().all(|left| entry_s.contains(left)), "received: {entries:?}");
+        let changes = vec![(received[0].delivery.clone(), 600_000)];
+        site.queues.change_visibility(&facts, changes).await.unwrap();
+        let (body, lease, entries) = seconds_left(&sent).await;
+        assert!(body.is_some_and(|left| body_s.contains(&left)), "a changed body has {body:?}");
+        assert!(lease.is_some_and(|left| entry_s.contains(&left)), "a lease has {lease:?}");
+        assert!(entries.iter().all(|left| entry_s.contains(left)), "changed: {entries:?}");
+        assert!(!entries.is_empty());
+    });
 }
 
 #[test]
