@@ -6,9 +6,9 @@ import subprocess
 PATIENCE_S = 600
 
 
-def run_store_tests(prefix: str, environment: dict[str, str]) -> str:
+def run_store_tests(prefix: str, environment: dict[str, str], *options: str) -> str:
     """Runs those of replicated queues that are in a file; returns what they printed."""
-    return run_program(os.environ["QUELEA_CASSANDRA_TESTS"], prefix, environment)
+    return run_program(os.environ["QUELEA_CASSANDRA_TESTS"], prefix, environment, *options)
 
 
 def run_program(program: str, prefix: str, environment: dict[str, str], *options: str) -> str:

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use quelea_cassandra_store::{CassandraQueues, CassandraSettings};
 use quelea_sqs_protocol::{
-    Created, Fault, NewMessage, NewQueue, QueueClass, QueueFacts, QueueRef, Queues, Receive,
-    Received,
+    Consistency, Created, Fault, NewMessage, NewQueue, QueueClass, QueueFacts, QueueRef, Queues,
+    Receive, Received,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -41,7 +41,7 @@ impl Site {
     }
 }
 
-/// The nodes of the environment, and a keyspace of this process's own.
+/// The nodes of the environment, a keyspace of this process's own, and the consistency that is asked for, if any is.
 pub(crate) fn settings() -> CassandraSettings {
     let nodes = std::env::var("QUELEA_TEST_CASSANDRA")
         .expect("QUELEA_TEST_CASSANDRA names a Cassandra, as the suite cassandra does");
@@ -53,8 +53,17 @@ pub(crate) fn settings() -> CassandraSettings {
         user: std::env::var("QUELEA_TEST_CASSANDRA_USER").ok(),
         password_file: std::env::var("QUELEA_TEST_CASSANDRA_PASSWORD_FILE").ok().map(PathBuf::from),
         cooldown_ms: COOLDOWN_MS,
+        consistency: consistency(),
         ..CassandraSettings::default()
     }
+}
+
+fn consistency() -> Consistency {
+    let name = std::env::var("QUELEA_TEST_CASSANDRA_CONSISTENCY");
+    name.map_or(CassandraSettings::default().consistency, |name| {
+        let of_name = Consistency::ALL.into_iter().find(|one| one.name() == name);
+        of_name.expect("QUELEA_TEST_CASSANDRA_CONSISTENCY is ONE or LOCAL_QUORUM")
+    })
 }
 
 /// Makes a queue with these attributes.
