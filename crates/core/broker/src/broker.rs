@@ -136,7 +136,9 @@ impl Broker {
         more |= self.go_on_returning(now);
         let messaging = &mut self.messaging;
         more |= messaging.dispatch_runnable(now);
-        more |= messaging.move_dead_letters(&mut self.routing, now);
+        // What was dead-lettered by one must not keep another's removals waiting.
+        let kept = self.work.kept(!self.removals.is_empty() || !messaging.purged.is_empty());
+        more |= messaging.move_dead_letters(&mut self.routing, &mut self.work, kept, now);
         if !self.checkpoints.is_shutting_down() {
             more |= self.move_tasks.run(messaging, now);
             // What is left at the end the next start takes away.
@@ -156,7 +158,7 @@ impl Broker {
     }
 
     /// Steps of work done so far, of what costs more than a fixed amount: ways of messages that had to
-    /// be found, bindings and messages taken away with their queue.
+    /// be found, dead letters moved on, bindings and messages taken away with their queue.
     #[must_use]
     pub const fn work_done(&self) -> u64 {
         self.work.done()

@@ -55,6 +55,8 @@ pub(crate) struct Messaging {
     /// Channels that are closed, with deliveries that go back to their queues.
     pub(crate) returning: ReturningChannels,
     pub(crate) purged: PurgedMessages,
+    /// Steps of work; see [`Messaging::take_steps`].
+    steps: u64,
 }
 
 impl Messaging {
@@ -84,7 +86,14 @@ impl Messaging {
             counters: MessageCounters::default(),
             returning: ReturningChannels::default(),
             purged: PurgedMessages::default(),
+            steps: 0,
         }
+    }
+
+    /// Steps of what costs more than a fixed amount, done since the last call: for whoever counts a turn's.
+    #[inline]
+    pub(crate) const fn take_steps(&mut self) -> u64 {
+        std::mem::replace(&mut self.steps, 0)
     }
 
     /// A ticket for all that was appended so far, acknowledgements included.

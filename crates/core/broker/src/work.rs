@@ -23,6 +23,8 @@ pub(crate) const STEPS_PER_TOTAL: u64 = 5;
 pub(crate) const STEPS_PER_BROWSED: u64 = 5;
 /// A delivery that goes back to its queue, at its old place.
 pub(crate) const STEPS_PER_REQUEUE: u64 = 10;
+/// A message that is moved on to a dead-letter exchange, without its way: its properties are written anew.
+pub(crate) const STEPS_PER_DEAD_LETTER: u64 = 50;
 
 /// Steps that were done, and how many this turn has left.
 #[derive(Debug)]
@@ -54,6 +56,11 @@ impl Work {
     /// What this turn has left for what can go on in a later one.
     pub(crate) const fn left(&self) -> u64 {
         self.left
+    }
+
+    /// What is to be left for others, if any wait for their share: half of it.
+    pub(crate) const fn kept(&self, others_wait: bool) -> u64 {
+        if others_wait { self.left / 2 } else { 0 }
     }
 
     pub(crate) const fn begin_turn(&mut self) {

@@ -138,11 +138,13 @@ impl Broker {
         self.messaging.returning.has_any_of(connection)
     }
 
-    /// Goes on with the deliveries of channels that return them, within this turn's steps; what is being removed
-    /// or was purged gets its share of them. True: there are more.
+    /// Goes on with the deliveries of channels that return them, within this turn's steps; dead letters, and what is
+    /// being removed or was purged, get their share of them. True: there are more.
     pub(super) fn go_on_returning(&mut self, now: Timestamp) -> bool {
-        let removes = !self.removals.is_empty() || !self.messaging.purged.is_empty();
-        let kept = if removes { self.work.left() / 2 } else { 0 };
+        let others_wait = !self.removals.is_empty()
+            || !self.messaging.purged.is_empty()
+            || self.messaging.queues.schedule.dead_lettering() > 0;
+        let kept = self.work.kept(others_wait);
         while self.work.left() > kept && !self.messaging.returning.is_empty() {
             let (steps, is_done) = self.messaging.return_some(now, self.work.left() - kept);
             self.work.spend(steps);

@@ -12,6 +12,7 @@ use super::enqueue::MessageOptions;
 use super::{Messaging, death};
 use crate::queues::queue::dead_letters::{DeadLetter, DeadLetterReason};
 use crate::routing::Routing;
+use crate::work::{STEPS_PER_DEAD_LETTER, Work};
 
 /// The header that names the queue from which a message was redriven.
 pub const REDRIVE_SOURCE_HEADER: &str = "x-redrive-source";
@@ -27,19 +28,40 @@ const QUEUES_PER_TURN: usize = 256;
 const DEAD_LETTERS_PER_TURN: usize = 512;
 
 impl Messaging {
-    /// Moves dead letters on. True: there are more that could be moved at once.
-    pub(crate) fn move_dead_letters(&mut self, routing: &mut Routing, now: Timestamp) -> bool {
+    /// Moves dead letters on, until this turn has no more than `kept` steps left. True: there are more that could be
+    /// moved at once.
+    pub(crate) fn move_dead_letters(
+        &mut self,
+        routing: &mut Routing,
+        work: &mut Work,
+        kept: u64,
+        now: Timestamp,
+    ) -> bool {
         for _ in 0..QUEUES_PER_TURN.min(self.queues.schedule.dead_lettering()) {
+            if work.left() <= kept {
+                break;
+            }
             if let Some(id) = self.queues.next_dead_lettering() {
-                self.move_from(routing, id, now);
+                self.move_from(routing, work, kept, id, now);
             }
         }
         self.queues.schedule.dead_lettering() > 0
     }
 
-    fn move_from(&mut self, routing: &mut Routing, id: QueueId, now: Timestamp) {
+    /// A queue that has more of them stands behind the others then.
+    fn move_from(
+        &mut self,
+        routing: &mut Routing,
+        work: &mut Work,
+        kept: u64,
+        id: QueueId,
+        now: Timestamp,
+    ) {
         let mut has_room = false;
         for _ in 0..DEAD_LETTERS_PER_TURN {
+            if work.left() <= kept {
+                break;
+            }
             let Some(queue) = self.queues.get_mut(id) else {
                 return;
             };
@@ -54,6 +76,7 @@ impl Messaging {
             }
             if let Some(letter) = queue.dead_letters.pop() {
                 self.forward(routing, id, letter, now);
+                work.spend(self.take_steps());
                 has_room = true;
             }
         }
@@ -67,6 +90,7 @@ impl Messaging {
     /// Publishes one dead letter and settles the message it was.
     fn forward(&mut self, routing: &mut Routing, id: QueueId, letter: DeadLetter, now: Timestamp) {
         let DeadLetter { message: source, reason } = letter;
+        self.steps += STEPS_PER_DEAD_LETTER;
         if reason == DeadLetterReason::Redriven {
             return self.redrive(id, source, now);
         }
@@ -81,10 +105,12 @@ impl Messaging {
         let view = letter.property_view();
         let vhost = queue.vhost;
         let mut queues = Vec::new();
-        if let Some(router) = routing.router_mut(vhost)
-            && let Ok(route) = router.route(letter.exchange(), letter.routing_key(), view)
-        {
-            queues.extend_from_slice(&route.queues);
+        if let Some(router) = routing.router_mut(vhost) {
+            // One that takes more steps than a message may, or leads nowhere any more, is dropped.
+            if let Ok(route) = router.route(letter.exchange(), letter.routing_key(), view) {
+                queues.extend_from_slice(&route.queues);
+            }
+            self.steps += router.take_steps();
         }
         if reason != DeadLetterReason::Rejected {
             self.drop_cycles(&mut queues, view);
@@ -162,13 +188,15 @@ impl Messaging {
     }
 
     /// Leaves out the queues that the message came through before by the broker's doing alone.
-    fn drop_cycles(&self, queues: &mut Vec<QueueId>, view: PropertyView<'_>) {
+    fn drop_cycles(&mut self, queues: &mut Vec<QueueId>, view: PropertyView<'_>) {
         let Some(headers) = view.headers() else {
             return;
         };
+        let passed = death::queues_passed(&headers);
+        self.steps += passed.len() as u64;
         queues.retain(|id| {
             let queue = self.queues.get(*id);
-            queue.is_some_and(|queue| !death::is_cycle(&headers, queue.name.as_str()))
+            queue.is_some_and(|queue| !passed.contains(queue.name.as_str()))
         });
     }
 }

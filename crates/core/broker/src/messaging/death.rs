@@ -1,5 +1,7 @@
 //! What a message carries when it is dead-lettered: `x-death` and its kin, as RabbitMQ writes them.
 
+use std::collections::BTreeSet;
+
 use quelea_model::{Message, Properties, QueueName, Table, Timestamp, Value};
 
 use crate::queues::queue::arguments::DeadLetterTarget;
@@ -31,20 +33,23 @@ pub(crate) fn dead_letter(
     )
 }
 
-/// Whether a message with these headers came through `queue` before and has since been moved by
-/// the broker alone, so that putting it there again would move it in circles for ever.
-pub(crate) fn is_cycle(headers: &Table, queue: &str) -> bool {
+/// The queues that a message with these headers came through and has since been moved by the broker
+/// alone, so that putting it there again would move it in circles for ever. In time that grows with the
+/// headers, which a client may have written.
+pub(crate) fn queues_passed(headers: &Table) -> BTreeSet<&str> {
     let Some(Value::Array(deaths)) = headers.get("x-death") else {
-        return false;
+        return BTreeSet::new();
     };
-    let text = |death: &Value, field: &str| match death {
-        Value::Table(death) => death.get(field).and_then(Value::as_text).map(str::to_owned),
+    // The latest stands first.
+    let unrejected = deaths.iter().take_while(|death| text(death, "reason") != Some("rejected"));
+    unrejected.filter_map(|death| text(death, "queue")).collect()
+}
+
+fn text<'a>(death: &'a Value, field: &str) -> Option<&'a str> {
+    match death {
+        Value::Table(death) => death.get(field).and_then(Value::as_text),
         _ => None,
-    };
-    let Some(last) = deaths.iter().position(|d| text(d, "queue").as_deref() == Some(queue)) else {
-        return false;
-    };
-    deaths[..=last].iter().all(|d| text(d, "reason").as_deref() != Some("rejected"))
+    }
 }
 
 struct Death<'a> {
@@ -228,12 +233,13 @@ mod tests {
     #[test]
     fn a_way_without_a_rejection_is_a_cycle() {
         let dead = die(&message(), "a", DeadLetterReason::Expired, None);
-        assert!(is_cycle(&headers(&dead), "a"));
-        assert!(!is_cycle(&headers(&dead), "b"));
+        let passed = |dead: &Message, queue| queues_passed(&headers(dead)).contains(queue);
+        assert!(passed(&dead, "a"));
+        assert!(!passed(&dead, "b"));
         let dead = die(&dead, "b", DeadLetterReason::Rejected, None);
-        assert!(!is_cycle(&headers(&dead), "a"));
+        assert!(!passed(&dead, "a"));
         let dead = die(&dead, "c", DeadLetterReason::Expired, None);
-        assert!(is_cycle(&headers(&dead), "c"));
-        assert!(!is_cycle(&headers(&dead), "b"));
+        assert!(passed(&dead, "c"));
+        assert!(!passed(&dead, "b"));
     }
 }
