@@ -158,7 +158,8 @@ impl Broker {
     }
 
     /// Steps of work done so far, of what costs more than a fixed amount: ways of messages that had to
-    /// be found, dead letters moved on, bindings and messages taken away with their queue.
+    /// be found, queues that one message is put into, dead letters moved on, bindings and messages taken away with their
+    /// queue.
     #[must_use]
     pub const fn work_done(&self) -> u64 {
         self.work.done()

@@ -56,7 +56,7 @@ pub(crate) struct Messaging {
     pub(crate) returning: ReturningChannels,
     pub(crate) purged: PurgedMessages,
     /// Steps of work; see [`Messaging::take_steps`].
-    steps: u64,
+    pub(crate) steps: u64,
 }
 
 impl Messaging {

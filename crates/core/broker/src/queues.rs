@@ -260,6 +260,13 @@ impl Queues {
         }
     }
 
+    /// Counts a queue's memory, and leaves the rest to [`Queues::reschedule`].
+    pub(crate) fn count_memory(&mut self, id: QueueId) {
+        if let Some(queue) = self.by_id.get_mut(&id) {
+            self.memory.count(queue);
+        }
+    }
+
     /// Makes sure that the queue is looked at when its next deadline has come.
     pub(crate) fn arm_timer(&mut self, id: QueueId) {
         if let Some(queue) = self.by_id.get_mut(&id) {

@@ -23,6 +23,8 @@ pub(crate) const STEPS_PER_TOTAL: u64 = 5;
 pub(crate) const STEPS_PER_BROWSED: u64 = 5;
 /// A delivery that goes back to its queue, at its old place.
 pub(crate) const STEPS_PER_REQUEUE: u64 = 10;
+/// A queue that a message is put into, behind the message's first: that one is a part of what each message costs.
+pub(crate) const STEPS_PER_TARGET: u64 = 10;
 /// A message that is moved on to a dead-letter exchange, without its way: its properties are written anew.
 pub(crate) const STEPS_PER_DEAD_LETTER: u64 = 50;
 

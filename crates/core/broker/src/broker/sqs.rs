@@ -22,7 +22,9 @@ impl Broker {
         id: QueueId,
         messages: Vec<Send>,
     ) -> Result<(Vec<Result<SentMessage, SendError>>, Ticket), NoSuchQueueId> {
-        self.messaging.send(now, id, messages)
+        let sent = self.messaging.send(now, id, messages);
+        self.work.spend(self.messaging.take_steps());
+        sent
     }
 
     /// Receives messages. The answer is an [`Effect::Received`](crate::Effect::Received) with the

@@ -14,6 +14,7 @@ use crate::queues::queue::InvisibleMessage;
 use crate::queues::queue::arguments::Overflow;
 use crate::queues::queue::dead_letters::DeadLetterReason;
 use crate::queues::queue::groups::group_of;
+use crate::work::STEPS_PER_TARGET;
 
 /// What a message asks for besides its queues.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,7 +92,12 @@ impl Messaging {
             if self.push(target, seq, location, message, options, now) {
                 enqueued.slowed_by = Some(target.id);
             }
+            // The end of the turn is too late: very many such messages may come before it.
+            if targets.len() > 1 {
+                self.queues.count_memory(target.id);
+            }
         }
+        self.steps += (queues.len() as u64).saturating_sub(1) * STEPS_PER_TARGET;
         enqueued
     }
 

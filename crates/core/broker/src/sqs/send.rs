@@ -12,6 +12,7 @@ use crate::queues::Queues;
 use crate::queues::queue::groups::{NO_GROUP, group_of_id};
 use crate::reply::SentMessage;
 use crate::request::Send;
+use crate::work::STEPS_PER_TARGET;
 
 impl Messaging {
     /// Sends messages to a queue, in order; an outcome for each. Who reports that they were sent
@@ -30,6 +31,7 @@ impl Messaging {
         };
         let (durability, name) = (queue.rules.durability, queue.name.clone());
         let keeps = queue.keeps_messages();
+        self.steps += (messages.len() as u64).saturating_sub(1) * STEPS_PER_TARGET;
         let is_grouped = messages.iter().any(|message| message.group.is_some());
         if is_grouped && queue.groups.is_none() {
             self.queues.begin_fairness(&mut self.log, id);

@@ -20,6 +20,8 @@ struct Flood {
     name: &'static str,
     prepare: fn(&mut BrokerTest),
     begin: fn(&mut BrokerTest),
+    /// What the attacker's session carries out in each turn. True: it has more.
+    input: fn(&mut BrokerTest) -> bool,
     /// Turns that it takes at least with so many steps each: so that it is a flood.
     turns_min: usize,
     /// Steps that it takes at once, however few a turn has.
@@ -37,6 +39,7 @@ const FLOOD: Flood = Flood {
     name: "",
     prepare: NOTHING,
     begin: NOTHING,
+    input: |_| false,
     turns_min: 0,
     steps_at_once: 0,
     last_steps: 0,
@@ -371,7 +374,8 @@ fn others_are_served_in_between() {
         let mut turns = 0;
         loop {
             publish(&mut test, "probe", "q");
-            let more = test.turn();
+            let mut more = (flood.input)(&mut test);
+            more |= test.turn();
             let steps = test.broker.work_done() - done;
             done = test.broker.work_done();
             // The first turn comes on top of what was done when it was asked for.

@@ -1,13 +1,13 @@
-//! Floods of messages: many dead letters at once.
+//! Floods of messages: many dead letters at once, and messages that go to many queues.
 
 use bytes::Bytes;
-use quelea_broker::{Consume, DeclareQueue, Publish, QueueBinding};
+use quelea_broker::{BrokerConfig, Consume, DeclareQueue, Publish, QueueBinding};
 use quelea_model::{Properties, Table, Value};
 
-use super::{FLOOD, Flood, delete_as};
-use crate::broker_test::BrokerTest;
+use super::{FLOOD, Flood, NOTHING, STEPS, declare, delete_as};
+use crate::broker_test::{BrokerTest, StoreKind};
 
-pub(super) const FLOODS: [Flood; 3] = [
+pub(super) const FLOODS: [Flood; 4] = [
     Flood {
         name: "a hundred messages are rejected whose keys take long through a topic exchange",
         prepare: |test| {
@@ -51,7 +51,60 @@ pub(super) const FLOODS: [Flood; 3] = [
         end: all_are_gone,
         ..FLOOD
     },
+    Flood {
+        name: "300 messages are published to a fanout exchange of 500 queues",
+        prepare: |test| bind_fan_out(test, FAN_OUT_QUEUES),
+        begin: NOTHING,
+        // As a session does, which goes on until it has used up a turn's steps.
+        input: |test| {
+            let end = test.broker.work_done() + STEPS;
+            while test.broker.queue("/", "fan 0").unwrap().messages_ready < 300 {
+                if test.broker.work_done() >= end {
+                    return true;
+                }
+                publish_to(test, "amq.fanout", "", &[0, 0], "m");
+            }
+            false
+        },
+        turns_min: 300,
+        last_steps: 5_000,
+        end: |test| {
+            for n in 0..FAN_OUT_QUEUES {
+                let name = format!("fan {n}");
+                assert_eq!(test.broker.queue("/", &name).unwrap().messages_ready, 300);
+                delete_as(test, "probe", &name);
+            }
+        },
+        ..FLOOD
+    },
 ];
+
+const FAN_OUT_QUEUES: usize = 500;
+
+#[test]
+fn publishers_wait_as_soon_as_a_fan_out_has_filled_the_memory() {
+    let config = BrokerConfig { resident_bytes_max: 1 << 20, ..BrokerConfig::default() };
+    let mut test = BrokerTest::new(config, StoreKind::Memory);
+    bind_fan_out(&mut test, FAN_OUT_QUEUES);
+    test.settle();
+    let mut published = 0;
+    // No turn of the broker comes in between.
+    while test.broker.accepts_publishes() {
+        publish_to(&mut test, "amq.fanout", "", &[0, 0], &"m".repeat(1_000));
+        published += 1;
+        assert!(published < 10, "{published} messages for 500 queues each are taken");
+    }
+    assert!(published > 1);
+}
+
+/// Binds so many queues, `fan 0` and on, to `amq.fanout`.
+fn bind_fan_out(test: &mut BrokerTest, count: usize) {
+    for n in 0..count {
+        let name = format!("fan {n}");
+        declare(test, "attacker", &name, false);
+        bind_by(test, "amq.fanout", &name, "");
+    }
+}
 
 fn declare_with(test: &mut BrokerTest, name: &str, arguments: &[(&str, Value)]) {
     let channel = test.client("attacker").channel;
@@ -93,19 +146,22 @@ fn fan_in(test: &mut BrokerTest, queue: &str, count: usize, copies: &[String]) {
         properties.headers = Some([("CC", Value::Array(copies))].into_iter().collect());
     }
     let properties = properties.to_bytes();
-    let channel = test.client("attacker").channel;
     for n in 0..count {
-        let key = expensive_key(n);
-        let publish = Publish {
-            exchange: "amq.fanout",
-            routing_key: &key,
-            properties: &properties,
-            body: Bytes::from_static(b"m"),
-            mandatory: false,
-            confirm: false,
-        };
-        test.broker.publish(test.now, channel, publish).unwrap();
+        publish_to(test, "amq.fanout", &expensive_key(n), &properties, "m");
     }
+}
+
+fn publish_to(test: &mut BrokerTest, exchange: &str, key: &str, properties: &[u8], body: &str) {
+    let channel = test.client("attacker").channel;
+    let publish = Publish {
+        exchange,
+        routing_key: key,
+        properties,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        mandatory: false,
+        confirm: false,
+    };
+    test.broker.publish(test.now, channel, publish).unwrap();
 }
 
 /// Has the attacker consume a queue's messages without acknowledging them.
