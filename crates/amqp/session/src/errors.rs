@@ -151,7 +151,8 @@ impl HasReplyCode for BindingError {
             | Self::MatchType { .. }
             | Self::MatchValue { .. }
             | Self::TooMany { .. }
-            | Self::Topic { .. } => PreconditionFailed,
+            | Self::Topic { .. }
+            | Self::HeadersSteps { .. } => PreconditionFailed,
         })
     }
 

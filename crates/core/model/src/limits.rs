@@ -104,8 +104,13 @@ pub const TOPIC_HASHES_MAX: usize = 8;
 /// the core for 50 µs at worst.
 pub const TOPIC_STEPS_MAX: u64 = 5_000;
 
-/// Such steps that one message may take in all, with the keys of its `CC` and `BCC` through all topic exchanges
-/// that it comes to: some 10 ms.
+/// Steps that one message may take at most through the bindings of a headers exchange, whatever its headers are (a step is
+/// a binding, one of its terms, or 64 bytes of a term's value). A binding that would make a longer way possible is
+/// refused. At some 20 ns a step a message then holds the core for 2 ms at worst.
+pub const HEADERS_STEPS_MAX: u64 = 100_000;
+
+/// Steps that one message may take in all, with the keys of its `CC` and `BCC` and its headers, through all topic and
+/// headers exchanges that it comes to: some 10 to 20 ms.
 pub const ROUTE_STEPS_MAX: u64 = 1_000_000;
 
 /// Places in the tree of the patterns of one topic exchange: one for each different beginning of a

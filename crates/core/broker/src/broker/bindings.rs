@@ -165,7 +165,9 @@ impl Broker {
             }
             // What is being removed counts until it is gone, or there would be no limit to it.
             Err(
-                BindingError::TooMany { vhost: name } | BindingError::Topic { vhost: name, .. },
+                BindingError::TooMany { vhost: name }
+                | BindingError::Topic { vhost: name, .. }
+                | BindingError::HeadersSteps { vhost: name, .. },
             ) if self.routing.is_removing(vhost) => Err(MakingRoom { vhost: name }.into()),
             Err(error) => Err(error),
         }

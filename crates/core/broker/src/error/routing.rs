@@ -1,8 +1,8 @@
 //! Why exchanges and bindings are not what was asked for.
 
 use quelea_model::limits::{
-    BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX, TOPIC_HASHES_MAX, TOPIC_NODES_MAX,
-    TOPIC_STEPS_MAX,
+    BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX, HEADERS_STEPS_MAX, TOPIC_HASHES_MAX,
+    TOPIC_NODES_MAX, TOPIC_STEPS_MAX,
 };
 use quelea_model::{ExchangeName, VhostName};
 use thiserror::Error;
@@ -143,6 +143,19 @@ pub enum BindingError {
         /// The binding's key.
         pattern: Box<str>,
     },
+    /// AMQP `PRECONDITION_FAILED`: the headers exchange could not match headers in bounded time any more.
+    #[error(
+        "a headers exchange's bindings may take {HEADERS_STEPS_MAX} steps for any one message, \
+         with this one they could take {needed}: exchange '{exchange}' in vhost '{vhost}'"
+    )]
+    HeadersSteps {
+        /// How many it could take.
+        needed: u64,
+        /// The exchange.
+        exchange: ExchangeName,
+        /// Its vhost.
+        vhost: VhostName,
+    },
 }
 
 /// A limit of a topic exchange that a binding would go beyond.
@@ -198,10 +211,11 @@ pub enum RouteError {
         /// How many may be.
         max: usize,
     },
-    /// The patterns of topic exchanges that it came to took more than [`quelea_model::limits::ROUTE_STEPS_MAX`]
-    /// steps (406 PRECONDITION_FAILED).
+    /// The bindings of topic and headers exchanges that it came to took more than
+    /// [`quelea_model::limits::ROUTE_STEPS_MAX`] steps (406 PRECONDITION_FAILED).
     #[error(
-        "invalid message: its keys take more than {max} steps through the patterns of topic exchanges"
+        "invalid message: its keys and headers take more than {max} steps through the bindings of \
+         topic and headers exchanges"
     )]
     TooManySteps {
         /// How many may be.

@@ -30,7 +30,7 @@ use crate::error::{
     ReservedName, ResourceError, ResourceKind,
 };
 use edges::{Edge, Edges};
-use matcher::{Matcher, Origin};
+use matcher::{Matcher, MatcherLimit, Origin};
 
 /// The exchanges that every vhost has (AMQP 0-9-1 §3.1.3, and RabbitMQ's): name, type, internal.
 const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
@@ -369,7 +369,14 @@ impl Router {
         if let Err(limit) = exchange.matcher.add(key, &binding.key, target, pattern, origin) {
             self.edges.remove(key);
             let (exchange, vhost) = (binding.source, self.vhost.clone());
-            return Err(BindingError::Topic { limit, exchange, vhost, pattern: binding.key });
+            return Err(match limit {
+                MatcherLimit::Topic(limit) => {
+                    BindingError::Topic { limit, exchange, vhost, pattern: binding.key }
+                }
+                MatcherLimit::HeadersSteps { needed } => {
+                    BindingError::HeadersSteps { needed, exchange, vhost }
+                }
+            });
         }
         exchange.outgoing.insert(key);
         match target {

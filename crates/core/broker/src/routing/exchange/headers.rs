@@ -5,6 +5,11 @@
 //!
 //! Values are compared as RabbitMQ compares them: their AMQP type does not count, so 1 as a long
 //! equals 1 as a byte and 1.0 as a double, and a long string equals a byte array.
+//!
+//! Each message is compared with each binding. So that none takes more than [`HEADERS_STEPS_MAX`] steps, a
+//! binding is refused that could make it so.
+//!
+//! [`HEADERS_STEPS_MAX`]: quelea_model::limits::HEADERS_STEPS_MAX
 
 use quelea_model::{Table, Value};
 use rustc_hash::FxHashMap;
@@ -14,39 +19,63 @@ use crate::error::BindingError;
 
 const MATCH: &str = "x-match";
 
+/// Bytes of a value that are compared in a step.
+const VALUE_BYTES_PER_STEP: usize = 64;
+
 /// A binding's number within its router.
 pub(crate) type BindingKey = u32;
 
-/// The bindings of a headers exchange. Every message is compared with each of them.
+/// The bindings of a headers exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     bindings: Vec<(BindingKey, Target, HeadersPattern)>,
     places: FxHashMap<BindingKey, usize>,
+    /// Steps of all patterns together.
+    steps_max: u64,
 }
 
 impl Headers {
     /// Adds a binding whose arguments [`HeadersPattern::parse`] has accepted.
     pub(crate) fn add(&mut self, binding: BindingKey, target: Target, pattern: HeadersPattern) {
         self.places.insert(binding, self.bindings.len());
+        self.steps_max += pattern.steps;
         self.bindings.push((binding, target, pattern));
     }
 
     pub(crate) fn remove(&mut self, binding: BindingKey) {
         let Some(at) = self.places.remove(&binding) else { return };
-        self.bindings.swap_remove(at);
+        let (.., pattern) = self.bindings.swap_remove(at);
+        self.steps_max -= pattern.steps;
         if let Some((moved, ..)) = self.bindings.get(at) {
             self.places.insert(*moved, at);
         }
     }
 
-    pub(crate) fn matches(&self, headers: &Table, found: &mut RouteMatches) {
+    /// Steps that comparing any message's headers takes at most, beside one for each header.
+    pub(crate) const fn steps_max(&self) -> u64 {
+        self.steps_max
+    }
+
+    /// Finds what headers lead to, unless that takes more than `steps_max`: then it gives up. Returns the steps that
+    /// it took.
+    pub(crate) fn matches(
+        &self,
+        headers: &Table,
+        found: &mut RouteMatches,
+        steps_max: u64,
+    ) -> u64 {
         let mut sorted: Vec<(&str, &Value)> = headers.iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
+        let mut steps = sorted.len() as u64;
         for (_, target, pattern) in &self.bindings {
-            if pattern.fits(&sorted) {
+            if steps > steps_max {
+                break;
+            }
+            if pattern.fits(&sorted, &mut steps) {
                 found.add(*target);
             }
         }
+        steps
     }
 }
 
@@ -56,6 +85,8 @@ pub(crate) struct HeadersPattern {
     any: bool,
     /// Sorted by name; `None` asks for presence.
     terms: Vec<(Box<str>, Option<Value>)>,
+    /// What comparing it takes at most: one, and what each term takes.
+    steps: u64,
 }
 
 impl HeadersPattern {
@@ -85,19 +116,23 @@ impl HeadersPattern {
             .map(|(name, value)| (name, value.filter(|value| *value != Value::Void)))
             .collect();
         terms.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Self { any, terms })
+        let steps = 1 + terms.iter().map(|(_, wanted)| steps_of(wanted.as_ref())).sum::<u64>();
+        Ok(Self { any, terms, steps })
+    }
+
+    pub(crate) const fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Goes through both sorted lists at once. Of a name that stands in both more than once, the
-    /// first meets the first, the second the second.
-    fn fits(&self, headers: &[(&str, &Value)]) -> bool {
+    /// first meets the first, the second the second. Adds to the steps.
+    fn fits(&self, headers: &[(&str, &Value)], steps: &mut u64) -> bool {
+        *steps += 1;
         let mut rest = headers;
         for (name, wanted) in &self.terms {
-            while let [(header, _), after @ ..] = rest
-                && *header < &**name
-            {
-                rest = after;
-            }
+            *steps += steps_of(wanted.as_ref());
+            // A message may have very many headers that no term asks for.
+            rest = &rest[rest.partition_point(|(header, _)| *header < &**name)..];
             let fits = match rest {
                 [(header, value), after @ ..] if *header == &**name => {
                     rest = after;
@@ -111,6 +146,21 @@ impl HeadersPattern {
         }
         !self.any
     }
+}
+
+/// What comparing with a value takes at most.
+fn steps_of(wanted: Option<&Value>) -> u64 {
+    fn within(value: &Value) -> u64 {
+        match value {
+            Value::LongString(bytes) | Value::ByteArray(bytes) => {
+                (bytes.len() / VALUE_BYTES_PER_STEP) as u64
+            }
+            Value::Array(values) => values.iter().map(|value| 1 + within(value)).sum(),
+            Value::Table(table) => table.iter().map(|(_, value)| 1 + within(value)).sum(),
+            _ => 0,
+        }
+    }
+    1 + wanted.map_or(0, within)
 }
 
 /// Whether two values are the same but for their AMQP types.
@@ -189,7 +239,7 @@ mod tests {
         let pattern = HeadersPattern::parse(&table(arguments)).unwrap();
         exchange.add(7, Target::Queue(QueueId(1)), pattern);
         let mut found = RouteMatches::default();
-        exchange.matches(&table(headers), &mut found);
+        exchange.matches(&table(headers), &mut found, u64::MAX);
         !found.queues.is_empty()
     }
 
@@ -293,7 +343,8 @@ mod tests {
         exchange.remove(1);
         exchange.remove(4);
         let mut found = RouteMatches::default();
-        exchange.matches(&Table::new(), &mut found);
+        exchange.matches(&Table::new(), &mut found, u64::MAX);
+        assert_eq!(exchange.steps_max(), 3);
         found.queues.sort_unstable();
         assert_eq!(found.queues, [QueueId(0), QueueId(2), QueueId(3)]);
     }

@@ -1,6 +1,7 @@
 //! The rule of one exchange, whatever its type.
 
 use quelea_model::ExchangeName;
+use quelea_model::limits::HEADERS_STEPS_MAX;
 
 use crate::error::TopicLimit;
 use crate::routing::exchange::direct::Direct;
@@ -17,6 +18,16 @@ pub(super) enum Origin {
     New,
     /// It was made before: limits that are newer do not take it away.
     Stored,
+}
+
+/// A limit of an exchange that a binding would go beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MatcherLimit {
+    Topic(TopicLimit),
+    /// Steps that the bindings of a headers exchange could take with it.
+    HeadersSteps {
+        needed: u64,
+    },
 }
 
 /// The bindings of one exchange in the shape that its type searches.
@@ -44,7 +55,7 @@ impl Matcher {
     /// `pattern` is given for a headers exchange, and for no other.
     ///
     /// # Errors
-    /// [`TopicLimit`] for a new binding of a topic exchange; nothing has changed then.
+    /// [`MatcherLimit`] for a new binding of a topic or headers exchange; nothing has changed then.
     pub(super) fn add(
         &mut self,
         binding: BindingKey,
@@ -52,13 +63,21 @@ impl Matcher {
         target: Target,
         pattern: Option<HeadersPattern>,
         origin: Origin,
-    ) -> Result<(), TopicLimit> {
+    ) -> Result<(), MatcherLimit> {
         match (self, pattern) {
             (Self::Direct(direct), _) => direct.add(key, target),
             (Self::Fanout(fanout), _) => fanout.add(target),
-            (Self::Topic(topic), _) if origin == Origin::New => return topic.add(key, target),
+            (Self::Topic(topic), _) if origin == Origin::New => {
+                topic.add(key, target).map_err(MatcherLimit::Topic)?;
+            }
             (Self::Topic(topic), _) => topic.restore(key, target),
-            (Self::Headers(headers), Some(pattern)) => headers.add(binding, target, pattern),
+            (Self::Headers(headers), Some(pattern)) => {
+                let needed = headers.steps_max() + pattern.steps();
+                if origin == Origin::New && needed > HEADERS_STEPS_MAX {
+                    return Err(MatcherLimit::HeadersSteps { needed });
+                }
+                headers.add(binding, target, pattern);
+            }
             (Self::Headers(_), None) => unreachable!("a headers binding was parsed"),
             (Self::Default, _) => unreachable!("the default exchange cannot be bound"),
         }

@@ -62,12 +62,12 @@ impl Router {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let mut level = vec![from];
-        let mut topic_steps = 0;
+        let mut steps = 0;
         for _ in 0..=EXCHANGE_HOPS_MAX {
             for exchange in level.drain(..) {
-                let left = ROUTE_STEPS_MAX - topic_steps;
-                topic_steps += self.visit(exchange, keys, headers, &mut found, left);
-                if topic_steps > ROUTE_STEPS_MAX {
+                let left = ROUTE_STEPS_MAX - steps;
+                steps += self.visit(exchange, keys, headers, &mut found, left);
+                if steps > ROUTE_STEPS_MAX {
                     self.found = found;
                     return Err(RouteError::TooManySteps { max: ROUTE_STEPS_MAX });
                 }
@@ -87,7 +87,8 @@ impl Router {
         Ok(queues)
     }
 
-    /// Returns the steps through the patterns of a topic exchange: as soon as they are more than `steps_max` it gives up.
+    /// Returns the steps through the bindings of an exchange, those for what it found apart: as soon as they are more than
+    /// `steps_max` it gives up.
     fn visit(
         &mut self,
         key: ExchangeKey,
@@ -102,26 +103,25 @@ impl Router {
         }
         exchange.visited = self.search;
         let before = (found.queues.len(), found.exchanges.len());
-        let mut topic_steps = 0;
+        let mut steps = 0;
         match &mut exchange.matcher {
             Matcher::Default => {
                 let queues = keys.iter().filter_map(|key| self.queue_names.get(*key));
                 found.queues.extend(queues.flat_map(|queue| queue.iter().copied()));
             }
             Matcher::Headers(matcher) => {
-                matcher.matches(headers.table(), found);
-                self.steps += exchange.outgoing.len() as u64;
+                steps = matcher.matches(headers.table(), found, steps_max);
             }
             matcher => {
                 for key in keys {
-                    topic_steps += matcher.matches_key(key, found);
-                    if topic_steps > steps_max {
+                    steps += matcher.matches_key(key, found);
+                    if steps > steps_max {
                         break;
                     }
                 }
-                self.steps += topic_steps;
             }
         }
+        self.steps += steps;
         self.steps += (found.queues.len() - before.0 + found.exchanges.len() - before.1) as u64;
         if !self.leaving.is_empty() {
             let stays = |end: Target| !self.leaving.contains_key(&end);
@@ -134,7 +134,7 @@ impl Router {
         let alternate = if matched { None } else { exchange.spec.alternate() };
         let alternate = alternate.and_then(|name| self.exchange_names.get(name));
         found.exchanges.extend(alternate);
-        topic_steps
+        steps
     }
 }
 

@@ -1,4 +1,5 @@
 mod against_naive;
+mod headers_limits;
 
 use bytes::BytesMut;
 use quelea_model::limits::{EXCHANGE_HOPS_MAX, ROUTE_STEPS_MAX, TOPIC_STEPS_MAX};
