@@ -36,8 +36,8 @@ enum CheckpointPass {
     Noted { ids: Vec<QueueId>, at: NotedCursor },
     /// The queues that are left; of the last one, the invisible messages from this number on.
     Invisible { ids: Vec<QueueId>, from: Seq },
-    /// The queues that are left.
-    DeadLetters { ids: Vec<QueueId> },
+    /// The queues that are left, and how far the last of them has come.
+    Leaving { ids: Vec<QueueId>, at: LeavingCursor },
     /// The last pass of all.
     Finished,
 }
@@ -49,6 +49,17 @@ struct NotedCursor {
     seq: Seq,
     /// The deduplication ids that were sent from then on.
     sent_at: Timestamp,
+}
+
+/// How far a pass has come with the dead letters of one queue, and then with what cannot be read: letters of which that is found
+/// out go from the first to the second.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeavingCursor {
+    /// Letters that are left, counted from the oldest; `None`: all. The last are written first, since it is the
+    /// oldest that leave meanwhile: so none slips through, though some are written twice.
+    letters: Option<usize>,
+    /// How many of those that cannot be read are written. There come more only behind them.
+    unreadable: usize,
 }
 
 impl CheckpointPass {
@@ -115,7 +126,13 @@ impl Checkpoints {
             CheckpointPass::Invisible { ids, from } => {
                 Some(write_invisible(queues, log, ids, from))
             }
-            CheckpointPass::DeadLetters { ids } => self.write_dead_letters(queues, log, ids),
+            CheckpointPass::Leaving { ids, at } if !ids.is_empty() => {
+                Some(write_leaving(queues, log, ids, at))
+            }
+            CheckpointPass::Leaving { .. } => {
+                log.store.finish_checkpoint();
+                self.is_shutting_down.then_some(CheckpointPass::Finished)
+            }
             CheckpointPass::Finished => Some(CheckpointPass::Finished),
         };
         true
@@ -134,29 +151,6 @@ impl Checkpoints {
         }
         self.pass = self.is_shutting_down.then_some(CheckpointPass::Finished);
         false
-    }
-
-    /// A queue's dead letters are bounded, so one queue is a slice.
-    fn write_dead_letters(
-        &self,
-        queues: &mut Queues,
-        log: &mut Log,
-        mut ids: Vec<QueueId>,
-    ) -> Option<CheckpointPass> {
-        let Some(id) = ids.pop() else {
-            log.store.finish_checkpoint();
-            return self.is_shutting_down.then_some(CheckpointPass::Finished);
-        };
-        if let Some(queue) = queues.get_mut(id) {
-            for message in queue.dead_letters.iter_mut().chain(&mut queue.unreadable) {
-                if message.entry.is_stored() {
-                    let expiry = [message.expires_at.unwrap_or(NEVER)];
-                    let entry = std::slice::from_mut(&mut message.entry);
-                    log.store.checkpoint_entries(id, entry, &expiry);
-                }
-            }
-        }
-        Some(CheckpointPass::DeadLetters { ids })
     }
 }
 
@@ -302,5 +296,53 @@ fn write_invisible(
         }
     }
     let ids = queues.ids_of(|q| !q.dead_letters.is_empty() || !q.unreadable.is_empty());
-    CheckpointPass::DeadLetters { ids }
+    CheckpointPass::Leaving { ids, at: LeavingCursor::default() }
+}
+
+fn write_leaving(
+    queues: &mut Queues,
+    log: &mut Log,
+    mut ids: Vec<QueueId>,
+    mut at: LeavingCursor,
+) -> CheckpointPass {
+    let mut left = ENTRIES_PER_SLICE;
+    while let Some(id) = ids.last().copied()
+        && left > 0
+    {
+        // A queue costs something although nothing of it leaves.
+        left -= 1;
+        let is_done =
+            queues.get_mut(id).is_none_or(|queue| write_leaving_of(queue, log, &mut at, &mut left));
+        if is_done {
+            ids.pop();
+            at = LeavingCursor::default();
+        }
+    }
+    CheckpointPass::Leaving { ids, at }
+}
+
+/// Returns whether it is all of the queue.
+fn write_leaving_of(
+    queue: &mut Queue,
+    log: &mut Log,
+    at: &mut LeavingCursor,
+    left: &mut usize,
+) -> bool {
+    let end = at.letters.unwrap_or(usize::MAX).min(queue.dead_letters.len());
+    let begin = end.saturating_sub(*left);
+    *left -= end - begin;
+    at.letters = Some(begin);
+    let from = at.unreadable.min(queue.unreadable.len());
+    let count = if begin > 0 { 0 } else { (queue.unreadable.len() - from).min(*left) };
+    *left -= count;
+    at.unreadable = from + count;
+    let letters = queue.dead_letters.range_mut(begin..end);
+    for message in letters.chain(&mut queue.unreadable[from..from + count]) {
+        if message.entry.is_stored() {
+            let expiry = [message.expires_at.unwrap_or(NEVER)];
+            let entry = std::slice::from_mut(&mut message.entry);
+            log.store.checkpoint_entries(queue.id, entry, &expiry);
+        }
+    }
+    begin == 0 && at.unreadable == queue.unreadable.len()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use quelea_model::{Message, Seq};
@@ -117,9 +118,12 @@ impl DeadLetters {
         self.letters.iter().map(|letter| &letter.message)
     }
 
-    /// For a checkpoint, which changes the places of entries.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut QueuedMessage> {
-        self.letters.iter_mut().map(|letter| &mut letter.message)
+    /// Those at these places, counted from the oldest: for a checkpoint, which changes the places of entries in the log.
+    pub(crate) fn range_mut(
+        &mut self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = &mut QueuedMessage> {
+        self.letters.range_mut(places).map(|letter| &mut letter.message)
     }
 }
 
