@@ -58,12 +58,7 @@ impl Headers {
 
     /// Finds what headers lead to, unless that takes more than `steps_max`: then it gives up. Returns the steps that
     /// it took.
-    pub(crate) fn matches(
-        &self,
-        headers: &Table,
-        found: &mut RouteMatches,
-        steps_max: u64,
-    ) -> u64 {
+    pub(crate) fn matches(&self, headers: &Table, found: &mut RouteMatches, steps_max: u64) -> u64 {
         let mut sorted: Vec<(&str, &Value)> = headers.iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
         let mut steps = sorted.len() as u64;
