@@ -78,6 +78,9 @@ pub(crate) fn ack(
         }
     } else {
         context.broker.ack(context.now, channel.id, delivery_tag, multiple)?;
+        if multiple && context.broker.is_returning(channel.id) {
+            return Ok(Reply::Returning(None));
+        }
     }
     Ok(Reply::None)
 }

@@ -46,7 +46,7 @@ use crate::routing::Routing;
 use crate::sqs::deleted_queues::DeletedQueues;
 use crate::sqs::move_tasks::MoveTasks;
 use crate::topology_changes::{EXPIRES, TopologyChanges};
-use crate::work::Work;
+use crate::work::{DISCARD_STEPS_MIN, Work};
 
 /// All virtual hosts, queues, connections and channels of one shard.
 ///
@@ -135,7 +135,12 @@ impl Broker {
         more |= self.fire_timers(now);
         more |= self.go_on_returning(now);
         let messaging = &mut self.messaging;
-        more |= messaging.dispatch_runnable(now);
+        let waits = messaging.queues.schedule.dead_lettering() > 0
+            || !self.removals.is_empty()
+            || !messaging.purged.is_empty();
+        let discard_steps = (self.work.left() - self.work.kept(waits)).max(DISCARD_STEPS_MIN);
+        more |= messaging.dispatch_runnable(now, discard_steps);
+        self.work.spend(messaging.take_steps());
         // What was dead-lettered by one must not keep another's removals waiting.
         let kept = self.work.kept(!self.removals.is_empty() || !messaging.purged.is_empty());
         more |= messaging.move_dead_letters(&mut self.routing, &mut self.work, kept, now);

@@ -41,6 +41,10 @@ const QUEUES_PER_TURN: usize = 256;
 /// Effects that may wait for the shell before no more are made.
 const EFFECTS_WAITING_MAX: usize = 16_384;
 
+/// Messages of one queue that expire, or leave it since it is too long, when something else is done with it; the others follow
+/// in the next turns.
+const DISCARDS_AT_ONCE: usize = 128;
+
 /// What messages pass through: the queues that hold them, the clients that get them, the log that
 /// keeps them.
 pub(crate) struct Messaging {
@@ -142,22 +146,5 @@ impl Messaging {
                 (false, false) => counters.drop_unroutable += 1,
             }
         }
-    }
-
-    /// Dispatches queues that have something to do. True: there are more.
-    pub(crate) fn dispatch_runnable(&mut self, now: Timestamp) -> bool {
-        for _ in 0..QUEUES_PER_TURN.min(self.queues.schedule.runnable()) {
-            if self.effects.len() >= EFFECTS_WAITING_MAX {
-                return true;
-            }
-            let Some(id) = self.queues.schedule.pop_runnable() else {
-                break;
-            };
-            if let Some(queue) = self.queues.get_mut(id) {
-                queue.is_runnable = false;
-                self.dispatch(id, now);
-            }
-        }
-        self.queues.schedule.runnable() > 0
     }
 }

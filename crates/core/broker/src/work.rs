@@ -23,6 +23,12 @@ pub(crate) const STEPS_PER_TOTAL: u64 = 5;
 pub(crate) const STEPS_PER_BROWSED: u64 = 5;
 /// A delivery that goes back to its queue, at its old place.
 pub(crate) const STEPS_PER_REQUEUE: u64 = 10;
+/// A delivery that is acknowledged together with others.
+pub(crate) const STEPS_PER_ACK: u64 = 5;
+/// A message that leaves its queue otherwise: it has expired, is rejected, or the queue is too long.
+pub(crate) const STEPS_PER_DISCARD: u64 = 10;
+/// What a turn has at least for these, though something else has used up its steps: consumers wait behind what has expired.
+pub(crate) const DISCARD_STEPS_MIN: u64 = 160;
 /// A queue that a message is put into, behind the message's first: that one is a part of what each message costs.
 pub(crate) const STEPS_PER_TARGET: u64 = 10;
 /// A message that is moved on to a dead-letter exchange, without its way: its properties are written anew.

@@ -134,3 +134,25 @@ fn what_comes_behind_a_large_nack_waits_for_it() {
     assert_eq!(node.call(on, basic::Recover { requeue: true }), basic::RecoverOk {}.into());
     assert_eq!((count(&mut node, on, "q"), unacknowledged(&node)), (490, 0));
 }
+
+#[test]
+fn what_comes_behind_a_large_ack_waits_for_it() {
+    let mut node = SessionTest::new();
+    let on = node.channel();
+    node.call(on, queue("q"));
+    for n in 0..500 {
+        node.publish_to(on, "q", &n.to_string());
+    }
+    node.call(on, consume("q", "me"));
+    node.settle();
+    assert_eq!(deliveries(&node.all(on.0)).len(), 500);
+    node.call(on, basic::Cancel { consumer_tag: "me".into(), no_wait: false });
+    // Two hundred deliveries a turn.
+    node.broker.set_steps_per_turn(1_000);
+    node.turn();
+    node.send_on(on, basic::Ack { delivery_tag: 450, multiple: true });
+    node.send_on(on, basic::Nack { delivery_tag: 460, multiple: true, requeue: true });
+    assert_eq!(unacknowledged(&node), 500, "it is under way");
+    node.settle();
+    assert_eq!((count(&mut node, on, "q"), unacknowledged(&node)), (10, 40));
+}

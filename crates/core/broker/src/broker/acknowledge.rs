@@ -6,10 +6,14 @@ use super::Broker;
 use crate::error::UnknownDeliveryTag;
 use crate::ids::ChannelId;
 use crate::messaging::Settlement;
-use crate::work::STEPS_PER_REQUEUE;
+
+/// Deliveries that are settled at once, whatever a turn has left: a consumer that acknowledges by the batch does not
+/// wait for the next turn each time.
+const SETTLED_AT_ONCE: usize = 256;
 
 impl Broker {
-    /// basic.ack. With `multiple` all deliveries up to the tag; 0 is then all of the channel.
+    /// basic.ack. With `multiple` all deliveries up to the tag; 0 is then all of the channel. Very many take some
+    /// turns, as with [`Broker::nack`].
     ///
     /// Nobody is promised anything: the log has it at the end of the turn, and syncs soon after.
     ///
@@ -23,10 +27,13 @@ impl Broker {
         multiple: bool,
     ) -> Result<(), UnknownDeliveryTag> {
         self.messaging.finish_returning(now, channel);
-        self.messaging.settle(now, channel, tag, multiple, Settlement::Acknowledged)
+        if multiple {
+            return self.settle_up_to(now, channel, tag, Settlement::Acknowledged);
+        }
+        self.messaging.settle(now, channel, tag, false, Settlement::Acknowledged)
     }
 
-    /// basic.nack. To return very many with `multiple` takes some turns, in which [`Broker::is_returning`] says so:
+    /// basic.nack. To settle very many with `multiple` takes some turns, in which [`Broker::is_returning`] says so:
     /// whoever calls for a client has what it does next on the channel wait for that.
     ///
     /// # Errors
@@ -41,27 +48,51 @@ impl Broker {
     ) -> Result<(), UnknownDeliveryTag> {
         self.messaging.finish_returning(now, channel);
         let settlement = if requeue { Settlement::Requeued } else { Settlement::Discarded };
-        if multiple && requeue && self.is_too_much(channel, tag) {
-            self.messaging.check_tag(channel, tag, multiple)?;
-            let last = if tag == 0 { u64::MAX } else { tag };
-            self.work.spend(self.messaging.begin_returning(channel, last));
-            return Ok(());
+        if multiple {
+            return self.settle_up_to(now, channel, tag, settlement);
         }
-        let before = if multiple { self.unacked(channel) } else { 1 };
-        let settled = self.messaging.settle(now, channel, tag, multiple, settlement);
-        let after = if multiple { self.unacked(channel) } else { 0 };
-        // Who returns very many has others served before it goes on.
-        self.work.spend(before.saturating_sub(after) as u64 * STEPS_PER_REQUEUE);
+        let settled = self.messaging.settle(now, channel, tag, false, settlement);
+        self.work.spend(settlement.steps() + self.messaging.take_steps());
         settled
     }
 
-    /// Whether a channel's deliveries up to a tag, 0 being all, are more than this turn can return. In a transaction
-    /// they have to go as one.
-    fn is_too_much(&self, channel: ChannelId, tag: u64) -> bool {
-        let Some(state) = self.messaging.clients.channels.get(channel) else { return false };
-        let count = if tag == 0 { state.unacked.len() } else { state.unacked.count_up_to(tag) };
-        let steps = count as u64 * STEPS_PER_REQUEUE;
-        steps > self.work.left() && !state.is_closing && !self.messaging.log.is_in_transaction()
+    /// Settles all deliveries up to a tag, 0 being all that there are now.
+    fn settle_up_to(
+        &mut self,
+        now: Timestamp,
+        channel: ChannelId,
+        tag: u64,
+        settlement: Settlement,
+    ) -> Result<(), UnknownDeliveryTag> {
+        if let Some(last) = self.last_of_too_many(channel, tag, settlement) {
+            self.messaging.check_tag(channel, tag, true)?;
+            self.work.spend(self.messaging.begin_settling(channel, last, settlement));
+            return Ok(());
+        }
+        let before = self.unacked(channel);
+        let settled = self.messaging.settle(now, channel, tag, true, settlement);
+        // Who settles very many has others served before it goes on.
+        let count = before.saturating_sub(self.unacked(channel)) as u64;
+        self.work.spend(count * settlement.steps() + self.messaging.take_steps());
+        settled
+    }
+
+    /// The last tag of a channel's deliveries up to a tag, 0 being all, if they are more than this turn can settle. In
+    /// a transaction they have to go as one.
+    fn last_of_too_many(
+        &self,
+        channel: ChannelId,
+        tag: u64,
+        settlement: Settlement,
+    ) -> Option<u64> {
+        let state = self.messaging.clients.channels.get(channel)?;
+        // What is delivered meanwhile is not meant.
+        let last = if tag == 0 { state.last_tag } else { tag };
+        let count = state.unacked.count_up_to(last);
+        let is_too_much =
+            count > SETTLED_AT_ONCE && count as u64 * settlement.steps() > self.work.left();
+        let may_wait = !state.is_closing && !self.messaging.log.is_in_transaction();
+        (is_too_much && may_wait).then_some(last)
     }
 
     pub(super) fn unacked(&self, channel: ChannelId) -> usize {
@@ -119,14 +150,17 @@ impl Broker {
     /// the specification leaves to the server (AMQP 0-9-1, basic.recover).
     pub fn recover(&mut self, now: Timestamp, channel: ChannelId, _requeue: bool) {
         self.messaging.finish_returning(now, channel);
-        if self.is_too_much(channel, 0) && !self.messaging.holds_any(channel) {
-            self.work.spend(self.messaging.begin_returning(channel, u64::MAX));
+        let settlement = Settlement::Requeued;
+        if let Some(last) = self.last_of_too_many(channel, 0, settlement)
+            && !self.messaging.holds_any(channel)
+        {
+            self.work.spend(self.messaging.begin_settling(channel, last, settlement));
             return;
         }
         let before = self.unacked(channel);
         self.messaging.requeue_unheld(now, channel);
-        let after = self.unacked(channel);
-        self.work.spend(before.saturating_sub(after) as u64 * STEPS_PER_REQUEUE);
+        let count = before.saturating_sub(self.unacked(channel)) as u64;
+        self.work.spend(count * settlement.steps() + self.messaging.take_steps());
         self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
     }
 }

@@ -7,7 +7,7 @@ use crate::clients::connection::Connection;
 use crate::effect::{CloseReason, Effect};
 use crate::error::{ChannelGone, OpenError};
 use crate::ids::{ChannelId, ConnectionId};
-use crate::messaging::Messaging;
+use crate::messaging::{Messaging, Settlement};
 use crate::request::ConnectionInfo;
 use crate::work::STEPS_PER_REQUEUE;
 
@@ -117,14 +117,17 @@ impl Broker {
     /// A closed channel's deliveries go back, at once if this turn has steps left for all of them.
     fn return_deliveries(&mut self, now: Timestamp, channel: ChannelId) {
         let steps = self.unacked(channel) as u64 * STEPS_PER_REQUEUE;
-        if steps > self.work.left() {
-            return self.messaging.return_later(channel, u64::MAX);
+        // What it has settled before stays settled.
+        let state = self.messaging.clients.channels.get(channel);
+        let settles = state.is_some_and(|state| state.returning_up_to > 0);
+        if settles || steps > self.work.left() {
+            return self.messaging.settle_later(channel, u64::MAX, Settlement::Requeued);
         }
         self.work.spend(steps);
         self.messaging.return_all(now, channel);
     }
 
-    /// Whether deliveries of a channel that was closed, or that returned very many, are still on their way back.
+    /// Whether deliveries of a channel that was closed, or that settled very many, are still on their way.
     /// Changes with [`Broker::names_freed`].
     #[must_use]
     pub fn is_returning(&self, channel: ChannelId) -> bool {
@@ -138,7 +141,7 @@ impl Broker {
         self.messaging.returning.has_any_of(connection)
     }
 
-    /// Goes on with the deliveries of channels that return them, within this turn's steps; dead letters, and what is
+    /// Goes on with the deliveries of channels that settle them, within this turn's steps; dead letters, and what is
     /// being removed or was purged, get their share of them. True: there are more.
     pub(super) fn go_on_returning(&mut self, now: Timestamp) -> bool {
         let others_wait = !self.removals.is_empty()
@@ -147,7 +150,7 @@ impl Broker {
         let kept = self.work.kept(others_wait);
         while self.work.left() > kept && !self.messaging.returning.is_empty() {
             let (steps, is_done) = self.messaging.return_some(now, self.work.left() - kept);
-            self.work.spend(steps);
+            self.work.spend(steps + self.messaging.take_steps());
             if is_done {
                 self.removals.note_change();
             }

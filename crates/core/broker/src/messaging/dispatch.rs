@@ -7,7 +7,7 @@ use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
 use quelea_model::{Message, Properties, QueueId, Seq, Timestamp, Value};
 use quelea_store::{Entry, EntryFlags, NEVER, QueuedMessage};
 
-use super::Messaging;
+use super::{DISCARDS_AT_ONCE, EFFECTS_WAITING_MAX, Messaging, QUEUES_PER_TURN};
 use crate::clients::Clients;
 use crate::clients::connection::delivery_bytes;
 use crate::clients::consumer::ConsumerState;
@@ -20,12 +20,13 @@ use crate::queues::queue::ready_messages::Expired;
 use crate::queues::queue::{Choice, Queue, WaitingGet};
 use crate::report::MessageCounters;
 use crate::sqs::receive::Served;
+use crate::work::STEPS_PER_DISCARD;
 
 /// Deliveries from one queue before the others have their turn.
 const DELIVERIES_PER_TURN: usize = 512;
 
 /// Messages of one queue that expire before the others have their turn.
-const EXPIRIES_PER_TURN: usize = 8_192;
+const EXPIRIES_PER_TURN: usize = 512;
 
 /// Why a queue's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +40,63 @@ enum Ended {
 }
 
 impl Messaging {
+    /// Dispatches queues that have something to do. For about so many steps messages expire, and leave queues that are
+    /// too long; others are delivered all the same. True: there are more.
+    pub(crate) fn dispatch_runnable(&mut self, now: Timestamp, discard_steps: u64) -> bool {
+        let discard_steps_end = self.steps + discard_steps;
+        let mut last = Vec::new();
+        for _ in 0..QUEUES_PER_TURN.min(self.queues.schedule.runnable()) {
+            if self.effects.len() >= EFFECTS_WAITING_MAX {
+                break;
+            }
+            let Some(id) = self.queues.schedule.pop_runnable() else {
+                break;
+            };
+            let Some(queue) = self.queues.get_mut(id) else {
+                continue;
+            };
+            queue.is_runnable = false;
+            let is_too_long = queue.is_too_long;
+            let steps_before = self.steps;
+            let discards = |steps: u64| {
+                let left = discard_steps_end.saturating_sub(steps) / STEPS_PER_DISCARD;
+                usize::try_from(left).unwrap_or(usize::MAX).min(EXPIRIES_PER_TURN)
+            };
+            let mut more = self.dispatch_within(id, now, discards(self.steps));
+            if is_too_long {
+                more |= self.shorten(id, now, discards(self.steps));
+            }
+            if !more {
+                continue;
+            }
+            if self.steps > steps_before {
+                last.push(id);
+            } else {
+                self.queues.wake(id);
+            }
+        }
+        // Behind those for which nothing was left, so that each has its turn.
+        last.into_iter().for_each(|id| self.queues.wake(id));
+        self.queues.schedule.runnable() > 0
+    }
+
     /// Delivers what a queue has to those that can take it, and drops what has expired.
     pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
+        if self.dispatch_within(id, now, DISCARDS_AT_ONCE) {
+            self.queues.wake(id);
+        }
+    }
+
+    /// The same, of expired messages so many at most. True: there is more to do.
+    fn dispatch_within(&mut self, id: QueueId, now: Timestamp, expiries_max: usize) -> bool {
         self.queues.make_due_visible(&mut self.log, id, now);
-        let ended = self.deliver_ready(id, now);
+        let mut expiries_left = expiries_max;
+        let ended = self.deliver_ready(id, now, &mut expiries_left);
+        self.steps += (expiries_max - expiries_left) as u64 * STEPS_PER_DISCARD;
         self.uncall_waiting(id, ended);
         let wants_more = self.queues.get(id).is_some_and(|queue| queue.read_ahead.is_low());
         match ended {
-            Ended::Idle => {}
-            Ended::More => self.queues.wake(id),
+            Ended::Idle | Ended::More => {}
             Ended::Absent(Some(seq)) => self.queues.read_one(&mut self.log, id, seq),
             Ended::Absent(None) => self.queues.read_head(&mut self.log, id, now),
         }
@@ -55,12 +104,13 @@ impl Messaging {
             self.queues.read_head(&mut self.log, id, now);
         }
         self.queues.reschedule(id);
+        ended == Ended::More
     }
 
-    fn deliver_ready(&mut self, id: QueueId, now: Timestamp) -> Ended {
+    fn deliver_ready(&mut self, id: QueueId, now: Timestamp, expiries_left: &mut usize) -> Ended {
         // A message whose time is this very moment may still be delivered (RabbitMQ: a TTL of 0
         // expires unless it can be delivered at once), so expired ones go strictly first.
-        let Some(mut dispatch) = self.dispatcher(id, now) else {
+        let Some(mut dispatch) = self.dispatcher(id, now, expiries_left) else {
             return Ended::Idle;
         };
         if dispatch.queue.returning > 0 {
@@ -75,7 +125,7 @@ impl Messaging {
         {
             return Ended::Absent(seq);
         }
-        let Some(mut dispatch) = self.dispatcher(id, now) else {
+        let Some(mut dispatch) = self.dispatcher(id, now, expiries_left) else {
             return Ended::Idle;
         };
         match dispatch.deliver_ready() {
@@ -99,7 +149,12 @@ impl Messaging {
         clients.call_others(queues);
     }
 
-    fn dispatcher(&mut self, id: QueueId, now: Timestamp) -> Option<Dispatch<'_>> {
+    fn dispatcher<'a>(
+        &'a mut self,
+        id: QueueId,
+        now: Timestamp,
+        expiries_left: &'a mut usize,
+    ) -> Option<Dispatch<'a>> {
         let maybe_delivered_below = self.queues.maybe_delivered_below();
         let (queue, memory) = self.queues.with_memory(id)?;
         Some(Dispatch {
@@ -109,6 +164,7 @@ impl Messaging {
             memory,
             counters: &mut self.counters,
             maybe_delivered_below,
+            expiries_left,
             now,
         })
     }
@@ -125,26 +181,32 @@ struct Dispatch<'a> {
     memory: &'a mut Memory,
     counters: &'a mut MessageCounters,
     maybe_delivered_below: Seq,
+    /// How many more messages may expire now.
+    expiries_left: &'a mut usize,
     now: Timestamp,
 }
 
 impl Dispatch<'_> {
     /// Drops expired messages from the head.
     fn expire(&mut self, is_expired: impl Fn(Timestamp) -> bool) -> Ended {
-        for _ in 0..EXPIRIES_PER_TURN {
+        loop {
             if self.queue.dead_letters.len() >= DEAD_LETTERS_WAITING_MAX {
                 return Ended::Idle;
+            }
+            if *self.expiries_left == 0 {
+                let is_left = self.queue.ready.next_expiry().is_some_and(&is_expired);
+                return if is_left { Ended::More } else { Ended::Idle };
             }
             match self.queue.ready.pop_expired(&is_expired) {
                 Expired::Nothing => return Ended::Idle,
                 Expired::Absent => return Ended::Absent(None),
                 Expired::Message(message) => {
+                    *self.expiries_left -= 1;
                     self.counters.expired += 1;
                     self.queue.discard(message, DeadLetterReason::Expired);
                 }
             }
         }
-        Ended::More
     }
 
     fn deliver_ready(&mut self) -> Ended {

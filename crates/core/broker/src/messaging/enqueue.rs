@@ -8,13 +8,13 @@ use quelea_store::{
 };
 use smallvec::SmallVec;
 
-use super::Messaging;
+use super::{DISCARDS_AT_ONCE, Messaging};
 use crate::queues::Queues;
 use crate::queues::queue::InvisibleMessage;
 use crate::queues::queue::arguments::Overflow;
 use crate::queues::queue::dead_letters::DeadLetterReason;
 use crate::queues::queue::groups::group_of;
-use crate::work::STEPS_PER_TARGET;
+use crate::work::{STEPS_PER_DISCARD, STEPS_PER_TARGET};
 
 /// What a message asks for besides its queues.
 #[derive(Clone, Copy, Debug, Default)]
@@ -244,8 +244,8 @@ impl Messaging {
         has_room(&self.queues)
     }
 
-    /// Drops messages from the head of a queue that is too long. With `reject-publish` only a
-    /// requeue can make it so, and nothing is dropped, as in RabbitMQ.
+    /// Drops messages from the head of a queue that is too long; if they are very many, the rest as it is dispatched. With
+    /// `reject-publish` only a requeue can make it so, and nothing is dropped, as in RabbitMQ.
     pub(crate) fn enforce_length(&mut self, id: QueueId, now: Timestamp) {
         let is_over = self.queues.get(id).is_some_and(|queue| queue.is_over_limit());
         if !is_over {
@@ -253,24 +253,40 @@ impl Messaging {
         }
         // What consumers can take at once does not count.
         self.dispatch(id, now);
+        if self.shorten(id, now, DISCARDS_AT_ONCE) {
+            self.queues.wake(id);
+        }
+    }
+
+    /// Drops `max` messages at most. True: it is still too long.
+    pub(super) fn shorten(&mut self, id: QueueId, now: Timestamp, max: usize) -> bool {
         let Some(queue) = self.queues.get_mut(id) else {
-            return;
+            return false;
         };
         if queue.rules.overflow != Overflow::DropHead {
-            return;
+            return false;
         }
-        let mut is_absent = false;
+        let (mut is_absent, mut dropped) = (false, 0);
+        queue.is_too_long = false;
         while queue.is_over_limit() {
+            if dropped == max {
+                queue.is_too_long = true;
+                break;
+            }
             let Some(message) = queue.ready.pop() else {
                 is_absent = true;
                 break;
             };
+            dropped += 1;
             self.counters.overflowed += 1;
             queue.discard(message, DeadLetterReason::MaxLength);
         }
+        let is_too_long = queue.is_too_long;
+        self.steps += dropped as u64 * STEPS_PER_DISCARD;
         if is_absent {
             self.queues.read_head(&mut self.log, id, now);
         }
         self.queues.reschedule(id);
+        is_too_long
     }
 }

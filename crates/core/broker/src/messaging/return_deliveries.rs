@@ -1,7 +1,7 @@
-//! The deliveries of channels that are closed, or that return very many at once, go back to their queues, over as
-//! many turns as it takes.
+//! The deliveries of channels that are closed go back to their queues, and those that a client settles by one method
+//! are settled, over as many turns as it takes.
 //!
-//! While they do, a queue gives out nothing: what is back must not be overtaken by what stands behind what
+//! While deliveries come back, a queue gives out nothing: what is back must not be overtaken by what stands behind what
 //! still comes. So all of these deliveries are announced to their queues at once, which is
 //! quick, and before any queue is looked at: the next consumer in line may be active already.
 
@@ -12,13 +12,22 @@ use rustc_hash::FxHashMap;
 
 use super::{Messaging, Settlement};
 use crate::ids::{ChannelId, ConnectionId};
-use crate::work::STEPS_PER_REQUEUE;
 
-/// Channels whose deliveries, or the first of them, are on their way back; most are closed but for that. Bounded by
-/// the channels there were: each is here at most twice, since it may be closed while it returns some.
+/// Deliveries of a channel that are settled bit by bit.
+#[derive(Clone, Copy, Debug)]
+struct Returning {
+    channel: ChannelId,
+    connection: ConnectionId,
+    /// The last one's tag.
+    last: u64,
+    settlement: Settlement,
+}
+
+/// Channels whose deliveries, or the first of them, are on their way; most are closed but for that. Bounded by
+/// the channels there were: each is here at most twice, since it may be closed while it settles some.
 #[derive(Debug, Default)]
 pub(crate) struct ReturningChannels {
-    channels: VecDeque<(ChannelId, ConnectionId)>,
+    channels: VecDeque<Returning>,
     /// How many of them a connection had.
     by_connection: FxHashMap<ConnectionId, usize>,
 }
@@ -33,33 +42,39 @@ impl ReturningChannels {
         self.by_connection.contains_key(&connection)
     }
 
-    fn push(&mut self, id: ChannelId, connection: ConnectionId) {
-        self.channels.push_back((id, connection));
-        *self.by_connection.entry(connection).or_default() += 1;
+    /// Whether anything of this channel is on its way.
+    fn contains(&self, id: ChannelId) -> bool {
+        self.channels.iter().any(|returning| returning.channel == id)
     }
 
-    fn first(&self) -> Option<ChannelId> {
-        self.channels.front().map(|(id, _)| *id)
+    fn push(&mut self, returning: Returning) {
+        self.channels.push_back(returning);
+        *self.by_connection.entry(returning.connection).or_default() += 1;
+    }
+
+    fn first(&self) -> Option<Returning> {
+        self.channels.front().copied()
     }
 
     fn remove_first(&mut self) {
         self.remove_at(0);
     }
 
-    fn remove(&mut self, id: ChannelId) {
-        if let Some(at) = self.channels.iter().position(|(other, _)| *other == id) {
-            self.remove_at(at);
-        }
+    /// Takes out what is first of a channel.
+    fn remove(&mut self, id: ChannelId) -> Option<Returning> {
+        let at = self.channels.iter().position(|returning| returning.channel == id)?;
+        self.remove_at(at)
     }
 
-    fn remove_at(&mut self, at: usize) {
-        let Some((_, connection)) = self.channels.remove(at) else { return };
-        if let Some(count) = self.by_connection.get_mut(&connection) {
+    fn remove_at(&mut self, at: usize) -> Option<Returning> {
+        let returning = self.channels.remove(at)?;
+        if let Some(count) = self.by_connection.get_mut(&returning.connection) {
             *count -= 1;
             if *count == 0 {
-                self.by_connection.remove(&connection);
+                self.by_connection.remove(&returning.connection);
             }
         }
+        Some(returning)
     }
 }
 
@@ -89,33 +104,47 @@ impl Messaging {
         announced
     }
 
-    /// What was announced of a channel goes back when there is time, after others'.
-    pub(crate) fn return_later(&mut self, id: ChannelId, last: u64) {
+    /// A channel's deliveries up to a tag, those announced that are to go back, are settled when there is time, after
+    /// others'.
+    pub(crate) fn settle_later(&mut self, id: ChannelId, last: u64, settlement: Settlement) {
         if let Some(channel) = self.clients.channels.get_mut(id) {
             channel.returning_up_to = last;
-            self.returning.push(id, channel.connection);
+            let connection = channel.connection;
+            self.returning.push(Returning { channel: id, connection, last, settlement });
         }
     }
 
-    /// A channel's deliveries up to a tag go back when there is time, after others'. Returns how many they are.
-    pub(crate) fn begin_returning(&mut self, id: ChannelId, last: u64) -> u64 {
-        let announced = self.announce_deliveries(id, last);
-        self.return_later(id, last);
+    /// As [`Messaging::settle_later`], with the announcement. Returns the steps that this took.
+    pub(crate) fn begin_settling(
+        &mut self,
+        id: ChannelId,
+        last: u64,
+        settlement: Settlement,
+    ) -> u64 {
+        let returns = settlement == Settlement::Requeued;
+        let announced = if returns { self.announce_deliveries(id, last) } else { 0 };
+        self.settle_later(id, last, settlement);
         announced
     }
 
-    /// What an open channel returns is back at once: whatever it does next comes behind that. Sessions wait instead.
+    /// What an open channel settles bit by bit is settled at once: whatever it does next comes behind that. Sessions
+    /// wait instead.
     pub(crate) fn finish_returning(&mut self, now: Timestamp, id: ChannelId) {
         let Some(state) = self.clients.channels.get(id) else { return };
         if state.returning_up_to > 0 && !state.is_closing {
-            self.return_up_to(now, id, u64::MAX);
-            self.returning.remove(id);
+            while let Some(returning) = self.returning.remove(id) {
+                self.settle_some(now, returning, u64::MAX);
+            }
             self.end_returning(id);
         }
     }
 
     /// A closed channel is gone with the last of its deliveries, and an open one may get more.
     fn end_returning(&mut self, id: ChannelId) {
+        // It was closed while it settled some: the others follow.
+        if self.returning.contains(id) {
+            return;
+        }
         match self.clients.channels.get_mut(id) {
             Some(state) if !state.is_closing => {
                 state.returning_up_to = 0;
@@ -127,43 +156,59 @@ impl Messaging {
 
     /// What was announced of a channel goes back at once, and the channel is gone.
     pub(crate) fn return_all(&mut self, now: Timestamp, id: ChannelId) {
-        if let Some(state) = self.clients.channels.get_mut(id) {
-            state.returning_up_to = u64::MAX;
+        if let Some(state) = self.clients.channels.get(id) {
+            let (connection, settlement) = (state.connection, Settlement::Requeued);
+            let all = Returning { channel: id, connection, last: u64::MAX, settlement };
+            self.settle_some(now, all, u64::MAX);
         }
-        self.return_up_to(now, id, u64::MAX);
         self.clients.remove_channel(&mut self.queues, id);
     }
 
     /// Goes on with the first channel for about so many steps. Returns those that it took, and whether
-    /// it returns nothing more: if it was closed it is gone then.
+    /// it settles nothing more: if it was closed it is gone then.
     pub(crate) fn return_some(&mut self, now: Timestamp, steps: u64) -> (u64, bool) {
-        let Some(id) = self.returning.first() else { return (0, false) };
-        let max = (steps / STEPS_PER_REQUEUE).max(1);
-        let returned = self.return_up_to(now, id, max);
-        let is_done = returned < max;
+        let Some(first) = self.returning.first() else { return (0, false) };
+        let steps_each = first.settlement.steps();
+        let max = (steps / steps_each).max(1);
+        let settled = self.settle_some(now, first, max);
+        let is_done = settled < max;
         if is_done {
             self.returning.remove_first();
-            self.end_returning(id);
+            self.end_returning(first.channel);
         }
-        (returned * STEPS_PER_REQUEUE + u64::from(is_done), is_done)
+        (settled * steps_each + u64::from(is_done), is_done)
     }
 
-    /// What was announced goes back. Returns how many that were: fewer than `max` if there are no more.
-    fn return_up_to(&mut self, now: Timestamp, id: ChannelId, max: u64) -> u64 {
-        let mut returned = 0;
-        while returned < max
+    /// Settles deliveries. Returns how many that were: fewer than `max` if there are no more.
+    fn settle_some(&mut self, now: Timestamp, returning: Returning, max: u64) -> u64 {
+        let Returning { channel: id, last, settlement, .. } = returning;
+        let mut settled = 0;
+        let mut before: Option<QueueId> = None;
+        while settled < max
             && let Some(state) = self.clients.channels.get_mut(id)
-            && let Some(unacked) = state.unacked.take_up_to(state.returning_up_to)
+            && let Some(unacked) = state.unacked.take_up_to(last)
         {
-            returned += 1;
+            settled += 1;
             let queue = unacked.queue;
-            self.settle_one(now, id, unacked, Settlement::Requeued);
-            let Some(state) = self.queues.get_mut(queue) else { continue };
-            state.returning -= 1;
-            if state.returning == 0 {
-                self.after_settling(now, queue, Settlement::Requeued);
+            self.settle_one(now, id, unacked, settlement);
+            if settlement == Settlement::Requeued {
+                self.note_returned(now, queue);
+            } else if let Some(before) = before.replace(queue).filter(|before| *before != queue) {
+                self.after_settling(now, before, settlement);
             }
         }
-        returned
+        if let Some(queue) = before {
+            self.after_settling(now, queue, settlement);
+        }
+        settled
+    }
+
+    /// One of those that a queue waits for is back.
+    fn note_returned(&mut self, now: Timestamp, queue: QueueId) {
+        let Some(state) = self.queues.get_mut(queue) else { return };
+        state.returning -= 1;
+        if state.returning == 0 {
+            self.after_settling(now, queue, Settlement::Requeued);
+        }
     }
 }

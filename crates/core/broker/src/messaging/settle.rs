@@ -11,6 +11,7 @@ use crate::ids::ChannelId;
 use crate::log::Log;
 use crate::queues::queue::Queue;
 use crate::queues::queue::dead_letters::DeadLetterReason;
+use crate::work::{STEPS_PER_ACK, STEPS_PER_DISCARD, STEPS_PER_REQUEUE};
 
 /// What becomes of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,17 @@ pub(crate) enum Settlement {
     Acknowledged,
     Discarded,
     Requeued,
+}
+
+impl Settlement {
+    /// What each delivery takes.
+    pub(crate) const fn steps(self) -> u64 {
+        match self {
+            Self::Acknowledged => STEPS_PER_ACK,
+            Self::Discarded => STEPS_PER_DISCARD,
+            Self::Requeued => STEPS_PER_REQUEUE,
+        }
+    }
 }
 
 impl Messaging {

@@ -109,6 +109,8 @@ pub(crate) struct Queue {
     pub(crate) acks: Vec<Entry>,
     /// It stands in the schedule's list of queues that have something to do.
     pub(crate) is_runnable: bool,
+    /// A length limit is broken, and it is being shortened bit by bit.
+    pub(crate) is_too_long: bool,
     /// It stands in the schedule's list of queues with `acks`.
     pub(in crate::queues) has_acks: bool,
     /// It stands in the schedule's list of queues with `dead_letters` to be moved on.
@@ -156,6 +158,7 @@ impl Queue {
             gets: VecDeque::new(),
             acks: Vec::new(),
             is_runnable: false,
+            is_too_long: false,
             has_acks: false,
             is_dead_lettering: false,
             read_ahead: ReadAhead::default(),

@@ -332,3 +332,35 @@ fn a_purge_comes_to_its_end_behind_what_comes_back() {
     assert!(!test.broker.is_returning(channel));
     assert_eq!(test.broker.overview().store.live, MESSAGES as u64 - 97 + 10);
 }
+
+#[test]
+fn what_is_acknowledged_bit_by_bit_stays_so_when_the_channel_closes() {
+    let mut test = held(StoreKind::Memory);
+    let channel = test.client("holder").channel;
+    test.broker.ack(test.now, channel, 300, true).unwrap();
+    assert!(test.broker.is_returning(channel), "most is left for later turns");
+    close_holder(&mut test);
+    test.settle();
+    let queue = test.broker.queue("/", "q").unwrap();
+    assert_eq!(queue.messages_unacknowledged, 0);
+    consume(&mut test, "other", "q");
+    test.settle();
+    assert_eq!(numbers(&mut test, "other"), (300..MESSAGES + 10).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_delivered_while_all_before_it_comes_back_stays_delivered() {
+    let mut test = held(StoreKind::Memory);
+    let channel = test.client("holder").channel;
+    declare(&mut test, "publisher", "another", false);
+    let request = Consume { queue: String::from("another"), ..Consume::default() };
+    test.broker.consume(test.now, channel, &request).unwrap();
+    test.turn();
+    test.broker.nack(test.now, channel, 0, true, true).unwrap();
+    assert!(test.broker.is_returning(channel), "most is left for later turns");
+    publish(&mut test, "publisher", "another");
+    test.settle();
+    assert!(!test.broker.is_returning(channel));
+    assert_eq!(test.broker.queue("/", "q").unwrap().messages_ready, MESSAGES as u64 + 10);
+    assert_eq!(test.broker.queue("/", "another").unwrap().messages_unacknowledged, 1);
+}

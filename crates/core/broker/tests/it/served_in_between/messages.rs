@@ -1,13 +1,14 @@
-//! Floods of messages: many dead letters at once, and messages that go to many queues.
+//! Floods of messages: many dead letters at once, messages that go to many queues, and many that are settled, expire
+//! or are dropped at once.
 
 use bytes::Bytes;
 use quelea_broker::{BrokerConfig, Consume, DeclareQueue, Publish, QueueBinding};
 use quelea_model::{Properties, Table, Value};
 
-use super::{FLOOD, Flood, NOTHING, STEPS, declare, delete_as};
+use super::{FLOOD, Flood, NOTHING, STEPS, declare, delete_as, hold_and_stop, publish};
 use crate::broker_test::{BrokerTest, StoreKind};
 
-pub(super) const FLOODS: [Flood; 4] = [
+pub(super) const FLOODS: [Flood; 8] = [
     Flood {
         name: "a hundred messages are rejected whose keys take long through a topic exchange",
         prepare: |test| {
@@ -74,6 +75,51 @@ pub(super) const FLOODS: [Flood; 4] = [
                 assert_eq!(test.broker.queue("/", &name).unwrap().messages_ready, 300);
                 delete_as(test, "probe", &name);
             }
+        },
+        ..FLOOD
+    },
+    Flood {
+        name: "20,000 deliveries are acknowledged by one basic.ack",
+        prepare: hold_and_stop,
+        begin: |test| {
+            let channel = test.client("attacker").channel;
+            test.broker.ack(test.now, channel, 20_000, true).unwrap();
+            assert!(test.broker.is_returning(channel));
+        },
+        turns_min: 45,
+        end: all_are_gone,
+        ..FLOOD
+    },
+    Flood {
+        name: "20,000 deliveries are rejected by one basic.nack",
+        prepare: hold_and_stop,
+        begin: reject_all,
+        turns_min: 90,
+        end: all_are_gone,
+        ..FLOOD
+    },
+    Flood {
+        name: "20,000 messages expire",
+        prepare: |test| {
+            declare_with(test, "big", &[("x-message-ttl", Value::I32(1_000))]);
+            (0..20_000).for_each(|_| publish(test, "attacker", "big"));
+        },
+        begin: |test| test.now = test.now.plus_ms(2_000),
+        turns_min: 90,
+        end: all_are_gone,
+        ..FLOOD
+    },
+    Flood {
+        name: "a message takes up all of a queue's bytes, and displaces 20,000 others",
+        prepare: |test| {
+            declare_with(test, "big", &[("x-max-length-bytes", Value::I32(20_000))]);
+            (0..20_000).for_each(|_| publish(test, "attacker", "big"));
+        },
+        begin: |test| publish_to(test, "", "big", &[0, 0], &"m".repeat(20_000)),
+        turns_min: 90,
+        end: |test| {
+            assert_eq!(test.broker.queue("/", "big").unwrap().messages_ready, 1);
+            delete_as(test, "probe", "big");
         },
         ..FLOOD
     },
