@@ -185,7 +185,9 @@ impl HasReplyCode for CommitError {
     fn code(&self) -> Option<ReplyCode> {
         Some(match self {
             Self::Publish(PublishError::ChannelGone(_)) => return None,
-            Self::Publish(_) | Self::QueueFull { .. } => PreconditionFailed,
+            Self::Publish(_) | Self::QueueFull { .. } | Self::TooManyTargets { .. } => {
+                PreconditionFailed
+            }
         })
     }
 }

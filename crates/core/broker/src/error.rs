@@ -331,6 +331,17 @@ pub enum CommitError {
         /// Bytes of their bodies.
         bytes: u64,
     },
+    /// AMQP `PRECONDITION_FAILED`: what is committed as one would take too long.
+    #[error(
+        "transaction not committed: its messages go to {found} queues or more, counted for each \
+         message, the limit is {max}"
+    )]
+    TooManyTargets {
+        /// How many were found before it was given up.
+        found: usize,
+        /// [`quelea_model::limits::TX_TARGETS_MAX`].
+        max: usize,
+    },
 }
 
 /// Why a message was not taken.

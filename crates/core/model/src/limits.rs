@@ -81,6 +81,9 @@ pub const ARGUMENT_ENTRIES_MAX: usize = 256;
 pub const TX_OPERATIONS_MAX: usize = 65_536;
 /// Bytes of messages that the open transactions of one connection may hold together.
 pub const TX_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Queues that the messages of one transaction may be put into, each counted for each message: a commit is one turn's,
+/// and takes some 100 ms then.
+pub const TX_TARGETS_MAX: usize = 250_000;
 
 /// Priorities of one queue, as RabbitMQ's `x-max-priority` allows.
 pub const PRIORITY_MAX: u8 = 255;

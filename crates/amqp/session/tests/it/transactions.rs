@@ -5,7 +5,7 @@ use quelea_amqp_codec::method::{
 };
 use quelea_model::{Properties, Table, Value, limits};
 
-use crate::declaring::{count, durable_queue, exchange, queue};
+use crate::declaring::{bind, count, durable_queue, exchange, queue};
 use crate::session_test::{On, SessionTest, to};
 
 /// A transactional channel and a queue `q`.
@@ -277,6 +277,30 @@ fn transactions_have_a_limit_of_operations() {
     node.settle();
     let text = "PRECONDITION_FAILED - open transactions hold 65536 operations already";
     assert_eq!(node.closed(on.0), (406, text.to_owned(), 60, 40));
+}
+
+#[test]
+fn transactions_have_a_limit_of_queues_that_their_messages_go_to() {
+    let mut node = SessionTest::new();
+    let on = transaction(&mut node);
+    for n in 0..500 {
+        let name = format!("fan {n}");
+        node.call(on, queue(&name));
+        node.call(on, bind(&name, "amq.fanout", ""));
+    }
+    for _ in 0..=limits::TX_TARGETS_MAX / 500 {
+        let to = basic::Publish { exchange: "amq.fanout".into(), ..Default::default() };
+        node.publish(on, to, &Properties::default(), "m");
+    }
+    node.settle();
+    node.send_on(on, tx::Commit {});
+    node.settle();
+    let (code, text, ..) = node.closed(on.0);
+    assert_eq!(code, 406);
+    let expected = "PRECONDITION_FAILED - transaction not committed: its messages go to 250500 \
+                    queues or more, counted for each message, the limit is 250000";
+    assert_eq!(text, expected);
+    assert_eq!(node.broker.queue("/", "fan 0").expect("the queue").messages_ready, 0);
 }
 
 #[test]

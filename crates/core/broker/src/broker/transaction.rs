@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quelea_model::limits::TX_TARGETS_MAX;
 use quelea_model::{Message, QueueId, Timestamp};
 use quelea_store::Ticket;
 
@@ -26,6 +27,7 @@ impl Broker {
         messages: impl Iterator<Item = (&'a Message, Option<&'a PublishRoute>)>,
     ) -> Result<(), CommitError> {
         let mut coming: BTreeMap<QueueId, (u64, u64)> = BTreeMap::new();
+        let mut targets = 0;
         for (message, route) in messages {
             let found;
             let route = match route {
@@ -39,6 +41,10 @@ impl Broker {
                     &found
                 }
             };
+            targets += route.len();
+            if targets > TX_TARGETS_MAX {
+                return Err(CommitError::TooManyTargets { found: targets, max: TX_TARGETS_MAX });
+            }
             let queues = route.queues().iter();
             for id in queues.filter(|id| {
                 self.messaging.queues.get(**id).is_some_and(|queue| queue.refuses_overflow())

@@ -234,3 +234,49 @@ proptest! {
         play(StoreKind::Log(8 * 1024), max_length, &operations);
     }
 }
+
+/// More dead letters than a slice of a checkpoint holds: while they are written the oldest are moved on.
+#[test]
+fn a_crash_after_a_checkpoint_of_many_dead_letters_loses_none() {
+    const LETTERS: u64 = 20_000;
+    let config = BrokerConfig::default();
+    let mut test = BrokerTest::new(config, StoreKind::Log(1 << 20));
+    let channel = test.client("me").channel;
+    let exchange = ("x-dead-letter-exchange", Value::text(""));
+    let arguments = [exchange, ("x-dead-letter-routing-key", Value::text("dead"))];
+    for (name, arguments) in [("dead", Table::new()), ("q", arguments.into_iter().collect())] {
+        let name = name.to_owned();
+        let request = DeclareQueue { name, durable: true, arguments, ..DeclareQueue::default() };
+        test.broker.declare_queue(test.now, channel, &request).unwrap();
+    }
+    let consume = Consume { queue: String::from("q"), ..Consume::default() };
+    test.broker.consume(test.now, channel, &consume).unwrap();
+    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
+    for _ in 0..LETTERS {
+        let publish = Publish {
+            exchange: "",
+            routing_key: "q",
+            properties: &properties,
+            body: Bytes::from_static(b"m"),
+            mandatory: false,
+            confirm: false,
+        };
+        test.broker.publish(test.now, channel, publish).unwrap();
+    }
+    test.settle();
+    test.broker.set_steps_per_turn(10_000_000);
+    test.turn();
+    test.broker.nack(test.now, channel, 0, true, false).unwrap();
+    // Few of them are moved in a turn.
+    test.broker.set_steps_per_turn(1_000);
+    let checkpoints = test.broker.store_mut().stats().checkpoints;
+    test.broker.begin_shutdown(test.now);
+    while test.broker.store_mut().stats().checkpoints == checkpoints {
+        test.turn();
+    }
+    let moved = test.broker.queue("/", "dead").unwrap().messages_ready;
+    assert!((1..LETTERS).contains(&moved), "{moved} are moved before the crash");
+    test.crash(0);
+    let ready = |queue| test.broker.queue("/", queue).unwrap().messages_ready;
+    assert_eq!(ready("q") + ready("dead"), LETTERS);
+}
