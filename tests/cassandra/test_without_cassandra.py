@@ -1,5 +1,6 @@
 """A broker beside a Cassandra that does not answer: what is its own goes on, and nobody waits for good."""
 
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
@@ -56,6 +57,12 @@ def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(node
             assert "Cassandra" in str(refusal.value)
         with pytest.raises(pika.exceptions.ProbableAuthenticationError):
             opened(broker, "wrong")
+        # A balancer is to give a front-end nothing, and nothing is to restart it.
+        with pytest.raises(Refused) as refusal:
+            Management(front_ends[0].http).get("/api/health/checks/is-in-service")
+        assert refusal.value.status == 503
+        with urllib.request.urlopen(f"{front_ends[0].sqs}/health", timeout=PATIENCE_S) as answer:
+            assert answer.status == 200
         sqs.send(own, "here too")
         assert [message["Body"] for message in sqs.poll(own, wait=20)] == ["here too"]
     with opened(broker) as connection:

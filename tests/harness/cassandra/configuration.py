@@ -140,5 +140,7 @@ def java_words(place: "Place", options: "Options", libraries: Path) -> list[str]
         "foreground": "yes",
     }
     words += [f"-Dcassandra.{name}={value}" for name, value in settings.items()]
+    if options.clock_ahead_ms:
+        words += ["-Dcassandra.clock=ShiftedClock", f"-Dquelea.clock_ahead_ms={options.clock_ahead_ms}"]
     words += [f"-Dlogback.configurationFile={directory}/conf/logback.xml", *options.java_options]
     return [*words, "-cp", f"{directory}/conf:{libraries}/*"]
