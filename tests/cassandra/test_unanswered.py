@@ -23,7 +23,7 @@ def test_alerts_ask_for_what_a_front_end_has(front_ends):
 
 
 def test_the_metrics_say_whether_cassandra_answers(settings, front_ends, nodes, tmp_path):
-    impatient = {**settings, "QUELEA__STORE": "cassandra", "QUELEA__CASSANDRA__REQUEST_TIMEOUT_MS": "1000"}
+    impatient = {**settings, "QUELEA__STORE": "cassandra", "QUELEA__CASSANDRA__REQUEST_TIMEOUT_MS": "2000"}
     with Broker(binary_path(), tmp_path, impatient) as front_end:
 
         def is_said(value: str) -> bool:
