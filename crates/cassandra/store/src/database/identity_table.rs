@@ -37,25 +37,86 @@ struct Put {
     update: PreparedStatement,
 }
 
+/// The statements of users, of permissions, or of keys.
+struct Statements {
+    put: Put,
+    read: PreparedStatement,
+    delete: PreparedStatement,
+    list: PreparedStatement,
+}
+
+/// In the order in which they are prepared: to insert, update, read, delete, list.
+type Cql = [&'static str; 5];
+
+const OF_USERS: Cql = [
+    "INSERT INTO @user (slot, password_hash, tags, name) VALUES (0, ?, ?, ?) IF NOT EXISTS",
+    "UPDATE @user SET password_hash = ?, tags = ? WHERE slot = 0 AND name = ? IF EXISTS",
+    "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name = ?",
+    "DELETE FROM @user WHERE slot = 0 AND name = ? IF EXISTS",
+    "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name > ? LIMIT ?",
+];
+
+const OF_PERMISSIONS: Cql = [
+    "INSERT INTO @permission (slot, configure, write, read, account, user)
+     VALUES (0, ?, ?, ?, ?, ?) IF NOT EXISTS",
+    "UPDATE @permission SET configure = ?, write = ?, read = ?
+     WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
+    "SELECT configure, write, read FROM @permission WHERE slot = 0 AND account = ? AND user = ?",
+    "DELETE FROM @permission WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
+    "SELECT account, user, configure, write, read FROM @permission
+     WHERE slot = 0 AND (account, user) > (?, ?) LIMIT ?",
+];
+
+const OF_KEYS: Cql = [
+    "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id)
+     VALUES (0, ?, ?, ?, ?, ?, ?) IF NOT EXISTS",
+    "UPDATE @access_key SET account = ?, user = ?, secret = ?, is_enabled = ?, created_at = ?
+     WHERE slot = 0 AND id = ? IF EXISTS",
+    "SELECT account, user, secret, is_enabled FROM @access_key WHERE slot = 0 AND id = ?",
+    "DELETE FROM @access_key WHERE slot = 0 AND id = ? IF EXISTS",
+    "SELECT id, account, user, secret, is_enabled, created_at FROM @access_key
+     WHERE slot = 0 AND id > ? LIMIT ?",
+];
+
+impl Statements {
+    async fn prepare(
+        preparing: &Preparing<'_>,
+        [insert, update, read, delete, list]: Cql,
+    ) -> Result<Self, PrepareError> {
+        let put = Put {
+            insert: preparing.prepare(insert).await?,
+            update: preparing.prepare(update).await?,
+        };
+        Ok(Self {
+            put,
+            read: prepare_read(preparing, read).await?,
+            delete: preparing.prepare(delete).await?,
+            list: prepare_read(preparing, list).await?,
+        })
+    }
+}
+
+/// To read changes nothing, so that a second node may be asked as well.
+async fn prepare_read(
+    preparing: &Preparing<'_>,
+    cql: &str,
+) -> Result<PreparedStatement, PrepareError> {
+    let mut prepared = preparing.prepare(cql).await?;
+    prepared.set_is_idempotent(true);
+    prepared.set_page_size(IDENTITY_PAGE_ROWS);
+    Ok(prepared)
+}
+
 /// The tables' statements.
 pub(crate) struct IdentityTable {
     insert_account: PreparedStatement,
     read_account: PreparedStatement,
     delete_account: PreparedStatement,
     list_accounts: PreparedStatement,
-    put_user: Put,
-    read_user: PreparedStatement,
-    delete_user: PreparedStatement,
-    list_users: PreparedStatement,
-    put_permission: Put,
-    read_permission: PreparedStatement,
-    delete_permission: PreparedStatement,
-    list_permissions: PreparedStatement,
-    put_key: Put,
+    users: Statements,
+    permissions: Statements,
+    keys: Statements,
     enable_key: PreparedStatement,
-    read_key: PreparedStatement,
-    delete_key: PreparedStatement,
-    list_keys: PreparedStatement,
     turns: Turns,
 }
 
@@ -67,82 +128,26 @@ type KeyRow = (String, Option<String>, Option<String>, Option<String>, Option<bo
 impl IdentityTable {
     pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
         let change = |cql: &'static str| async move { preparing.prepare(cql).await };
-        let put = |insert: &'static str, update: &'static str| async move {
-            let insert = preparing.prepare(insert).await?;
-            Ok::<_, PrepareError>(Put { insert, update: preparing.prepare(update).await? })
-        };
-        let read = |cql: &'static str| async move {
-            let mut prepared = preparing.prepare(cql).await?;
-            prepared.set_is_idempotent(true);
-            prepared.set_page_size(IDENTITY_PAGE_ROWS);
-            Ok::<_, PrepareError>(prepared)
-        };
+        let read = |cql: &'static str| prepare_read(preparing, cql);
         Ok(Self {
             insert_account: change(
                 "INSERT INTO @account (slot, account, created_at) VALUES (0, ?, ?) IF NOT EXISTS",
             )
             .await?,
-            read_account: read("SELECT account FROM @account WHERE slot = 0 AND account = ?").await?,
+            read_account: read("SELECT account FROM @account WHERE slot = 0 AND account = ?")
+                .await?,
             delete_account: change("DELETE FROM @account WHERE slot = 0 AND account = ? IF EXISTS")
                 .await?,
-            list_accounts: read("SELECT account FROM @account WHERE slot = 0 AND account > ? LIMIT ?")
-                .await?,
-            put_user: put(
-                "INSERT INTO @user (slot, password_hash, tags, name) VALUES (0, ?, ?, ?)
-                 IF NOT EXISTS",
-                "UPDATE @user SET password_hash = ?, tags = ? WHERE slot = 0 AND name = ? IF EXISTS",
+            list_accounts: read(
+                "SELECT account FROM @account WHERE slot = 0 AND account > ? LIMIT ?",
             )
             .await?,
-            read_user: read(
-                "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name = ?",
-            )
-            .await?,
-            delete_user: change("DELETE FROM @user WHERE slot = 0 AND name = ? IF EXISTS").await?,
-            list_users: read(
-                "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name > ? LIMIT ?",
-            )
-            .await?,
-            put_permission: put(
-                "INSERT INTO @permission (slot, configure, write, read, account, user)
-                 VALUES (0, ?, ?, ?, ?, ?) IF NOT EXISTS",
-                "UPDATE @permission SET configure = ?, write = ?, read = ?
-                 WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
-            )
-            .await?,
-            read_permission: read(
-                "SELECT configure, write, read FROM @permission
-                 WHERE slot = 0 AND account = ? AND user = ?",
-            )
-            .await?,
-            delete_permission: change(
-                "DELETE FROM @permission WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
-            )
-            .await?,
-            list_permissions: read(
-                "SELECT account, user, configure, write, read FROM @permission
-                 WHERE slot = 0 AND (account, user) > (?, ?) LIMIT ?",
-            )
-            .await?,
-            put_key: put(
-                "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id)
-                 VALUES (0, ?, ?, ?, ?, ?, ?) IF NOT EXISTS",
-                "UPDATE @access_key SET account = ?, user = ?, secret = ?, is_enabled = ?, created_at = ?
-                 WHERE slot = 0 AND id = ? IF EXISTS",
-            )
-            .await?,
+            users: Statements::prepare(preparing, OF_USERS).await?,
+            permissions: Statements::prepare(preparing, OF_PERMISSIONS).await?,
+            keys: Statements::prepare(preparing, OF_KEYS).await?,
             // A key that was deleted meanwhile does not come back.
             enable_key: change(
                 "UPDATE @access_key SET is_enabled = ? WHERE slot = 0 AND id = ? IF EXISTS",
-            )
-            .await?,
-            read_key: read(
-                "SELECT account, user, secret, is_enabled FROM @access_key WHERE slot = 0 AND id = ?",
-            )
-            .await?,
-            delete_key: change("DELETE FROM @access_key WHERE slot = 0 AND id = ? IF EXISTS").await?,
-            list_keys: read(
-                "SELECT id, account, user, secret, is_enabled, created_at FROM @access_key
-                 WHERE slot = 0 AND id > ? LIMIT ?",
             )
             .await?,
             turns: Turns::default(),
@@ -204,10 +209,10 @@ impl IdentityTable {
     ) -> Result<(), Fault> {
         let UserRecord { name, password_hash, tags } = wanted;
         let values = (password_hash.as_ref(), tags, name.as_ref());
-        if self.put(database, USERS, &self.put_user, &values).await? {
+        if self.put(database, USERS, &self.users.put, &values).await? {
             return Ok(());
         }
-        let read = serial(&self.read_user);
+        let read = serial(&self.users.read);
         let mut found = rows::<UserRow>(&database.session, &read, (name.as_ref(),)).await?;
         decided(found.pop().map(user).as_ref() == Some(wanted))
     }
@@ -217,20 +222,20 @@ impl IdentityTable {
         session: &Session,
         name: &str,
     ) -> Result<Option<UserRecord>, Fault> {
-        let mut found = rows::<UserRow>(session, &self.read_user, (name,)).await?;
+        let mut found = rows::<UserRow>(session, &self.users.read, (name,)).await?;
         Ok(found.pop().map(user))
     }
 
     /// `false`: it was not there.
     pub(crate) async fn delete_user(&self, database: &Database, name: &str) -> Result<bool, Fault> {
-        self.delete(database, USERS, &self.delete_user, &self.read_user, &(name,)).await
+        self.delete(database, USERS, &self.users.delete, &self.users.read, &(name,)).await
     }
 
     pub(crate) async fn users(&self, session: &Session) -> Result<Vec<UserRecord>, Fault> {
         let after = |last: Option<&UserRow>| {
             (last.map(|(name, ..)| name.clone()).unwrap_or_default(), IDENTITY_PAGE_ROWS)
         };
-        let found = all(session, &self.list_users, after).await?;
+        let found = all(session, &self.users.list, after).await?;
         Ok(found.into_iter().map(user).collect())
     }
 
@@ -244,10 +249,10 @@ impl IdentityTable {
     ) -> Result<(), Fault> {
         let PermissionRecord { user, vhost: _, configure, write: sends, read } = permission;
         let values = (configure, sends, read, account, user.as_ref());
-        if self.put(database, PERMISSIONS, &self.put_permission, &values).await? {
+        if self.put(database, PERMISSIONS, &self.permissions.put, &values).await? {
             return Ok(());
         }
-        let (statement, key) = (serial(&self.read_permission), (account, user.as_ref()));
+        let (statement, key) = (serial(&self.permissions.read), (account, user.as_ref()));
         let mut found = rows::<Texts>(&database.session, &statement, key).await?;
         let wanted = [configure, sends, read];
         decided(found.pop().map(patterns).is_some_and(|found| found.each_ref() == wanted))
@@ -260,7 +265,7 @@ impl IdentityTable {
         user: &str,
         account: &str,
     ) -> Result<Option<[String; 3]>, Fault> {
-        let mut found = rows::<Texts>(session, &self.read_permission, (account, user)).await?;
+        let mut found = rows::<Texts>(session, &self.permissions.read, (account, user)).await?;
         Ok(found.pop().map(patterns))
     }
 
@@ -271,7 +276,7 @@ impl IdentityTable {
         user: &str,
         account: &str,
     ) -> Result<bool, Fault> {
-        let (delete, read) = (&self.delete_permission, &self.read_permission);
+        let (delete, read) = (&self.permissions.delete, &self.permissions.read);
         self.delete(database, PERMISSIONS, delete, read, &(account, user)).await
     }
 
@@ -295,7 +300,7 @@ impl IdentityTable {
                 read: read.unwrap_or_default(),
             })
         };
-        let found = all(session, &self.list_permissions, after).await?;
+        let found = all(session, &self.permissions.list, after).await?;
         let mut found: Vec<_> = found.into_iter().filter_map(record).collect();
         found.sort_by(|a, b| (&a.user, &a.vhost).cmp(&(&b.user, &b.vhost)));
         Ok(found)
@@ -313,10 +318,10 @@ impl IdentityTable {
         let AccessKeyRecord { id, user, vhost: _, enabled, created_at_ms } = key;
         let created_at = *created_at_ms as i64;
         let values = (account, user.as_ref(), secret, enabled, created_at, id);
-        if self.put(database, KEYS, &self.put_key, &values).await? {
+        if self.put(database, KEYS, &self.keys.put, &values).await? {
             return Ok(());
         }
-        let found = read_key(&database.session, &serial(&self.read_key), id).await?;
+        let found = read_key(&database.session, &serial(&self.keys.read), id).await?;
         decided(found.is_some_and(|found| *found.secret == *secret && found.enabled == *enabled))
     }
 
@@ -331,7 +336,7 @@ impl IdentityTable {
             Change::Done => Ok(true),
             Change::Refused => Ok(false),
             Change::Unknown => {
-                match read_key(&database.session, &serial(&self.read_key), id).await? {
+                match read_key(&database.session, &serial(&self.keys.read), id).await? {
                     Some(found) => decided(found.enabled == enabled).map(|()| true),
                     None => Ok(false),
                 }
@@ -344,12 +349,12 @@ impl IdentityTable {
         session: &Session,
         id: &str,
     ) -> Result<Option<AccessKey>, Fault> {
-        read_key(session, &self.read_key, id).await
+        read_key(session, &self.keys.read, id).await
     }
 
     /// `false`: it was not there.
     pub(crate) async fn delete_key(&self, database: &Database, id: &str) -> Result<bool, Fault> {
-        self.delete(database, KEYS, &self.delete_key, &self.read_key, &(id,)).await
+        self.delete(database, KEYS, &self.keys.delete, &self.keys.read, &(id,)).await
     }
 
     /// All keys, by id, each with its secret.
@@ -371,7 +376,7 @@ impl IdentityTable {
             };
             Some((record, secret?.into()))
         };
-        let found = all(session, &self.list_keys, after).await?;
+        let found = all(session, &self.keys.list, after).await?;
         Ok(found.into_iter().filter_map(record).collect())
     }
 

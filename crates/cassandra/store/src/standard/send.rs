@@ -130,7 +130,6 @@ impl Standard {
         messages: Vec<Outgoing>,
     ) -> (Vec<SendOutcome>, Option<Entry>) {
         let (began, now_us) = (Instant::now(), self.clock.now_us());
-        let front_ends = self.peers.front_ends();
         let ready = messages.iter().rposition(|message| message.delay_ms == 0);
         let mut bodies: Vec<NewRow> = Vec::with_capacity(messages.len());
         let mut entries: Vec<Timed<Entry>> = Vec::with_capacity(messages.len());
@@ -144,8 +143,8 @@ impl Standard {
             let entry = Entry {
                 visible_at_us,
                 message: message.id,
-                bucket: queue.place_entry(visible_at_us, now_us, front_ends),
-                body: queue.place_body(bytes, now_us, front_ends),
+                bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
+                body: queue.place_body(bytes, now_us, self.peers.front_ends()),
                 bytes: bytes.min(i32::MAX as usize) as i32,
                 receive_count: 0,
                 first_received_at_ms: 0,
