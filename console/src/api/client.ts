@@ -46,6 +46,18 @@ export function forgetCredentials(): void {
   stored((session) => session.removeItem(STORED));
 }
 
+let isChanging = false;
+
+/** Does what gives the user another password: who still asks with the old one meanwhile is refused, and signs nobody out. */
+export async function whileCredentialsChange(action: () => Promise<void>): Promise<void> {
+  isChanging = true;
+  try {
+    await action();
+  } finally {
+    isChanging = false;
+  }
+}
+
 /** A browser may be set to keep nothing for pages: then it throws. */
 function stored<T>(use: (session: Storage) => T): T | null {
   try {
@@ -94,7 +106,8 @@ export async function request<T>(url: string, options: Options = {}): Promise<T>
 }
 
 export async function requestText(url: string, options: Options = {}): Promise<string> {
-  const authorization = options.authorization ?? credentials ?? "";
+  const kept = credentials;
+  const authorization = options.authorization ?? kept ?? "";
   const headers: Record<string, string> = { authorization, ...options.headers };
   if (options.body !== undefined) headers["content-type"] = "application/json";
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
@@ -120,7 +133,7 @@ export async function requestText(url: string, options: Options = {}): Promise<s
   reachability.answered();
   if (response.ok) return text;
   const reason = reasonOf(text, response);
-  if (response.status === 401 && options.authorization === undefined) onSignedOut("The broker refuses this name and password now.");
+  if (response.status === 401 && options.authorization === undefined && kept === credentials && !isChanging) onSignedOut("The broker refuses this name and password now.");
   throw new ApiError(response.status, reason);
 }
 
