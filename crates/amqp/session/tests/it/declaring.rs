@@ -144,6 +144,23 @@ fn exchanges_are_bound_to_exchanges() {
 }
 
 #[test]
+fn a_topic_pattern_beyond_the_limit_is_refused_with_the_limit() {
+    let mut node = SessionTest::new();
+    let on = node.channel();
+    node.call(on, durable_queue("q"));
+    let pattern = "#.a.".repeat(8) + "#";
+    let text = format!(
+        "PRECONDITION_FAILED - a topic pattern may have 8 separate '#', this one has 9: \
+         exchange 'amq.topic' in vhost '/', pattern '{pattern}'"
+    );
+    assert_eq!(node.refused(on, bind("q", "amq.topic", &pattern)), (406, text, 50, 20));
+    // With one less it is bound.
+    let on = node.channel();
+    let bound = node.call(on, bind("q", "amq.topic", &pattern[4..]));
+    assert_eq!(bound, queue::BindOk {}.into());
+}
+
+#[test]
 fn who_does_not_wait_gets_no_answer() {
     let mut node = SessionTest::new();
     let on = node.channel();
