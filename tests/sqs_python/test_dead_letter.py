@@ -319,11 +319,12 @@ def test_a_task_whose_destination_goes_fails(sqs, pair, queue):
     _, dead = pair
     bury(sqs, pair, range(10))
     elsewhere = queue("elsewhere")
-    sqs.client.start_message_move_task(
-        SourceArn=sqs.arn(dead), DestinationArn=sqs.arn(elsewhere), MaxNumberOfMessagesPerSecond=1
-    )
+    destination = sqs.arn(elsewhere)
+    sqs.client.start_message_move_task(SourceArn=sqs.arn(dead), DestinationArn=destination, MaxNumberOfMessagesPerSecond=1)
     sqs.client.delete_queue(QueueUrl=elsewhere)
-    assert finished(sqs, dead, "FAILED")["FailureReason"] == "AWS.SimpleQueueService.NonExistentQueue"
+    failed = finished(sqs, dead, "FAILED")
+    assert failed["FailureReason"] == "AWS.SimpleQueueService.NonExistentQueue"
+    assert failed["DestinationArn"] == destination
     assert sqs.counts(dead)[0] > 0
 
 

@@ -113,6 +113,7 @@ cases! {
         an_empty_queue_has_no_backlog;
     purge:
         a_purge_takes_all_that_was_sent_before
+        a_purge_forgets_deduplication_ids
         a_second_purge_has_to_wait;
     waiting:
         a_waiting_receive_is_woken_by_a_send

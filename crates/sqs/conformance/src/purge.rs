@@ -2,7 +2,7 @@
 
 use quelea_sqs_protocol::{Fault, NewMessage, Queues};
 
-use crate::suite::{HIDDEN_MS, Suite, message};
+use crate::suite::{HIDDEN_MS, Suite, fifo_message, message};
 
 pub(crate) async fn a_purge_takes_all_that_was_sent_before<Q: Queues>(suite: &Suite<Q>) {
     let queue = suite.queue(&[]).await;
@@ -19,6 +19,18 @@ pub(crate) async fn a_purge_takes_all_that_was_sent_before<Q: Queues>(suite: &Su
     assert_eq!(suite.receive_one(&queue, 1_500).await.body, "after");
     // By now all that was hidden before would be visible again.
     assert_eq!(suite.receive_bodies(&queue, 1).await, ["after"]);
+    suite.expect_nothing(&queue).await;
+}
+
+pub(crate) async fn a_purge_forgets_deduplication_ids<Q: Queues>(suite: &Suite<Q>) {
+    let queue = suite.fifo_queue(&[]).await;
+    let send = async |body| suite.send(&queue, vec![fifo_message("g", "id", body)]).await;
+    let first = send("first").await;
+    assert_eq!(send("again").await, first);
+    suite.store.purge(&queue).await.unwrap();
+    // What is sent now is no duplicate of what was thrown away: it would be answered with success and never come.
+    assert_ne!(send("after").await, first);
+    assert_eq!(suite.receive_one(&queue, HIDDEN_MS).await.body, "after");
     suite.expect_nothing(&queue).await;
 }
 
