@@ -30,6 +30,7 @@ BODY_BYTES = 600
 SETTINGS = {"QUELEA__LOG__SEGMENT_BYTES": "1MiB"}
 ACCEPTING = {**SETTINGS, "QUELEA__LOG__ACCEPT_DAMAGE": "true"}
 QUEUE = "orders"
+TX_SELECT, TX_SELECT_OK, TX_COMMIT, TX_COMMIT_OK = (90, 10), (90, 11), (90, 20), (90, 21)
 LOUD = re.compile(r"\b(WARN|ERROR)\b")
 NAMES = [
     (re.compile(r"\bmessage (\d+) cannot be delivered"), 1, 1),
@@ -57,9 +58,7 @@ def fill(broker):
         while confirmed < MESSAGES:
             while sent < MESSAGES and sent - confirmed < WINDOW:
                 sent += 1
-                data = number_body(sent)
-                head = struct.pack(">HHQ", 60, 0, len(data)) + b"\x10\x00\x02"
-                client.send(frames.publish(1, QUEUE) + frames.frame(frames.HEADER, 1, head) + frames.body(1, data))
+                client.send(persistent(sent))
             confirmed = struct.unpack_from(">Q", client.expect(frames.ACK))[0]
 
 
@@ -208,3 +207,87 @@ def test_flipped_bytes_are_never_silent(image, tmp_path):
     print(how, {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))})
     # Bodies are most of what there is.
     assert any("named" in outcome for outcome in outcomes), outcomes
+
+
+def publish_each(client, numbers):
+    """Publishes these, each when the one before is confirmed: so each has a commit of its own."""
+    for number in numbers:
+        client.send(persistent(number))
+        client.expect(frames.ACK)
+
+
+def persistent(number) -> bytes:
+    data = number_body(number)
+    head = struct.pack(">HHQ", 60, 0, len(data)) + b"\x10\x00\x02"
+    return frames.publish(1, QUEUE) + frames.frame(frames.HEADER, 1, head) + frames.body(1, data)
+
+
+def place_of(data_dir, number):
+    """The segment that has this message's body, and where in it."""
+    body = number_body(number)
+    (found,) = [(path, at) for path in sorted(data_dir.rglob("segment-*")) if (at := path.read_bytes().find(body)) >= 0]
+    return found
+
+
+def loud_lines(broker, words) -> list[str]:
+    log = re.sub(r"\x1b\[[0-9;]*m", "", broker.log.read_text(errors="replace"))
+    return [line for line in log.splitlines() if words in line and LOUD.search(line)]
+
+
+@pytest.fixture
+def three_confirmed(tmp_path):
+    """A broker that has three messages, each in a batch of its own, and the client that published them."""
+    with Broker(binary_path(), tmp_path, SETTINGS) as broker, Raw.opened(broker) as client:
+        client.send(frames.declare(1, QUEUE, 2))
+        client.expect(frames.QUEUE_DECLARE_OK)
+        client.send(frames.method(1, frames.CONFIRM_SELECT, b"\0"))
+        client.expect(frames.CONFIRM_SELECT_OK)
+        publish_each(client, (1, 2, 3))
+        yield broker
+
+
+def test_what_a_start_leaves_out_is_named_by_queue_and_message(three_confirmed, tmp_path):
+    wait_until_idle(three_confirmed)
+    three_confirmed.kill()
+    segment, at = place_of(three_confirmed.data_dir, 2)
+    flip(segment, at + BODY_BYTES // 2)
+    with Broker(binary_path(), tmp_path, ACCEPTING) as broker:
+        (line,) = loud_lines(broker, "started without what is lost")
+        assert f"{segment.name} is damaged at byte " in line
+        assert line.endswith(f"; lost: 1 of queue {QUEUE} in /, number 2"), line
+        assert delivered(broker) == {1, 3}
+
+
+def test_a_message_that_cannot_be_read_is_named_with_its_place(three_confirmed, tmp_path):
+    assert three_confirmed.terminate() == 0
+    segment, at = place_of(three_confirmed.data_dir, 2)
+    flip(segment, at + BODY_BYTES // 2)
+    with Broker(binary_path(), tmp_path, SETTINGS) as broker:
+        assert delivered(broker) == {1, 3}
+        (line,) = loud_lines(broker, "cannot be delivered")
+    assert " ERROR " in line and "message 2 cannot be delivered: the log is damaged" in line
+    for field in ('vhost="/"', f'queue="{QUEUE}"', f'file="{segment.name}"', f"segment={int(segment.name.split('-')[1])} "):
+        assert field in line, line
+    offset = int(re.search(r"\boffset=(\d+)", line)[1])
+    # Where its record begins, which has a few words before the body.
+    assert at - 200 < offset < at, line
+
+
+def test_the_end_that_a_crash_tore_off_is_counted_in_a_warning(three_confirmed, tmp_path):
+    with Raw.opened(three_confirmed) as client:
+        client.send(frames.method(1, TX_SELECT))
+        client.expect(TX_SELECT_OK)
+        # One commit for all.
+        client.send(b"".join(map(persistent, (4, 5, 6))) + frames.method(1, TX_COMMIT))
+        client.expect(TX_COMMIT_OK)
+    three_confirmed.kill()
+    segment, at = place_of(three_confirmed.data_dir, 6)
+    content = segment.read_bytes()
+    cut = at + BODY_BYTES // 2
+    segment.write_bytes(content[:cut] + bytes(len(content) - cut))
+    with Broker(binary_path(), tmp_path, SETTINGS) as broker:
+        (line,) = loud_lines(broker, "the end of the log was cut off")
+        assert " WARN " in line
+        records, name = re.search(r"(\d+) records or more from byte \d+ of (\S+) on", line).groups()
+        assert int(records) >= 2 and name == segment.name
+        assert delivered(broker) == {1, 2, 3}

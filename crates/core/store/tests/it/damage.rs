@@ -203,6 +203,23 @@ fn accepted_damage_in_the_log_is_left_behind_by_the_next_checkpoint() {
 }
 
 #[test]
+fn a_message_that_is_skipped_is_named_with_its_queue_and_number() {
+    let mut harness = synced_batches(5);
+    // In the third one's body.
+    flip(&harness.disk, "segment-00000001", 512 + 2 * 500 + 300);
+    harness.options.accept_damage = true;
+    let (_, recovered) =
+        LogStore::open(&harness.disk, harness.options, harness.now).expect("it was accepted");
+    let [damage] = &recovered.damage[..] else { panic!("{:?}", recovered.damage) };
+    let [LostMessages { queue, messages, first, last }] = damage.lost[..] else {
+        panic!("{damage}")
+    };
+    assert_eq!((queue, messages), (Some(QueueId(1)), Some(1)), "{damage}");
+    assert_eq!((first.0, last.0), (3, 3), "{damage}");
+    assert!(damage.to_string().ends_with("; lost: 1 of queue 1, number 3"), "{damage}");
+}
+
+#[test]
 fn a_missing_segment_takes_only_its_own_messages_along() {
     let mut harness = some_log();
     harness.disk.remove("segment-00000003").expect("it is there");
