@@ -14,7 +14,7 @@ const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
-const STATED: [(&str, &str, &str, &str); 77] = [
+const STATED: &[(&str, &str, &str, &str)] = &[
     (LIMITS, "| frame | {} (", CORE, "FRAME_BYTES_MAX"),
     (LIMITS, "| channels of a connection | {} (", CORE, "CHANNELS_MAX"),
     (LIMITS, "| body of a message | {} (", CORE, "MESSAGE_BYTES_MAX"),
