@@ -1,6 +1,8 @@
 """Nobody who guesses passwords keeps anybody else from signing in."""
 
 import base64
+import re
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -9,6 +11,10 @@ from pathlib import Path
 import pytest
 from harness.amqp.frames import Raw
 from harness.amqp.peer import until
+from harness.elastic import wire
+from harness.elastic.broker import ElasticBroker
+from harness.elastic.wire import Connection
+from harness.management import Management, Refused
 from hostile.probe import PATIENCE_S, half_open, metric
 
 pytestmark = pytest.mark.process
@@ -22,17 +28,24 @@ def guess(broker, password):
 
 def test_sockets_that_send_a_wrong_password_and_leave_cost_nobody_anything(quelea, probe, size):
     broker = quelea()
-    guesses = size(300, 1_500)
+    guesses, visits = size(300, 1_500), 5
+    api = Management(broker.http)
+    for number in range(visits):
+        api.put(f"/api/users/user{number}", {"password": f"secret {number}", "tags": ""})
+        api.put(f"/api/permissions/%2F/user{number}", {"configure": "", "write": "", "read": ""})
     visitor = probe(broker)
+    hashed = metric(broker, "quelea_sign_in_verifications_total")
     for number in range(guesses):
         guess(broker, f"guess {number}")
-        if number % (guesses // 5) == 0:
-            # Each time with a user that nobody has verified yet: the good ones would be remembered.
-            visitor.amqp()
+        if number % (guesses // visits) == 0:
+            # Each time a user whom nobody has verified yet: what was verified is remembered for a minute.
+            user = number // (guesses // visits)
+            visitor.amqp(f"user{user}", f"secret {user}")
+    assert visitor.served["amqp"] == visits
+    # What was hashed is each visitor, and those of the guesses that somebody still waited for.
+    hashed = metric(broker, "quelea_sign_in_verifications_total") - hashed
+    assert visits <= hashed < guesses / 2
     visitor.all()
-    assert visitor.served["amqp"] == 6
-    # What was hashed is what somebody still waited for.
-    assert metric(broker, "quelea_sign_in_verifications_total") < guesses / 2
 
 
 def test_wrong_passwords_that_wait_for_their_answers_hold_up_nobody_with_the_right_one(quelea, probe, size):
@@ -124,3 +137,80 @@ def test_who_signs_in_to_management_with_a_wrong_password_gives_way(quelea, prob
     assert metric(broker, "quelea_management_refused_total", cause="gave_way") >= 1
     for opened in attacking:
         opened.close()
+
+
+ATTEMPTS = 20
+
+
+def logged(broker, words) -> int:
+    return sum(words in line for line in broker.log.read_text().splitlines() if " WARN " in re.sub(r"\x1b\[[0-9;]*m", "", line))
+
+
+def own_address() -> str:
+    """An address of this machine that is not loopback: who comes from it is elsewhere."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+        try:
+            nobody.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has loopback only")
+        return nobody.getsockname()[0]
+
+
+def test_the_default_user_from_elsewhere_is_counted_and_refused_late(quelea):
+    own = own_address()
+    broker = quelea(QUELEA__AMQP__LISTEN="0.0.0.0:0", QUELEA__HTTP__LISTEN="0.0.0.0:0")
+    amqp, http = re.search(r"amqp=0\.0\.0\.0:(\d+) http=0\.0\.0\.0:(\d+) ", broker.ready_line).groups()
+    broker.port, broker.http_port = int(amqp), int(http)
+    elsewhere = Management(f"http://{own}:{http}")
+    for _ in range(3):
+        with pytest.raises(Refused) as refused:
+            elsewhere.get("/api/whoami")
+        assert refused.value.status == 401
+    assert metric(broker, "quelea_sign_ins_failed_total", front="management") == 3
+    assert logged(broker, "a sign-in to the management API is refused") == 2
+    broker.host = own
+    with Raw(broker, timeout_s=PATIENCE_S) as client:
+        client.start()
+        assert client.ends()
+    broker.host = "127.0.0.1"
+    assert metric(broker, "quelea_sign_ins_failed_total", front="amqp") == 1
+    assert logged(broker, "this user can only connect via localhost") == 1
+
+
+def refused_key(address, role):
+    connection = Connection(address, key=b"guess", role=role)
+    with pytest.raises(wire.WireError, match="key"):
+        connection.expect(wire.WELCOME)
+    connection.close()
+
+
+@pytest.mark.parametrize("front, role", [("elastic", wire.CLIENT), ("keeper", wire.KEEPER)])
+def test_wrong_keys_of_elastic_queues_are_counted_and_logged(front, role):
+    with ElasticBroker(key=b"k" * 32) as broker:
+        keeper = re.search(r'started .* keep="([^"]+)"', re.sub(r"\x1b\[[0-9;]*m", "", broker.log.read_text()))[1]
+        for _ in range(ATTEMPTS):
+            refused_key({"elastic": broker.elastic, "keeper": keeper}[front], role)
+        assert metric(broker, "quelea_sign_ins_failed_total", front=front) == ATTEMPTS
+        words = {"elastic": "a key is refused by the directory", "keeper": "a relay that brings messages is refused"}
+        # Their number doubles from one line to the next.
+        assert logged(broker, words[front]) == ATTEMPTS.bit_length()
+
+
+NULL_GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
+"""Of a ZeroMQ peer that shows nothing."""
+
+
+def test_zeromq_peers_without_the_password_are_counted_and_logged(tmp_path):
+    users = tmp_path / "users"
+    users.write_text("ada:lovelace\n")
+    users.chmod(0o600)
+    entry = f"[{{queue = 'q', zmtp_in = '127.0.0.1:0', zmtp_security = 'plain', zmtp_users_file = '{users}'}}]"
+    with ElasticBroker(environment={"QUELEA__ELASTIC__ENTRY": entry}) as broker:
+        port = int(re.search(r'zmtp_in="127\.0\.0\.1:(\d+)"', re.sub(r"\x1b\[[0-9;]*m", "", broker.log.read_text()))[1])
+        for _ in range(ATTEMPTS):
+            (peer,) = half_open(broker.host, port, NULL_GREETING)
+            while peer.recv(65_536):
+                pass
+            peer.close()
+        assert metric(broker, "quelea_sign_ins_failed_total", front="zmtp") == ATTEMPTS
+        assert logged(broker, "a ZMTP peer is refused") == ATTEMPTS.bit_length()

@@ -27,15 +27,37 @@ def test_half_open_requests_of_management_keep_no_other_front_from_its_files(que
         opened.close()
 
 
-@pytest.mark.parametrize("front", ["port", "sqs_port"])
+ELASTIC = {
+    "QUELEA__ELASTIC__LISTEN": "127.0.0.1:0",
+    "QUELEA__ELASTIC__ENTRY": "[{queue = 'q', zmtp_in = '127.0.0.1:0', zmtp_out = '127.0.0.1:0'}]",
+}
+
+FRONTS = {
+    "amqp": r"^quelea ready amqp=127\.0\.0\.1:(\d+) ",
+    "sqs": r"^quelea ready .* sqs=127\.0\.0\.1:(\d+) ",
+    "directory": r"^quelea ready .* elastic=127\.0\.0\.1:(\d+) ",
+    "keeper": r'started .* keep="127\.0\.0\.1:(\d+)"',
+    "entry": r'a ZMTP entry is open .* zmtp_in="127\.0\.0\.1:(\d+)"',
+}
+"""The words before each one's port, in the ready line or the log."""
+
+
+@pytest.mark.parametrize("front", FRONTS)
 def test_half_open_connections_of_one_front_keep_no_other_from_its_files(quelea, probe, front, size):
-    broker = quelea(files=1_024)
+    broker = quelea(files=1_024, **ELASTIC)
+    log = re.sub(r"\x1b\[[0-9;]*m", "", broker.log.read_text())
+    port = int(re.search(FRONTS[front], broker.ready_line + "\n" + log, re.MULTILINE)[1])
     visitor = probe(broker)
-    attacking = half_open(broker.host, getattr(broker, front), b"", size(1_200, 1_970))
+    attacking = half_open(broker.host, port, b"", size(1_200, 1_970))
     for _ in range(5):
         visitor.http()
-        (visitor.sqs if front == "port" else visitor.amqp)()
-    assert sum(visitor.served.values()) == 10
+        if front != "amqp":
+            visitor.amqp()
+        if front != "sqs":
+            visitor.sqs()
+    assert sum(visitor.served.values()) == (10 if front in ("amqp", "sqs") else 15)
+    if front == "entry":
+        assert metric(broker, "quelea_elastic_entry_turned_away_total", queue="q") > 0
     for opened in attacking:
         opened.close()
 

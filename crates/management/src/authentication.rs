@@ -8,7 +8,8 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quelea_node::{Authenticator, Credentials, Front, Verdict};
+use quelea_net::Front;
+use quelea_node::{Authenticator, Credentials, Verdict};
 use quelea_sqs_protocol::{IdentityDirectory as _, UserWithVhosts};
 
 use crate::error::ApiError;
@@ -98,17 +99,17 @@ impl<S: SharedState> FromRequestParts<S> for ApiUser {
         let peer = peer.to_canonical();
         let is_default_elsewhere =
             name == DEFAULT_USER && parts.extensions.get::<UnknownHost>().is_some();
+        // Who has not signed in is not at work: else wrong passwords, whose answers are late, could hold all places.
+        let place = parts.extensions.get::<Arc<Place>>();
+        place.into_iter().for_each(|place| place.set_at_work(false));
         if (!peer.is_loopback() && api.loopback_users().contains(&name)) || is_default_elsewhere {
-            return Err(ApiError::Unauthorized);
+            return Err(refused(api.authenticator(), peer, &name).await);
         }
         let known = api.directory().user_with_vhosts(&name).await?;
         let (hash, tags, vhosts) = match known {
             Some(UserWithVhosts { user, vhosts }) => (Some(user.password_hash), user.tags, vhosts),
             None => (None, Vec::new(), Vec::new()),
         };
-        // Who has not signed in is not at work: else wrong passwords, whose answers are late, could hold all places.
-        let place = parts.extensions.get::<Arc<Place>>();
-        place.into_iter().for_each(|place| place.set_at_work(false));
         let by_token = matches!(shown, Shown::Token(_));
         match shown {
             Shown::Password(user, password) => {
@@ -197,7 +198,7 @@ async fn verify_token(
 
 /// Says that it is wrong, late.
 async fn refused(authenticator: &Authenticator, peer: IpAddr, user: &str) -> ApiError {
-    let failed = authenticator.failed(Front::Management, peer, user);
+    let failed = authenticator.failures().add(Front::Management, peer, user);
     if failed.is_logged() {
         let in_row = failed.in_row;
         tracing::warn!(%peer, user, in_row, "a sign-in to the management API is refused");

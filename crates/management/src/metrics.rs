@@ -21,7 +21,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quelea_broker::report::{Overview, QueueReport};
 use quelea_model::LatencyHistogram;
-use quelea_node::{Authenticator, Front, NetCounters};
+use quelea_net::Front;
+use quelea_node::{Authenticator, NetCounters};
 use quelea_sqs_server::SqsCounters;
 
 use crate::api::listing::fetch;
@@ -155,7 +156,7 @@ impl Refusals {
     fn of(fronts: &Fronts<'_>) -> Self {
         let authenticator = fronts.authenticator;
         Self {
-            sign_ins: Front::ALL.map(|front| (front.name(), authenticator.failures(front))),
+            sign_ins: Front::ALL.map(|front| (front.name(), authenticator.failures().count(front))),
             verifications: authenticator.verifications(),
             management: fronts.counters.refused(),
             management_requests: fronts.counters.requests(),
@@ -167,7 +168,7 @@ impl Collector for Refusals {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Passwords that were hashed to verify them";
         counter(&mut encoder, "sign_in_verifications", help, self.verifications)?;
-        let help = "Sign-ins with a wrong password or an unknown user";
+        let help = "Sign-ins with a wrong password, key or token, of an unknown user, or from where the user may not";
         labelled(&mut encoder, "sign_ins_failed", help, "front", &self.sign_ins)?;
         let help = "Connections and requests that the management API refused";
         labelled(&mut encoder, "management_refused", help, "cause", &self.management)?;

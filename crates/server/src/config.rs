@@ -125,6 +125,16 @@ pub(crate) struct Logging {
     pub(crate) level: String,
 }
 
+impl Config {
+    /// Whether this process keeps elastic queues' messages itself: at a port of its own choice only if its directory can
+    /// tell relays of it.
+    pub(crate) fn has_own_keeper(&self) -> bool {
+        let keep_listen = &self.bridge.keep_listen;
+        let is_unknown = keep_listen.ends_with(":0") && self.elastic.listen.is_empty();
+        !keep_listen.is_empty() && !is_unknown
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

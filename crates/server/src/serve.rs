@@ -5,7 +5,7 @@ mod bridge;
 mod cassandra;
 mod cmq;
 mod connection_limits;
-mod elastic;
+pub(crate) mod elastic;
 #[cfg(feature = "cassandra")]
 mod front_end;
 mod management;
@@ -129,12 +129,13 @@ async fn serve_broker(
 ) -> Result<Stopped, ServeError> {
     let mut checked = Checked::new(config)?;
     let definitions = checked.definitions.take();
-    let Some(Opened { directory, prepared, cluster }) = open(config, checked, signals).await?
+    let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
+    let Some(Opened { directory, prepared, cluster }) =
+        open(config, limits, checked, signals).await?
     else {
         return Ok(Stopped::Clean);
     };
     let Prepared { management, sqs, cmq, elastic, bridge } = prepared;
-    let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let settings = node::settings(config, limits.amqp);
     let (node, beside) = start_node(config, settings, directory, cluster.as_ref()).await?;
     let observers = sqs::Observers::default();
@@ -149,11 +150,10 @@ async fn serve_broker(
     #[cfg(feature = "cassandra")]
     collectors.extend(cluster.iter().map(Cluster::collector));
     let keeper = bridge.keeper();
-    let elastic =
-        elastic.map(|prepared| prepared.start(config, node.data_dir(), keeper, limits.elastic));
+    let elastic = elastic.map(|prepared| prepared.start(config, &node, keeper, limits));
     let elastic = elastic.transpose()?;
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
-    let bridge = bridge.start(&node, elastic.as_ref())?;
+    let bridge = bridge.start(&node, elastic.as_ref(), limits.keeper)?;
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let shown = Shown {
         sqs: counted,
@@ -223,13 +223,14 @@ struct Opened {
 /// signal came before it did.
 async fn open(
     config: &Config,
+    limits: ConnectionLimits,
     checked: Checked,
     signals: &mut Signals,
 ) -> Result<Option<Opened>, ServeError> {
     let directory = DataDir::lock(&config.data_dir).map_err(StartError::from)?;
     let connect = async {
         let prepared = checked.listen(config)?;
-        Ok((prepared, cassandra::connect(config).await?))
+        Ok((prepared, cassandra::connect(config, limits).await?))
     };
     let connected = tokio::select! {
         biased;
@@ -346,6 +347,8 @@ fn announce_ready(node: &Node, fronts: &Fronts, limits: ConnectionLimits, starte
         connections_max = limits.amqp,
         sqs_connections_max = limits.sqs,
         http_connections_max = limits.http,
+        elastic_connections_max = limits.elastic,
+        keep_connections_max = limits.keeper,
         recovered_messages = node.recovery().entries,
         replayed_bytes = node.recovery().replayed_bytes,
         start_ms = started.elapsed().as_millis() as u64,

@@ -31,6 +31,10 @@ impl Session {
         }
         self.phase = Phase::Opening;
         match outcome {
+            // RabbitMQ too sends the client the same text as for a wrong password.
+            _ if self.is_elsewhere() => {
+                self.refuse_login("this user can only connect via localhost")
+            }
             AuthOutcome::Accepted => self.wire.authenticated(Ok(())),
             AuthOutcome::Refused => self.refuse_login("wrong user or password"),
         }
@@ -39,14 +43,14 @@ impl Session {
 
     pub(crate) fn login(&mut self, mechanism: Mechanism, user: String, password: Bytes) {
         self.user = user;
-        let local_only = self.config.loopback_users.contains(&self.user);
-        if local_only && !self.peer.loopback {
-            // RabbitMQ too sends the client the same text as for a wrong password.
-            self.refuse_login("this user can only connect via localhost");
-            return;
-        }
         self.phase = Phase::Authenticating;
-        self.auth = Some(AuthRequest { user: self.user.clone(), password, mechanism });
+        let (user, is_elsewhere) = (self.user.clone(), self.is_elsewhere());
+        self.auth = Some(AuthRequest { user, password, mechanism, is_elsewhere });
+    }
+
+    /// Whether the user may come from this machine only, and does not.
+    fn is_elsewhere(&self) -> bool {
+        !self.peer.loopback && self.config.loopback_users.contains(&self.user)
     }
 
     fn refuse_login(&mut self, reason: &'static str) {

@@ -12,6 +12,9 @@ pub struct AuthRequest {
     pub password: Bytes,
     /// How it was sent.
     pub mechanism: Mechanism,
+    /// The user may come from this machine only, and does not: whatever the password is, it is refused as late as a wrong
+    /// one, and counted with those.
+    pub is_elsewhere: bool,
 }
 
 impl std::fmt::Debug for AuthRequest {

@@ -108,7 +108,7 @@ impl CassandraQueues {
         shared.keep_heart_beating();
         shared.keep_sweeping(settings.sweep_rows_per_s);
         shared.keep_move_tasks_going();
-        serve_peers(&shared, listener);
+        serve_peers(&shared, listener, settings.internal_connections_max);
         Ok(Self { shared })
     }
 

@@ -2,7 +2,6 @@
 //! a minute, so that a client that connects often (or asks the management API with every request)
 //! costs one hash. Addresses take turns, and what nobody waits for any more is not hashed.
 
-mod failures;
 mod remembered;
 mod waiting;
 
@@ -15,10 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quelea_net::network_of;
+use quelea_net::{SignInFailures, network_of};
 
-pub use self::failures::{Failed, Front};
-use self::failures::{FailureCounters, Failures};
 use self::remembered::Remembered;
 use self::waiting::{Source, Waiting, Waits};
 use crate::password::{HashError, hash_password, verify_password};
@@ -87,8 +84,7 @@ struct Shared {
     /// Something was put into the queue.
     filled: Condvar,
     remembered: Mutex<Remembered>,
-    failures: Mutex<Failures>,
-    failed: FailureCounters,
+    failures: SignInFailures,
     hashed: AtomicU64,
     on_better_hash: OnceLock<OnBetterHash>,
 }
@@ -135,8 +131,7 @@ impl Authenticator {
             queue: Mutex::default(),
             filled: Condvar::new(),
             remembered: Mutex::new(Remembered::new()?),
-            failures: Mutex::default(),
-            failed: FailureCounters::default(),
+            failures: SignInFailures::default(),
             hashed: AtomicU64::new(0),
             on_better_hash: OnceLock::new(),
         };
@@ -179,18 +174,11 @@ impl Authenticator {
         self.request(None, Request::Hash(password, Box::new(reply)));
     }
 
-    /// A sign-in has failed: counts it, and says how long its answer is to wait. No other sign-in waits for
-    /// that, not even of the same user from the same address.
+    /// The sign-ins that failed, at all fronts: also at those that verify no passwords. No other sign-in waits for one,
+    /// not even of the same user from the same address.
     #[must_use]
-    pub fn failed(&self, front: Front, peer: IpAddr, user: &str) -> Failed {
-        self.shared.failed.count(front);
-        lock(&self.shared.failures).add(peer, user, Instant::now())
-    }
-
-    /// How many sign-ins have failed at a front since the start.
-    #[must_use]
-    pub fn failures(&self, front: Front) -> u64 {
-        self.shared.failed.get(front)
+    pub fn failures(&self) -> &SignInFailures {
+        &self.shared.failures
     }
 
     /// How many passwords were hashed to verify them since the start: what sign-ins cost.

@@ -340,7 +340,10 @@ impl Connections {
         logins: &Logins,
         now: Timestamp,
     ) {
-        let AuthRequest { user, password, .. } = request;
+        let AuthRequest { user, password, is_elsewhere, .. } = request;
+        if is_elsewhere {
+            return self.conclude(slot, &user, Verdict::Wrong, broker, logins, now);
+        }
         let known = broker.access().accounts().user(&user);
         let hash = known.map(|user| user.password_hash.as_ref().into());
         let credentials = Credentials { user: user.clone(), password, hash };

@@ -16,8 +16,8 @@ pub fn raise_file_limit() -> u64 {
     files.saturating_sub(OTHER_FILES)
 }
 
-/// How many connections each front may have, so that all together find files: what it `wanted` if that is possible. Else each
-/// keeps a reserve, half of an equal share, which no other front can take; the rest goes to them by what they want.
+/// How many connections each front may have, so that all together find files: what it `wanted` if that is possible. Else each that
+/// is served keeps a reserve, half of an equal share, which no other front can take; the rest goes to them by what they want.
 #[must_use]
 pub fn share_files<const FRONTS: usize>(files: u64, wanted: [usize; FRONTS]) -> [usize; FRONTS] {
     let files = usize::try_from(files).unwrap_or(usize::MAX);
@@ -25,7 +25,8 @@ pub fn share_files<const FRONTS: usize>(files: u64, wanted: [usize; FRONTS]) -> 
     if sum(&wanted) <= files {
         return wanted;
     }
-    let reserve = files / (2 * FRONTS);
+    let served = wanted.iter().filter(|wanted| **wanted > 0).count();
+    let reserve = files / (2 * served.max(1));
     let reserved = wanted.map(|wanted| wanted.min(reserve));
     let rest = (files - sum(&reserved)) as u128;
     let above = |front: usize| (wanted[front] - reserved[front]) as u128;
@@ -54,7 +55,7 @@ mod tests {
             let reserve = files as usize / 8;
             assert!(shares.iter().all(|share| *share >= reserve.min(1_024)), "{files}: {shares:?}");
         }
-        assert_eq!(share_files(10, [0, 100]), [0, 10 / 4 + 8]);
+        assert_eq!(share_files(10, [0, 100]), [0, 10]);
         assert_eq!(share_files(0, [5, 0]), [1, 0]);
     }
 }

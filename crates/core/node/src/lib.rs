@@ -42,9 +42,7 @@ mod timers;
 mod turn;
 
 pub use audit::AUDIT_LOG_TARGET;
-pub use authenticator::{
-    Authenticator, BetterHash, Credentials, Failed, Front, Verdict, Verification,
-};
+pub use authenticator::{Authenticator, BetterHash, Credentials, Verdict, Verification};
 pub use backoff::Backoff;
 pub use beside::{Adopt, OtherStore};
 pub use clock::Clock;

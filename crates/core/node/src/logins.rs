@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 
+use quelea_net::{Failed, Front};
 use tokio::sync::Notify;
 
-use crate::authenticator::{Authenticator, Credentials, Failed, Front, Verdict, Verification};
+use crate::authenticator::{Authenticator, Credentials, Verdict, Verification};
 
 /// The result of a password check.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ impl Logins {
 
     /// A login has failed.
     pub(crate) fn failed(&self, peer: IpAddr, user: &str) -> Failed {
-        self.authenticator.failed(Front::Amqp, peer, user)
+        self.authenticator.failures().add(Front::Amqp, peer, user)
     }
 
     pub(crate) fn poll_result(&self) -> Option<LoginResult> {

@@ -96,6 +96,7 @@ impl Work {
         counters: &Arc<BridgeCounters>,
     ) -> Result<Self, BridgeStartError> {
         let BridgeSettings { keep, user, loopback_only, vhost, key, directories, .. } = settings;
+        let (failures, connections_max) = (settings.failures, settings.keep_connections_max);
         let client = |acknowledge_by_hand| {
             let (name, key) = ("quelea bridge".to_owned(), key.clone());
             let options = Options { name, key, acknowledge_by_hand, ..Options::default() };
@@ -125,8 +126,20 @@ impl Work {
         let deliveries = settings.deliveries.into_iter().map(delivery);
         let deliveries = deliveries.collect::<Result<_, quelea_elastic_client::Error>>()?;
         let (user, counters) = (Arc::clone(&user), Arc::clone(counters));
-        let keeper = Keeper::new(core.clone(), user, loopback_only, vhost, key.clone(), counters);
-        let keeper = keep.map(|listener| (keeper, listener));
+        let keeper = keep.map(|listener| {
+            let keeper = Keeper {
+                core: core.clone(),
+                user,
+                loopback_only,
+                vhost,
+                key: key.clone(),
+                connections_max,
+                failures,
+                counters,
+                ledger: Arc::default(),
+            };
+            (keeper, listener)
+        });
         Ok(Self { keeper, feeds, deliveries })
     }
 

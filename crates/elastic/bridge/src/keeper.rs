@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use quelea_net::SignInFailures;
 use quelea_node::{Backoff, CoreHandle};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -20,9 +21,6 @@ use connection::Connection;
 use ledger::Ledger;
 use quelea_node::stopped;
 
-/// Relays at once: as many as a queue may have.
-const CONNECTIONS_MAX: usize = quelea_elastic_proto::limits::RELAYS_MAX;
-
 /// What every relay's connection needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
@@ -31,27 +29,19 @@ pub(crate) struct Keeper {
     pub(crate) loopback_only: bool,
     pub(crate) vhost: Arc<str>,
     pub(crate) key: Bytes,
+    /// Relays at once; further ones wait to be accepted.
+    pub(crate) connections_max: usize,
+    /// Relays with a wrong key, or from where the user may not come from.
+    pub(crate) failures: SignInFailures,
     pub(crate) counters: Arc<BridgeCounters>,
     /// Only the core's thread takes it, one call after the other.
-    ledger: Arc<Mutex<Ledger>>,
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
 }
 
 impl Keeper {
-    pub(crate) fn new(
-        core: CoreHandle,
-        user: Arc<str>,
-        loopback_only: bool,
-        vhost: Arc<str>,
-        key: Bytes,
-        counters: Arc<BridgeCounters>,
-    ) -> Self {
-        let ledger = Arc::default();
-        Self { core, user, loopback_only, vhost, key, counters, ledger }
-    }
-
     /// Takes relays until `stop` changes.
     pub(crate) async fn run(self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let places = Arc::new(Semaphore::new(self.connections_max));
         let mut connections = JoinSet::new();
         let mut backoff = Backoff::new();
         loop {

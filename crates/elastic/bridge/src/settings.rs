@@ -4,12 +4,17 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quelea_net::SignInFailures;
 
 /// What the bridge needs to know.
 #[derive(Debug)]
 pub struct BridgeSettings {
     /// Where relays bring what is to be kept; `None`: nothing is kept here.
     pub keep: Option<TcpListener>,
+    /// Most relays that bring it at once; further ones wait.
+    pub keep_connections_max: usize,
+    /// Where relays with a wrong key are counted.
+    pub failures: SignInFailures,
     /// Whose permissions the bridge has.
     pub user: Arc<str>,
     /// Whether that user may come from this machine only.

@@ -9,12 +9,14 @@ use quelea_elastic_core::directory::{Address, Peer};
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{Frame, limits};
+use quelea_net::SignInFailures;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::driver::message::Message;
+use crate::refusal::count_refusal;
 
 /// From connecting to HELLO: a program sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(10);
@@ -35,6 +37,8 @@ const WRITE_BYTES: usize = 64 * 1024;
 pub(crate) struct SiteKey {
     /// The site's key, empty if none is asked for.
     pub(crate) key: Vec<u8>,
+    /// Who has not shown it.
+    pub(crate) failures: SignInFailures,
 }
 
 /// Serves one connection to its end.
@@ -49,7 +53,12 @@ pub(crate) async fn serve(
     let mut buffer = FrameBuffer::new();
     let role = match timeout(HELLO_MAX, greet(&mut socket, &mut buffer, &site_key)).await {
         Ok(Ok(role)) => role,
-        Ok(Err(refusal)) => return refuse(socket, refusal.as_ref()).await,
+        Ok(Err(refusal)) => {
+            if let Some(refusal) = &refusal {
+                count_refusal(&site_key.failures, address, "key", refusal);
+            }
+            return refuse(socket, refusal.as_ref()).await;
+        }
         Err(_) => {
             let text = format!("no HELLO within {} s", HELLO_MAX.as_secs());
             return refuse(socket, Some(&WireError::fatal(ErrorCode::Order, "", text))).await;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_elastic_core::directory::{
-    Definition, Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec,
+    Address, Definition, Directory, Effect, Input, Peer, ProviderOutcome, RelayHandle, RelaySpec,
 };
 use quelea_elastic_core::ownership::Input as OwnershipInput;
 use quelea_elastic_core::ownership::keys::Shard;
 use quelea_elastic_proto::{Frame, RelayId, Time};
+use quelea_net::SignInFailures;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
 use tokio::sync::oneshot;
@@ -22,6 +23,7 @@ use crate::counters::{DirectoryCounters, Totals};
 use crate::event_log::EventLog;
 use crate::ownership::command::Command;
 use crate::provider::{Provider, ProviderError, ProviderEvent};
+use crate::refusal::count_refusal;
 use crate::relay_token::TokenSecret;
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
@@ -43,7 +45,7 @@ pub(crate) struct Driver {
     /// Of queues that are not defined.
     pub(crate) default: Definition,
     started: Instant,
-    peers: BTreeMap<Peer, FrameSender>,
+    peers: BTreeMap<Peer, (Address, FrameSender)>,
     provider: Arc<dyn Provider>,
     ownership: UnboundedSender<Command>,
     inbox: Sender<Message>,
@@ -52,6 +54,8 @@ pub(crate) struct Driver {
     /// They are being ended, until then.
     stopping_until: Option<Instant>,
     secret: TokenSecret,
+    /// Relays with a wrong token.
+    failures: SignInFailures,
     /// What the provider was shown of each queue: its generation and numbers of clients.
     published: BTreeMap<String, (u64, usize, usize, bool)>,
 }
@@ -67,6 +71,7 @@ pub(crate) struct DriverParts {
     pub(crate) inbox: Sender<Message>,
     pub(crate) stop_relays: bool,
     pub(crate) secret: TokenSecret,
+    pub(crate) failures: SignInFailures,
 }
 
 impl Driver {
@@ -81,6 +86,7 @@ impl Driver {
             inbox,
             stop_relays,
             secret,
+            failures,
         } = parts;
         Self {
             core,
@@ -96,6 +102,7 @@ impl Driver {
             stop_relays,
             stopping_until: None,
             secret,
+            failures,
             published: BTreeMap::new(),
         }
     }
@@ -150,7 +157,7 @@ impl Driver {
             // Dropping the sender ends the connection.
             Message::Connected { .. } if self.stopping_until.is_some() => {}
             Message::Connected { peer, role, address, sender } => {
-                self.peers.insert(peer, sender);
+                self.peers.insert(peer, (address, sender));
                 self.counters.connected(role);
                 self.input(Input::Connected { peer, role, address });
             }
@@ -193,7 +200,9 @@ impl Driver {
             Frame::Register(register) => match self.secret.check(register) {
                 Ok(register) => Frame::Register(register),
                 Err(refusal) => {
-                    tracing::warn!(peer = peer.0, text = refusal.text, "a relay is refused");
+                    if let Some((address, _)) = self.peers.get(&peer) {
+                        count_refusal(&self.failures, *address, "relay token", &refusal);
+                    }
                     self.send(peer, Frame::Error(refusal));
                     // Its task writes what waits, and ends.
                     self.peers.remove(&peer);
@@ -262,7 +271,7 @@ impl Driver {
     }
 
     fn send(&mut self, peer: Peer, frame: Frame) {
-        let Some(sender) = self.peers.get(&peer) else { return };
+        let Some((_, sender)) = self.peers.get(&peer) else { return };
         match sender.try_send(frame) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
@@ -408,7 +417,7 @@ impl Driver {
 
     /// Connections end with what waits for them written.
     fn say_farewell(&mut self, answer: oneshot::Sender<()>) {
-        for sender in self.peers.values() {
+        for (_, sender) in self.peers.values() {
             // A peer that does not read gets no BYE.
             let _ = sender.try_send(Frame::Bye("the directory stops".to_owned()));
         }

@@ -12,6 +12,7 @@ mod event_log;
 pub mod meta;
 mod ownership;
 pub mod provider;
+mod refusal;
 mod relay_token;
 mod server;
 

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quelea_elastic_core::directory::{
-    Address, Definition, Directory, Input, Peer, Settings, limits,
-};
-use quelea_net::Acceptor;
+use quelea_elastic_core::directory::{Definition, Directory, Input, Peer, Settings, limits};
+use quelea_net::{Acceptor, SignInFailures};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
@@ -31,6 +29,7 @@ use crate::ownership::Ownership;
 use crate::ownership::command::Command;
 use crate::provider::process::{ProcessSettings, Processes};
 use crate::provider::{Directories, Provider, RelayCommand, Running};
+use crate::refusal::number_of;
 use crate::relay_token::TokenSecret;
 
 /// What waits for the driver; who sends more waits.
@@ -71,6 +70,8 @@ pub struct DirectorySettings {
     pub counters: Arc<DirectoryCounters>,
     /// Most connections, those in their greeting included; further ones are closed at once.
     pub connections_max: usize,
+    /// Where who shows a wrong key or token is counted.
+    pub failures: SignInFailures,
 }
 
 /// See [`DirectorySettings::provider`].
@@ -292,6 +293,7 @@ impl Prepared {
             inbox: inbox.clone(),
             stop_relays: settings.stop_relays,
             secret,
+            failures: settings.failures.clone(),
         });
         let ownership = Ownership {
             meta,
@@ -308,7 +310,7 @@ impl Prepared {
             command,
             provider,
             listener,
-            site_key: Arc::new(SiteKey { key: settings.key }),
+            site_key: Arc::new(SiteKey { key: settings.key, failures: settings.failures }),
             inbox,
             connections_max: settings.connections_max.min(limits::PEERS_MAX),
             queues: settings.queues,
@@ -380,15 +382,6 @@ async fn listen(
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }
-}
-
-/// Where a peer is, as the directory's core has it.
-fn number_of(peer: SocketAddr) -> Address {
-    let network = match quelea_net::network_of(peer.ip()) {
-        IpAddr::V4(address) => address.to_ipv6_mapped(),
-        IpAddr::V6(network) => network,
-    };
-    Address(network.to_bits())
 }
 
 async fn forward_provider_events(provider: Arc<dyn Provider>, inbox: Sender<Message>) {

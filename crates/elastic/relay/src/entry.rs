@@ -23,7 +23,7 @@ use quelea_elastic_client::{Client, Options};
 use quelea_elastic_core::relay::{Relay, RelayConfig};
 use quelea_elastic_proto::frame::SlowPolicy;
 use quelea_elastic_zmtp::SocketType;
-use quelea_net::ListenError;
+use quelea_net::{ListenError, SignInFailures};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
@@ -34,7 +34,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::node::{Node, SharedNode};
-use crate::zmtp::{self, ZmtpAddresses, ZmtpConfig};
+use crate::zmtp::{self, Admission, ZmtpAddresses, ZmtpConfig, accept};
 
 /// Bytes of messages of one PUB that no relay has acknowledged yet; then its socket is not read. A
 /// relocation takes milliseconds, and a failover is ridden out in the PUB's own queue.
@@ -53,6 +53,8 @@ pub struct EntryConfig {
     pub slow: SlowPolicy,
     /// What may wait for one SUB, in bytes.
     pub ring_bytes_max: u64,
+    /// Most connections of both sides together, those that shake hands included; further ones are closed at once.
+    pub connections_max: usize,
 }
 
 /// An entry that has its addresses, and serves nobody yet.
@@ -143,8 +145,13 @@ impl BoundEntry {
         &self.config.queue
     }
 
+    /// Has it take as many connections as `limit` makes of those that were configured.
+    pub fn limit_connections(&mut self, limit: impl FnOnce(usize) -> usize) {
+        self.config.connections_max = limit(self.config.connections_max);
+    }
+
     /// Serves the queue that these directories know (`HOST:PORT`, any of which will do), as who has
-    /// this key.
+    /// this key. Peers that may not be here are counted in `failures`.
     ///
     /// # Errors
     /// If its thread cannot be started.
@@ -152,6 +159,7 @@ impl BoundEntry {
         self,
         directories: Vec<String>,
         key: Bytes,
+        failures: SignInFailures,
         counters: Arc<EntryCounters>,
     ) -> Result<Entry, EntryError> {
         let system = |what| move |source| EntryError::System { what, source };
@@ -174,7 +182,7 @@ impl BoundEntry {
         let body = move || {
             let mut runtime = Builder::new_current_thread();
             match runtime.enable_all().build_local(LocalOptions::default()) {
-                Ok(runtime) => runtime.block_on(self.serve(client, &counters, stopped)),
+                Ok(runtime) => runtime.block_on(self.serve(client, failures, &counters, stopped)),
                 Err(error) => tracing::error!(%error, "a ZMTP entry has no runtime"),
             }
         };
@@ -186,6 +194,7 @@ impl BoundEntry {
     async fn serve(
         self,
         client: Client,
+        failures: SignInFailures,
         counters: &Arc<EntryCounters>,
         mut stopped: mpsc::Receiver<()>,
     ) {
@@ -193,19 +202,21 @@ impl BoundEntry {
         let relay: RelayConfig = self.config.relay().relay();
         let node = SharedNode::new(Node::new(Relay::new(relay, clock.now()), clock));
         let zmtp = Rc::new(self.config.zmtp.clone());
+        let admission = Admission::new(self.config.connections_max, failures)
+            .counting(Arc::clone(&counters.turned_away));
         let producers = Producers::new(client.clone(), &self.config.queue, Arc::clone(counters));
         if let Some(socket) = self.producers.and_then(registered) {
             let producers = producers.clone();
             let serve = move |wire, peer| producers.clone().serve(wire, peer);
-            let accept = zmtp::accept(socket, Rc::clone(&zmtp), SocketType::Xsub, serve);
-            tokio::task::spawn_local(accept);
+            let (zmtp, admission) = (Rc::clone(&zmtp), admission.clone());
+            tokio::task::spawn_local(accept(socket, zmtp, SocketType::Xsub, admission, serve));
         }
         if let Some(socket) = self.listeners.and_then(registered) {
             let (queue, counters) = (self.config.queue.clone(), Arc::clone(counters));
             tokio::task::spawn_local(feed::run(node.clone(), client, queue, counters));
             let node = node.clone();
             let serve = move |wire, peer| zmtp::listener::serve(node.clone(), wire, peer);
-            tokio::task::spawn_local(zmtp::accept(socket, zmtp, SocketType::Xpub, serve));
+            tokio::task::spawn_local(accept(socket, zmtp, SocketType::Xpub, admission, serve));
         }
         let stop = async {
             // An error is the end of who would say it, which means the same.

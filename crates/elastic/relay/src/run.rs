@@ -96,7 +96,8 @@ pub fn run(
         let clock = Clock::start();
         let node = SharedNode::new(Node::new(Relay::new(config.relay(), clock.now()), clock));
         tokio::task::spawn_local(accept(node.clone(), listener));
-        let zmtp = config.zmtp.as_ref().map(|zmtp| zmtp::start(&node, zmtp)).transpose()?;
+        let start = |zmtp| zmtp::start(&node, zmtp, config.connections_max);
+        let zmtp = config.zmtp.as_ref().map(start).transpose()?;
         let addresses = Addresses { native: address, zmtp: zmtp.unwrap_or_default() };
         if let Some(spill) = &config.spill {
             let store = SpillStore::start(spill.clone());

@@ -18,9 +18,9 @@ use std::rc::Rc;
 use bytes::Bytes;
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_zmtp::{Peer, Settings, SocketType};
-use quelea_net::ListenError;
+use quelea_net::{ListenError, SignInFailures};
 
-pub(crate) use self::accept::accept;
+pub(crate) use self::accept::{Admission, accept};
 pub use self::config::{ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
 use crate::listener::listen;
 use crate::node::SharedNode;
@@ -34,26 +34,32 @@ pub struct ZmtpAddresses {
     pub listeners: Option<SocketAddr>,
 }
 
-/// Listens on both sides, and serves whoever connects. Within the relay's runtime.
+/// Listens on both sides, and serves whoever connects, up to so many at once. Within the relay's runtime.
 ///
 /// # Errors
 /// If an address cannot be had.
-pub(crate) fn start(node: &SharedNode, config: &ZmtpConfig) -> Result<ZmtpAddresses, ListenError> {
+pub(crate) fn start(
+    node: &SharedNode,
+    config: &ZmtpConfig,
+    connections_max: usize,
+) -> Result<ZmtpAddresses, ListenError> {
     let mut addresses = ZmtpAddresses::default();
+    let admission = Admission::new(connections_max, SignInFailures::default());
     let config = Rc::new(config.clone());
     if !config.producers.is_empty() {
         let socket = listen(&config.producers)?;
         addresses.producers = socket.local_addr().ok();
         let node = node.clone();
         let serve = move |wire, peer| producer::serve(node.clone(), wire, peer);
-        tokio::task::spawn_local(accept(socket, Rc::clone(&config), SocketType::Xsub, serve));
+        let (config, admission) = (Rc::clone(&config), admission.clone());
+        tokio::task::spawn_local(accept(socket, config, SocketType::Xsub, admission, serve));
     }
     if !config.listeners.is_empty() {
         let socket = listen(&config.listeners)?;
         addresses.listeners = socket.local_addr().ok();
         let node = node.clone();
         let serve = move |wire, peer| listener::serve(node.clone(), wire, peer);
-        tokio::task::spawn_local(accept(socket, config, SocketType::Xpub, serve));
+        tokio::task::spawn_local(accept(socket, config, SocketType::Xpub, admission, serve));
     }
     Ok(addresses)
 }

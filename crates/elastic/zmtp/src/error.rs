@@ -60,6 +60,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the peer has not proved that it may be here by, or tried to do without; `None` for any other error.
+    #[must_use]
+    pub const fn failed_sign_in(&self) -> Option<&'static str> {
+        match self {
+            Self::Denied { .. } => Some("identity"),
+            Self::Box { .. } => Some("box"),
+            Self::Mechanism { .. } => Some("mechanism"),
+            _ => None,
+        }
+    }
+
     pub(crate) const fn malformed(command: &'static str, what: &'static str) -> Self {
         Self::Malformed { command, what }
     }

@@ -73,10 +73,10 @@ pub(super) async fn auth_attempts(call: Call) -> JsonAnswer {
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
     existed(*api.node == *name)?;
-    let authenticator = &api.authenticator;
-    let fronts = quelea_node::Front::ALL.into_iter().map(|front| {
-        json!({ "protocol": front.name(), "auth_attempts_failed": authenticator.failures(front) })
-    });
+    let failures = api.authenticator.failures();
+    let fronts = quelea_net::Front::ALL.into_iter().map(
+        |front| json!({ "protocol": front.name(), "auth_attempts_failed": failures.count(front) }),
+    );
     Ok(array(fronts))
 }
 

@@ -151,6 +151,11 @@ pub(crate) struct ElasticEntry {
     #[serde(default = "ring_bytes_max")]
     #[schemars(with = "ByteSize", range(min = 65_536, max = 4 * GIB))]
     pub(crate) ring_bytes_max: u64,
+    /// Most connections of both sides together; further ones are closed at once. The limit of open files
+    /// lowers this.
+    #[serde(default = "entry_connections_max")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) connections_max: usize,
 }
 
 /// Who runs relays.
@@ -257,4 +262,8 @@ mod by_name {
 
 const fn ring_bytes_max() -> u64 {
     8 << 20
+}
+
+const fn entry_connections_max() -> usize {
+    65_536
 }

@@ -7,7 +7,8 @@ use prometheus_client::collector::Collector;
 use quelea_elastic_bridge::{
     BridgeCounters, BridgeFront, BridgeSettings, BridgeStartError, DeliverySettings, FeedSettings,
 };
-use quelea_net::ListenError;
+use quelea_elastic_proto::limits::RELAYS_MAX;
+use quelea_net::{ListenError, SignInFailures};
 use quelea_node::Node;
 
 use super::elastic::{self, ElasticDirectory};
@@ -80,13 +81,15 @@ pub(crate) fn check(config: &Config) -> Result<Checked, BridgeError> {
     }
     if bridge.keep_advertise.is_empty()
         && !config.elastic.listen.is_empty()
-        && listens(config)
+        && config.has_own_keeper()
         && quelea_net::is_every_address(&bridge.keep_listen)
     {
         return Err(BridgeError::EveryAddress(bridge.keep_listen.clone()));
     }
     Ok(Checked(BridgeSettings {
         keep: None,
+        keep_connections_max: RELAYS_MAX,
+        failures: SignInFailures::default(),
         user: bridge.user.as_str().into(),
         loopback_only: config.access.loopback_users.contains(&bridge.user),
         vhost: bridge.vhost.as_str().into(),
@@ -100,15 +103,7 @@ pub(crate) fn check(config: &Config) -> Result<Checked, BridgeError> {
 
 /// Whether what is to be kept is brought somewhere.
 pub(crate) fn has_keeper(config: &Config) -> bool {
-    !config.bridge.keep_advertise.is_empty() || listens(config)
-}
-
-/// Whether this process keeps messages itself.
-fn listens(config: &Config) -> bool {
-    let keep_listen = &config.bridge.keep_listen;
-    // Nobody could find it.
-    let unknown = keep_listen.ends_with(":0") && config.elastic.listen.is_empty();
-    !keep_listen.is_empty() && !unknown
+    !config.bridge.keep_advertise.is_empty() || config.has_own_keeper()
 }
 
 impl Checked {
@@ -117,7 +112,7 @@ impl Checked {
         let Bridge { keep_listen, keep_advertise, .. } = &config.bridge;
         let Self(mut settings) = self;
         let mut keeper = keep_advertise.clone();
-        if listens(config) {
+        if config.has_own_keeper() {
             let listener = quelea_net::listen(keep_listen)?;
             if keeper.is_empty() {
                 keeper = listener.local_addr().map_err(BridgeError::Listener)?.to_string();
@@ -161,8 +156,11 @@ impl Prepared {
         self,
         node: &Node,
         directory: Option<&ElasticDirectory>,
+        keep_connections_max: usize,
     ) -> Result<Option<ElasticBridge>, BridgeError> {
         let mut settings = self.settings;
+        settings.keep_connections_max = keep_connections_max;
+        settings.failures = node.authenticator().failures().clone();
         if settings.keep.is_none() && settings.feeds.is_empty() && settings.deliveries.is_empty() {
             return Ok(None);
         }

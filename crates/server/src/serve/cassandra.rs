@@ -23,6 +23,7 @@ pub(crate) use quelea_cassandra_front::{
 #[cfg(not(feature = "cassandra"))]
 pub(crate) use self::absent::{Beside, Cluster, FrontError, HeldNames, MirroredIdentity};
 pub(crate) use self::error::CassandraError;
+use super::connection_limits::ConnectionLimits;
 use crate::config::Config;
 
 /// Looks at the settings, before anything is opened.
@@ -61,16 +62,23 @@ pub(crate) fn routes(cluster: Option<&Cluster>, config: &Config) -> Vec<Route> {
 ///
 /// # Errors
 /// [`CassandraError::Front`].
-pub(crate) async fn connect(config: &Config) -> Result<Option<Cluster>, CassandraError> {
+pub(crate) async fn connect(
+    config: &Config,
+    limits: ConnectionLimits,
+) -> Result<Option<Cluster>, CassandraError> {
     if config.cassandra.nodes.is_empty() {
         return Ok(None);
     }
     #[cfg(feature = "cassandra")]
-    let (settings, peers) = (settings::of(config), settings::peers(config));
+    let (mut settings, peers) = (settings::of(config), settings::peers(config));
+    #[cfg(feature = "cassandra")]
+    {
+        settings.internal_connections_max = limits.front_ends;
+    }
     #[cfg(feature = "cassandra")]
     let cluster = Cluster::connect(settings, peers, &config.sqs.account_id).await?;
     #[cfg(not(feature = "cassandra"))]
-    let cluster = Cluster::connect()?;
+    let cluster = Cluster::connect(limits)?;
     Ok(Some(cluster))
 }
 

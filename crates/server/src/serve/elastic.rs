@@ -22,8 +22,10 @@ use quelea_elastic_directory::{
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_elastic_relay::entry::EntryConfig;
 use quelea_net::ListenError;
+use quelea_node::Node;
 
 use self::entries::{Entries, EntriesCounters, EntryFailure, PreparedEntries};
+use super::connection_limits::ConnectionLimits;
 use crate::config::{Config, Elastic as ElasticConfig, Metadata, Provider, RelaysOnExit};
 use crate::key_file::{self, KeyFileError};
 
@@ -286,18 +288,19 @@ impl Checked {
 }
 
 impl Prepared {
-    /// Serves. Files are in `data_dir`, which is locked for this process. Relays learn that messages
-    /// are kept at `keeper`, if it is not empty.
+    /// Serves beside the node, whose data directory has the files. Relays learn that messages are kept at
+    /// `keeper`, if it is not empty.
     pub(crate) fn start(
         self,
         config: &Config,
-        data_dir: &Path,
+        node: &Node,
         keeper: String,
-        connections_max: usize,
+        limits: ConnectionLimits,
     ) -> Result<ElasticDirectory, ElasticError> {
         let Self { listener, checked, entries } = self;
         let counters = Arc::<DirectoryCounters>::default();
-        let dir = data_dir.join("elastic");
+        let failures = node.authenticator().failures();
+        let dir = node.data_dir().join("elastic");
         private_directory(&dir).map_err(|source| {
             let what = "make the directory of elastic queues' files";
             ElasticError::Start(DirectoryStartError::System { what, source })
@@ -315,10 +318,12 @@ impl Prepared {
             metadata: metadata(config, dir.join("metadata.redb")),
             stop_relays: checked.stop_relays,
             counters: Arc::clone(&counters),
-            connections_max,
+            connections_max: limits.elastic,
+            failures: failures.clone(),
         };
         let server = DirectoryServer::start(settings)?;
-        let (entries, entries_counters) = entries.start(server.address(), &checked.key)?;
+        let entries = entries.start(server.address(), &checked.key, limits, failures);
+        let (entries, entries_counters) = entries?;
         let entries_counters = Arc::new(entries_counters);
         Ok(ElasticDirectory { server, counters, entries, entries_counters })
     }

@@ -25,7 +25,7 @@ pub(super) async fn serve(
     let prepared = (management::listen(&config.http)?, sqs::listen(&config.sqs)?);
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let cluster = tokio::select! {
-        connected = cassandra::connect(config) => connected?.ok_or(CassandraError::NoNodes)?,
+        connected = cassandra::connect(config, limits) => connected?.ok_or(CassandraError::NoNodes)?,
         // Cassandra may be long in answering.
         signal = signals.next() => {
             tracing::info!(signal = signal.name, "stopped before Cassandra answered");

@@ -76,7 +76,7 @@ pub(crate) async fn a_task_whose_destination_goes_fails_with_its_code<Q: Queues>
     let code = ErrorKind::QueueDoesNotExist.code();
     assert_eq!(over.failure_reason.as_deref(), Some(code));
     // It says where its messages were to go, although that is gone.
-    assert_eq!(over.task.destination, Some(other.queue));
+    assert_eq!(over.task.destination, Some(other.queue.clone()));
 }
 
 pub(crate) async fn tasks_of_another_queue_or_that_never_were_are_not_found<Q: Queues>(

@@ -33,7 +33,7 @@ const LAYERS: [(&str, &[&str]); 31] = [
     ("cmq/proto", &["core/model"]),
     ("cmq/lib", &["cmq/proto"]),
     ("cassandra/fifo", &["sqs/protocol"]),
-    ("cassandra/store", &["core/model", "sqs/protocol", "cassandra/fifo"]),
+    ("cassandra/store", &["core/model", "core/net", "sqs/protocol", "cassandra/fifo"]),
     (
         "cassandra/front",
         &[

@@ -32,6 +32,8 @@ pub struct CassandraSettings {
     pub internal_listen: Option<String>,
     /// What the others are told of that, as `host:port`; `None`: `internal_listen` itself.
     pub internal_address: Option<String>,
+    /// Most connections of other front-ends there; further ones are closed at once.
+    pub internal_connections_max: usize,
     /// Whether front-ends take messages as in the paper, without regard to each other.
     pub is_classic: bool,
     /// Duplicates in a million messages that `OrderHint=auto` aims at, at most.
@@ -67,6 +69,7 @@ impl Default for CassandraSettings {
             request_timeout_ms: 5_000,
             internal_listen: None,
             internal_address: None,
+            internal_connections_max: 4_096,
             is_classic: false,
             duplicates_ppm_max: 5_000,
             sweep_rows_per_s: 200,

@@ -142,7 +142,8 @@ impl PeerClient {
 async fn connect(caller: Caller<'_>, address: &str) -> io::Result<Connection> {
     let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
     let stream = stream.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    let _ = stream.set_nodelay(true);
+    // An owner that is gone breaks it; it only fails on a socket that has ended.
+    let _ = quelea_net::prepare_socket(&stream);
     let (connection, driver) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     caller.runtime.spawn(async move {
         // It ends with the connection.

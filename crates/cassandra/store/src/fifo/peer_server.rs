@@ -20,9 +20,6 @@ use super::proof::{DIGEST_HEADER, MAC_HEADER, TIME_HEADER, digest, is_proof};
 use super::wire::{CALL_BYTES_MAX, PATH, decode_call, encode_answer};
 use crate::shared::Shared;
 
-/// Connections of other front-ends.
-const CONNECTIONS_MAX: usize = 4_096;
-
 /// How long a connection stays on which nothing comes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -44,17 +41,25 @@ impl PeerListener {
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }
+
+    /// The next connection; one whose other end is gone breaks by itself.
+    async fn accept(&self) -> std::io::Result<TcpStream> {
+        let (stream, _) = self.listener.accept().await?;
+        // It only fails on a socket that has ended.
+        let _ = quelea_net::prepare_socket(&stream);
+        Ok(stream)
+    }
 }
 
-/// Serves other front-ends, as long as the store is used.
-pub(crate) fn serve_peers(shared: &Arc<Shared>, listener: PeerListener) {
+/// Serves other front-ends, so many connections at once, as long as the store is used.
+pub(crate) fn serve_peers(shared: &Arc<Shared>, listener: PeerListener, connections_max: usize) {
     let weak = Arc::downgrade(shared);
     let runtime = shared.runtime.clone();
     shared.runtime.spawn(async move {
-        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let room = Arc::new(Semaphore::new(connections_max));
         loop {
             let accepted = tokio::select! {
-                accepted = listener.listener.accept() => accepted,
+                accepted = listener.accept() => accepted,
                 () = tokio::time::sleep(Duration::from_secs(1)) => {
                     if weak.strong_count() == 0 {
                         return;
@@ -62,7 +67,7 @@ pub(crate) fn serve_peers(shared: &Arc<Shared>, listener: PeerListener) {
                     continue;
                 }
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok(stream) = accepted else {
                 // No descriptors are left, say.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -78,7 +83,6 @@ pub(crate) fn serve_peers(shared: &Arc<Shared>, listener: PeerListener) {
 }
 
 async fn serve(shared: Weak<Shared>, stream: TcpStream) {
-    let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(respond(shared, request).await) }
@@ -132,4 +136,24 @@ async fn answer(shared: Weak<Shared>, request: Request<Incoming>) -> Result<Byte
     let (queue, operation) = decode_call(&body).ok_or(StatusCode::BAD_REQUEST)?;
     let answer = shared.fifo_call_of_peer(queue, operation).await;
     encode_answer(answer).map(Bytes::from).ok_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_front_end_that_is_gone_or_takes_nothing_is_noticed() {
+        let listener = PeerListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(listener.address), listener.accept());
+        let (_client, accepted) = (client.unwrap(), accepted.unwrap());
+        assert!(sockopt::socket_keepalive(&accepted).unwrap());
+        assert_eq!(
+            u128::from(sockopt::tcp_user_timeout(&accepted).unwrap()),
+            quelea_net::STALLED_WRITE_MAX.as_millis()
+        );
+    }
 }

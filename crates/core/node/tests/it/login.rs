@@ -1,7 +1,7 @@
 //! Who may in, and how long the door stays open.
 
 use quelea_amqp_codec::ConnectionConfig;
-use quelea_node::Front;
+use quelea_net::Front;
 
 use crate::client::{Client, Gone};
 use crate::server::{Server, TestDir, config, session};
@@ -94,19 +94,19 @@ fn a_failure_keeps_nobody_waiting_but_the_one_who_failed() {
     let dir = TestDir::new();
     let server = Server::start(&dir);
     let here = server.address.ip();
-    let failed = |user| server.authenticator().failed(Front::Amqp, here, user);
+    let failed = |user| server.authenticator().failures().add(Front::Amqp, here, user);
     for _ in 0..1_000 {
         let _ = failed("guest");
     }
     let mut wrong = Client::try_password(server.address, "guest", "wrong").unwrap();
-    while server.authenticator().failures(Front::Amqp) < 1_001 {
+    while server.authenticator().failures().count(Front::Amqp) < 1_001 {
         std::thread::yield_now();
     }
     for _ in 0..3 {
         assert!(Client::login(server.address, "guest", "guest").is_ok());
     }
     assert!(matches!(wrong.until_gone(), Gone::Closed { code: 403, .. }));
-    assert_eq!(server.authenticator().failures(Front::Amqp), 1_001);
+    assert_eq!(server.authenticator().failures().count(Front::Amqp), 1_001);
     assert!(failed("guest").delay > failed("somebody else").delay);
 }
 

@@ -14,6 +14,7 @@ use quelea_broker::Effect;
 use quelea_elastic_proto::frame::{ErrorCode, Hello, Role, Welcome, WireError};
 use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{ClientId, Frame, FrameError, MessageSeq, limits};
+use quelea_net::Front;
 use quelea_node::{Backoff, Core, CoreStopped, InternalClient, Promise, stopped};
 use quelea_store::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -157,14 +158,26 @@ impl Connection {
             return Err(refuse(ErrorCode::Value, "role", text));
         }
         if !hello.has_key(&self.keeper.key) {
-            return Err(refuse(ErrorCode::Key, "key", "it is not the one that is asked for"));
+            return Err(self.refuse_proof("key", "it is not the one that is asked for".to_owned()));
         }
         if self.keeper.loopback_only && !self.peer.ip().to_canonical().is_loopback() {
             let (user, peer) = (&self.keeper.user, self.peer);
             let text = format!("user '{user}' may come from this machine only, not from {peer}");
-            return Err(refuse(ErrorCode::Key, "address", text));
+            return Err(self.refuse_proof("address", text));
         }
         Ok(())
+    }
+
+    /// Refuses who is not a relay of ours: counted, and logged when their number has doubled. A key cannot be guessed, so
+    /// the answer need not be late.
+    fn refuse_proof(&self, field: &'static str, text: String) -> End {
+        let peer = self.peer.ip().to_canonical();
+        let failed = self.keeper.failures.add(Front::Keeper, peer, Front::Keeper.name());
+        if failed.is_logged() {
+            let in_row = failed.in_row;
+            tracing::warn!(%peer, field, text, in_row, "a relay that brings messages is refused");
+        }
+        refuse(ErrorCode::Key, field, text)
     }
 
     async fn open_publisher(

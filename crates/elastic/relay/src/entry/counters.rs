@@ -1,5 +1,6 @@
 //! What the entries of a process count, as metrics by queue.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quelea_elastic_core::relay::Relay;
@@ -15,8 +16,8 @@ pub struct EntryCounters {
     pub(super) bytes_in: AtomicU64,
     /// Messages of PUBs that no relay has acknowledged when their producer ended.
     pub(super) lost_in: AtomicU64,
-    /// PUBs that were turned away because there were too many.
-    pub(super) turned_away: AtomicU64,
+    /// Connections that were turned away because there were too many, of PUBs or of all.
+    pub(super) turned_away: Arc<AtomicU64>,
     /// Messages that a relay did not have for us: the entry was too slow, or a relay died with them.
     pub(super) lost_out: AtomicU64,
     listeners: AtomicU64,
@@ -72,7 +73,7 @@ impl EntryCounters {
             count("messages_in", "Messages of PUBs given to the queue", true, &self.messages_in),
             count("bytes_in", "Bytes of these", true, &self.bytes_in),
             count("lost_in", "Messages of PUBs that no relay acknowledged", true, &self.lost_in),
-            count("turned_away", "PUBs above the limit", true, &self.turned_away),
+            count("turned_away", "Connections above the limit", true, &self.turned_away),
             count("messages_out", "Deliveries to SUBs", true, &self.messages_out),
             count("bytes_out", "Bytes of these", true, &self.bytes_out),
             count("dropped", "Deliveries that SUBs were too slow for", true, &self.dropped),

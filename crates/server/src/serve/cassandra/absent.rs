@@ -3,6 +3,7 @@
 use quelea_node::{CoreHandle, OtherStore};
 use quelea_sqs_protocol::Fault;
 
+use super::super::connection_limits::ConnectionLimits;
 use crate::config::Config;
 
 /// A Cassandra that is connected: there is none.
@@ -24,7 +25,7 @@ pub(crate) enum MirroredIdentity {}
 pub(crate) struct FrontError;
 
 impl Cluster {
-    pub(crate) const fn connect() -> Result<Self, FrontError> {
+    pub(crate) const fn connect(_limits: ConnectionLimits) -> Result<Self, FrontError> {
         Err(FrontError)
     }
 

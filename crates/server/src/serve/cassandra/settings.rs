@@ -64,6 +64,7 @@ pub(super) fn of(config: &Config) -> CassandraSettings {
         duplicates_ppm_max: config.bdqs.duplicates_ppm_max,
         sweep_rows_per_s: config.bdqs.sweep_rows_per_s,
         in_flight_max: IN_FLIGHT_MAX,
+        ..CassandraSettings::default()
     }
 }
 

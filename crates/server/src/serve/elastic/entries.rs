@@ -11,7 +11,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use quelea_elastic_relay::entry::{BoundEntry, Entry, EntryConfig, EntryCounters, EntryError};
 use quelea_elastic_relay::{ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+use quelea_net::SignInFailures;
 
+use super::super::connection_limits::ConnectionLimits;
 use crate::config::ElasticEntry;
 
 /// Why an entry cannot be had.
@@ -72,8 +74,8 @@ fn settings(entry: &ElasticEntry) -> Result<EntryConfig, EntryError> {
         heartbeat: zmtp_heartbeat(entry.zmtp_heartbeat_ms),
         ..ZmtpConfig::open(&entry.zmtp_in, &entry.zmtp_out)
     };
-    let ElasticEntry { slow, ring_bytes_max, .. } = *entry;
-    Ok(EntryConfig { queue: entry.queue.clone(), zmtp, slow, ring_bytes_max })
+    let ElasticEntry { slow, ring_bytes_max, connections_max, .. } = *entry;
+    Ok(EntryConfig { queue: entry.queue.clone(), zmtp, slow, ring_bytes_max, connections_max })
 }
 
 impl PreparedEntries {
@@ -82,14 +84,18 @@ impl PreparedEntries {
         self,
         directory: SocketAddr,
         key: &[u8],
+        limits: ConnectionLimits,
+        failures: &SignInFailures,
     ) -> Result<(Entries, EntriesCounters), EntryFailure> {
         let directory = reachable(directory).to_string();
         let (mut entries, mut counters) = (Vec::new(), EntriesCounters::default());
-        for bound in self.0 {
+        for mut bound in self.0 {
+            bound.limit_connections(|configured| limits.of_entry(configured));
             let queue = bound.queue().to_owned();
             let counted = Arc::<EntryCounters>::default();
             let directories = vec![directory.clone()];
-            let entry = bound.start(directories, key.to_vec().into(), Arc::clone(&counted));
+            let (key, failures) = (key.to_vec().into(), failures.clone());
+            let entry = bound.start(directories, key, failures, Arc::clone(&counted));
             let entry = entry.map_err(|error| EntryFailure { queue: queue.clone(), error })?;
             let address = |address: Option<SocketAddr>| {
                 address.map_or_else(|| "-".to_owned(), |address| address.to_string())

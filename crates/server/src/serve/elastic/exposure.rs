@@ -57,7 +57,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
 }
 
 /// Whether other machines reach what listens there.
-fn is_exposed(address: &str) -> bool {
+pub(crate) fn is_exposed(address: &str) -> bool {
     if address.is_empty() {
         return false;
     }

@@ -1,19 +1,20 @@
-//! Sign-ins that failed: they are counted, and the more of them there were, the later the answer. The answer alone
-//! waits: neither the thread that hashes nor anybody else's sign-in does.
+//! Sign-ins that failed, at all fronts of a process: they are counted, and the more of them there were, the later the
+//! answer. The answer alone waits: neither the thread that hashes nor anybody else's sign-in does.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use quelea_net::network_of;
+use quelea_model::network_of;
 use rustc_hash::FxHashMap;
 
 /// How late the first failure of an address and user is answered; each further one twice as late.
 const DELAY_MIN: Duration = Duration::from_millis(100);
 
 /// But no later than this, which is well within the time that a handshake may take.
-pub(super) const DELAY_MAX: Duration = Duration::from_millis(3_200);
+const DELAY_MAX: Duration = Duration::from_millis(3_200);
 
 /// After so long without a failure the next one is the first.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -28,11 +29,18 @@ pub enum Front {
     Amqp,
     /// The management API.
     Management,
+    /// The directory of elastic queues: its clients, other directories, and relays.
+    Elastic,
+    /// Where relays bring what is kept in the broker.
+    Keeper,
+    /// An entry for ZeroMQ's sockets.
+    Zmtp,
 }
 
 impl Front {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Amqp, Self::Management];
+    pub const ALL: [Self; 5] =
+        [Self::Amqp, Self::Management, Self::Elastic, Self::Keeper, Self::Zmtp];
 
     /// As metrics call it.
     #[must_use]
@@ -40,6 +48,9 @@ impl Front {
         match self {
             Self::Amqp => "amqp",
             Self::Management => "management",
+            Self::Elastic => "elastic",
+            Self::Keeper => "keeper",
+            Self::Zmtp => "zmtp",
         }
     }
 }
@@ -61,21 +72,50 @@ impl Failed {
     }
 }
 
+/// The sign-ins of a process that failed. Cheap to clone: all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct SignInFailures(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    recent: Mutex<RecentFailures>,
+    counts: [AtomicU64; Front::ALL.len()],
+}
+
+impl SignInFailures {
+    /// One more has failed: counts it, and says how long its answer is to wait. Of sign-ins that name no user, `user` is
+    /// what they should have shown.
+    #[must_use]
+    pub fn add(&self, front: Front, peer: IpAddr, user: &str) -> Failed {
+        self.0.counts[front as usize].fetch_add(1, Ordering::Relaxed);
+        // It is consistent between any two statements, so a panic of another thread does not spoil it.
+        let mut recent = self.0.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.add(peer, user, Instant::now())
+    }
+
+    /// How many have failed at a front since the start.
+    #[must_use]
+    pub fn count(&self, front: Front) -> u64 {
+        self.0.counts[front as usize].load(Ordering::Relaxed)
+    }
+}
+
 /// What is known of those that failed lately.
-#[derive(Default)]
-pub(super) struct Failures {
+#[derive(Debug, Default)]
+struct RecentFailures {
     recent: FxHashMap<(IpAddr, u64), Recent>,
     /// Users' names are anything that somebody sends: of them only the hash is kept.
     names: RandomState,
 }
 
+#[derive(Debug)]
 struct Recent {
     in_row: u32,
     last: Instant,
 }
 
-impl Failures {
-    pub(super) fn add(&mut self, peer: IpAddr, user: &str, now: Instant) -> Failed {
+impl RecentFailures {
+    fn add(&mut self, peer: IpAddr, user: &str, now: Instant) -> Failed {
         let key = (network_of(peer), self.names.hash_one(user));
         let is_over = |recent: &Recent| now.duration_since(recent.last) >= FORGOTTEN_AFTER;
         if self.recent.len() >= PAIRS_MAX && !self.recent.contains_key(&key) {
@@ -95,20 +135,6 @@ impl Failures {
     }
 }
 
-/// How many have failed, of each front.
-#[derive(Debug, Default)]
-pub(super) struct FailureCounters([AtomicU64; Front::ALL.len()]);
-
-impl FailureCounters {
-    pub(super) fn count(&self, front: Front) {
-        self.0[front as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn get(&self, front: Front) -> u64 {
-        self.0[front as usize].load(Ordering::Relaxed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +146,7 @@ mod tests {
 
     #[test]
     fn each_failure_of_an_address_or_user_doubles_the_delay_to_a_limit() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (RecentFailures::default(), Instant::now());
         let delays: Vec<_> =
             (0..8).map(|_| failures.add(host(1), "ada", now).delay.as_millis()).collect();
         assert_eq!(delays, [100, 200, 400, 800, 1_600, 3_200, 3_200, 3_200]);
@@ -132,14 +158,28 @@ mod tests {
 
     #[test]
     fn lines_of_the_log_double_from_one_to_the_next() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (RecentFailures::default(), Instant::now());
         let logged = (0..1_000).filter(|_| failures.add(host(1), "ada", now).is_logged());
         assert_eq!(logged.count(), 10);
     }
 
     #[test]
+    fn each_front_counts_its_own_failures_and_clones_count_together() {
+        let failures = SignInFailures::default();
+        let logged: Vec<_> = [Front::Elastic, Front::Elastic, Front::Zmtp, Front::Zmtp]
+            .iter()
+            .map(|front| failures.clone().add(*front, host(1), front.name()).is_logged())
+            .collect();
+        assert_eq!(logged, [true; 4]);
+        assert!(!failures.add(Front::Zmtp, host(1), "zmtp").is_logged());
+        let counts = Front::ALL.map(|front| (front.name(), failures.count(front)));
+        let expected = [("amqp", 0), ("management", 0), ("elastic", 2), ("keeper", 0), ("zmtp", 3)];
+        assert_eq!(counts, expected);
+    }
+
+    #[test]
     fn whoever_finds_no_room_is_answered_late_and_there_is_room_again() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (RecentFailures::default(), Instant::now());
         for number in 0..PAIRS_MAX {
             failures.add(host(number as u16), "ada", now);
         }
