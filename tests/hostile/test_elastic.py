@@ -11,6 +11,7 @@ from harness.broker import binary_path
 from harness.elastic import wire
 from harness.elastic.broker import ElasticBroker, wait_for
 from harness.elastic.wire import Connection, text, u32, u64, u128
+from hostile.probe import metric
 
 pytestmark = pytest.mark.process
 
@@ -72,6 +73,7 @@ def test_who_guesses_a_request_does_not_become_its_relay(elastic, tmp_path):
     broker.wait_for_relays("q")
     lease = next(iter(broker.leases()))
     served = broker.relays("q")
+    failed = 0
     for token in ({}, {"QUELEA_RELAY_TOKEN": "0" * 32}):
         command = [binary_path(), "relay", "--queue=q", f"--relay-id={lease['relay']}", f"--request={lease['request']}"]
         log = tmp_path / "relay.log"
@@ -88,8 +90,11 @@ def test_who_guesses_a_request_does_not_become_its_relay(elastic, tmp_path):
         finally:
             impostor.kill()
             impostor.wait()
+        assert metric(broker, "quelea_sign_ins_failed_total", front="elastic") > failed
+        failed = metric(broker, "quelea_sign_ins_failed_total", front="elastic")
         now = broker.relays("q")
         assert [(relay["id"], relay["address"], relay["state"]) for relay in now] == [(relay["id"], relay["address"], relay["state"]) for relay in served]
+    assert "a relay token is refused by the directory of elastic queues" in broker.log.read_text()
     client.close()
 
 
@@ -106,6 +111,38 @@ def test_a_relays_token_stands_on_no_command_line(elastic):
     shown = json.dumps(broker.relays("q")) + json.dumps(broker.events("q")) + broker.log.read_text()
     assert token.decode() not in shown
     client.close()
+
+
+@pytest.mark.parametrize(
+    "options, option",
+    [
+        (["--listen=0.0.0.0:0"], "--listen"),
+        (["--listen=[::]:0"], "--listen"),
+        (["--zmtp-in=0.0.0.0:0"], "--zmtp-in"),
+        (["--zmtp-out=0.0.0.0:0", "--zmtp-security=null"], "--zmtp-out"),
+    ],
+)
+def test_a_relay_that_stands_alone_is_not_reached_from_elsewhere_without_a_key(options, option):
+    command = [binary_path(), "relay", "--standalone", "--queue=q", *options]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2 and not ended.stdout, ended
+    assert f"{option} " in ended.stderr and "--open-beyond-loopback" in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("how", ["key", "word"])
+def test_a_key_or_the_operators_word_opens_a_relay_that_stands_alone(tmp_path, how):
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    open_by = {"key": f"--key-file={key}", "word": "--open-beyond-loopback"}[how]
+    command = [binary_path(), "relay", "--standalone", "--queue=q", "--listen=0.0.0.0:0", open_by]
+    relay = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    try:
+        assert "ready at 0.0.0.0:" in relay.stdout.readline()
+    finally:
+        relay.kill()
+        relay.wait()
+        relay.stdout.close()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ use crate::exit::{fail, refuse};
 use crate::key_file::{self, KeyFileError};
 use crate::logging::{self, LevelError};
 use crate::pipe;
+use crate::serve::elastic::exposure::is_exposed;
 use crate::signals::{self, Signals};
 
 /// Exit codes: 0, it was drained, or nobody needed it; 1, it could not start or was cut off; 2, the command is wrong.
@@ -54,6 +55,10 @@ pub(crate) struct RelayArgs {
     /// hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// With --standalone: it may be reached from other machines without a key, and by ZeroMQ's sockets without plain or
+    /// curve; everybody who reaches it may publish and listen then. Else that is refused.
+    #[arg(long)]
+    open_beyond_loopback: bool,
     /// Most connections.
     #[arg(long, value_name = "N", default_value_t = limits::CONNECTIONS_DEFAULT)]
     connections_max: usize,
@@ -107,6 +112,11 @@ enum RelayFailure {
     Level(#[from] LevelError),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
+    #[error(
+        "{option} {address:?} is reached from other machines, and nothing is asked for there: give {instead}, or \
+         --open-beyond-loopback if everybody who reaches it may publish and listen"
+    )]
+    Open { option: &'static str, address: String, instead: &'static str },
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
     #[error(transparent)]
@@ -121,6 +131,7 @@ pub(crate) fn run(args: &RelayArgs) -> ExitCode {
         Err(
             error @ (RelayFailure::Level(_)
             | RelayFailure::KeyFile(_)
+            | RelayFailure::Open { .. }
             | RelayFailure::Run(RunError::Config(_))),
         ) => refuse("quelea relay", error),
         Err(error) => fail("quelea relay", error),
@@ -158,7 +169,26 @@ fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
 }
 
 impl RelayArgs {
+    /// A relay that stands alone is, without a key, for this machine only, as a directory's are. (Where those listen the
+    /// directory's settings say, which are checked there.)
+    fn check_exposure(&self) -> Result<(), RelayFailure> {
+        if !self.standalone || self.open_beyond_loopback {
+            return Ok(());
+        }
+        let by_key = self.key_file.is_none().then_some(("--listen", self.listen.as_str()));
+        let by_key = by_key.into_iter().map(|open| (open, "--key-file"));
+        let by_mechanism = self.zmtp.open_addresses().map(|open| (open, "--zmtp-security"));
+        let mut open = by_key.chain(by_mechanism);
+        match open.find(|((_, address), _)| is_exposed(address)) {
+            Some(((option, address), instead)) => {
+                Err(RelayFailure::Open { option, address: address.to_owned(), instead })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn config(&self) -> Result<Config, RelayFailure> {
+        self.check_exposure()?;
         let directory = self.relay_id.map(|relay| Directory {
             addresses: self.directory.clone(),
             relay: RelayId(relay),

@@ -32,6 +32,16 @@ pub(crate) struct ZmtpArgs {
 }
 
 impl ZmtpArgs {
+    /// Where anybody is let in, with the option.
+    pub(crate) fn open_addresses(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let sides = [("--zmtp-in", &self.zmtp_in), ("--zmtp-out", &self.zmtp_out)];
+        let is_open = self.zmtp_security == "null";
+        sides
+            .into_iter()
+            .filter(move |_| is_open)
+            .filter_map(|(option, address)| Some((option, address.as_deref()?)))
+    }
+
     /// The edge, if a side of it is on.
     pub(crate) fn config(&self) -> Result<Option<ZmtpConfig>, RunError> {
         let security = ZmtpSecurity::read(
