@@ -47,8 +47,8 @@ fn exec_start(dir: &DataDir, subcommand: &str) -> Command {
 }
 
 fn configure(dir: &DataDir, more: &str) {
-    let listen = |section| format!("[{section}]\nlisten = \"127.0.0.1:0\"\n");
-    let text: String = ["amqp", "http", "sqs", "elastic"].map(listen).concat();
+    let text = "amqp.listen = [\"127.0.0.1:0\"]\nhttp.listen = \"127.0.0.1:0\"\n\
+                sqs.listen = [\"127.0.0.1:0\"]\nelastic.listen = \"127.0.0.1:0\"\n";
     fs::write(dir.path().join("quelea.toml"), format!("{more}\n{text}")).unwrap();
 }
 
