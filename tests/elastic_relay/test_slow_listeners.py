@@ -1,5 +1,6 @@
 """A listener that does not read: what its policy makes of it, and that the others do not notice."""
 
+import re
 import threading
 
 import pytest
@@ -16,9 +17,12 @@ RECEIVE_BYTES = 64 << 10
 
 
 def run(relay, policy, *arguments):
-    """The relay, a listener that has read nothing, and the producer; a quick listener has got all messages."""
-    one = relay("--ring-bytes", RING_BYTES, *arguments)
-    stalled = Taker(one, slow=policy, receive_bytes=RECEIVE_BYTES)
+    """A listener that has read nothing, and the producer; a quick listener has got all messages."""
+    return run_at(relay("--ring-bytes", RING_BYTES, *arguments), policy)
+
+
+def run_at(one, policy, listener=None):
+    stalled = Taker(one, slow=policy, listener=listener, receive_bytes=RECEIVE_BYTES)
     quick, sender = Taker(one), Sender(one)
     for first in range(0, MESSAGES, PIECE):
         sender.send(b"t", BODY, PIECE)
@@ -67,6 +71,17 @@ def test_disconnect_says_why_with_the_limit(relay):
         stalled.news()
     sender.send(b"t", BODY)
     quick.take(1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [(DROP_NEWEST, "drop_newest"), (DROP_OLDEST, "drop_oldest"), (SPILL, "spill"), (DISCONNECT, "disconnected")],
+)
+def test_the_log_names_the_listener_that_loses_by_its_policy(relay, policy, says):
+    one = relay("--ring-bytes", RING_BYTES, "--spill-bytes", 4 << 20)
+    run_at(one, policy, listener=0xC0FFEE)
+    named = rf"WARN .*a listener is too slow: .*{says}.*listener=\"?{0xC0FFEE:032x}"
+    until(lambda: re.search(named, one.log()), "the line in the log")
 
 
 def test_hold_producers_loses_nothing_and_stops_the_producer(relay):

@@ -52,6 +52,7 @@ use overflow::Overflow;
 use prefix::PrefixMap;
 use producer::Producer;
 pub use slow_notice::SlowNotice;
+use slow_notice::SlowNotices;
 pub use spill::SpillJob;
 
 /// The configuration of a relay.
@@ -129,7 +130,7 @@ pub struct Relay {
     /// Clients for whom too much waits: they are cut off when nobody walks the lists any more.
     overfull: Vec<(Port, Overflow)>,
     /// Listeners that lost something, for the log.
-    slow_notices: VecDeque<SlowNotice>,
+    slow_notices: SlowNotices,
     filtered_runs: Vec<FilteredRun>,
     keeper_queue: KeeperQueue,
     /// Bytes that each listener may have away at the policy Spill; 0 if there is no store for them.
@@ -170,7 +171,7 @@ impl Relay {
             dirty: VecDeque::new(),
             unsettled: Vec::new(),
             overfull: Vec::new(),
-            slow_notices: VecDeque::new(),
+            slow_notices: SlowNotices::default(),
             filtered_runs: Vec::new(),
             keeper_queue: KeeperQueue::default(),
             spill_bytes_max: 0,

@@ -98,8 +98,6 @@ pub(crate) struct Listener {
     pub(crate) pace: u64,
     /// Deliveries dropped.
     pub(crate) dropped: u64,
-    /// When that was last reported to operators.
-    pub(crate) drop_noticed_at: Option<Time>,
     /// Some of them were: it may miss what is acknowledged.
     pub(crate) missing: bool,
     /// It has said BYE: nobody has to know what it misses.
@@ -139,7 +137,6 @@ impl Listener {
             written_bytes: 0,
             pace: 0,
             dropped: 0,
-            drop_noticed_at: None,
             missing: false,
             leaves: false,
             filtered_run: None,

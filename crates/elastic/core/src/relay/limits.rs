@@ -31,6 +31,9 @@ pub const LAG_CHECK_MS: u64 = 20;
 
 /// That messages are dropped for a listener is logged at most once in this time, for each listener.
 pub const SLOW_NOTICE_MS: u64 = 60_000;
+/// Listeners of which a relay remembers in that time that they were logged, so that one that connects again is not
+/// logged again. Beyond it the oldest are forgotten: each takes some 100 bytes.
+pub const SLOW_NOTICES_MAX: usize = 16_384;
 
 /// Bytes that are given to that store at once, at least if there are so many.
 pub const SPILL_WRITE_BYTES: usize = 1 << 20;

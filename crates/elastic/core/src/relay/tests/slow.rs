@@ -144,26 +144,49 @@ fn a_quick_one_that_stops_among_narrow_ones_costs_them_some_looks() {
     assert!(goes_on, "all still wait for one that stands still");
 }
 
+/// Sends more than the smallest ring holds, whatever credit says.
+fn overflow(world: &mut RelayHarness, producer: (Port, Slot), next: &mut u64) {
+    for _ in 0..8 {
+        world.publish(producer, *next, &[0; 16 << 10]);
+        *next += 1;
+    }
+    world.turn();
+}
+
+/// Returns what is logged of the only slow listener.
+fn notices(world: &mut RelayHarness) -> Vec<String> {
+    let notices: Vec<_> = std::iter::from_fn(|| world.relay.poll_slow_notice()).collect();
+    assert!(notices.iter().all(|notice| notice.listener == ClientId(1)), "{notices:?}");
+    notices.into_iter().map(|notice| notice.text).collect()
+}
+
 #[test]
-fn drops_are_noticed_once_a_minute_for_each_listener() {
-    let mut world = RelayHarness::new(|settings| settings.ring_bytes_max = RING_BYTES_MIN);
-    let stalled = world.listener(1, SlowPolicy::DropNewest);
-    let producer = world.producer(9);
-    world.read(stalled);
-    let mut next = 0;
-    let mut overflow = |world: &mut RelayHarness| {
-        for _ in 0..8 {
-            world.publish(producer, next, &[0; 16 << 10]);
-            next += 1;
-        }
-    };
-    overflow(&mut world);
-    let notice = world.relay.poll_slow_notice().expect("messages were dropped");
-    assert_eq!(notice.listener, ClientId(1));
-    assert!(notice.text.contains("drop_newest") && notice.text.contains("65536"), "{notice:?}");
-    overflow(&mut world);
-    assert_eq!(world.relay.poll_slow_notice(), None, "the same minute");
-    world.wait(SLOW_NOTICE_MS);
-    overflow(&mut world);
-    assert!(world.relay.poll_slow_notice().is_some(), "the next one");
+fn losses_are_noticed_once_a_minute_however_often_the_listener_comes() {
+    for (policy, words) in [
+        (SlowPolicy::DropNewest, ["drop_newest", "65536"]),
+        (SlowPolicy::DropOldest, ["drop_oldest", "65536"]),
+        (SlowPolicy::Spill, ["spill", "65536"]),
+        (SlowPolicy::Disconnect, ["disconnected: ", "65536"]),
+    ] {
+        let mut world = RelayHarness::new(|settings| settings.ring_bytes_max = RING_BYTES_MIN);
+        // Less than one message: what has no room in the ring has none in the file.
+        world.relay.allow_spill(1);
+        let (producer, mut next) = (world.producer(9), 0);
+        let mut come_and_overflow = |world: &mut RelayHarness| {
+            let stalled = world.listener(1, policy);
+            overflow(world, producer, &mut next);
+            let noticed = notices(world);
+            overflow(world, producer, &mut next);
+            assert_eq!(notices(world), [""; 0], "{policy:?}: the same minute");
+            world.relay.disconnected(stalled);
+            world.clients.retain(|client| *client != stalled);
+            noticed
+        };
+        let noticed = come_and_overflow(&mut world);
+        assert_eq!(noticed.len(), 1, "{policy:?}: {noticed:?}");
+        assert!(words.iter().all(|word| noticed[0].contains(word)), "{policy:?}: {noticed:?}");
+        assert_eq!(come_and_overflow(&mut world), [""; 0], "{policy:?}: it has come again");
+        world.wait(SLOW_NOTICE_MS);
+        assert_eq!(come_and_overflow(&mut world).len(), 1, "{policy:?}: the next minute");
+    }
 }
