@@ -8,6 +8,7 @@
 
 mod counters;
 mod feed;
+mod lost_notice;
 mod producer;
 
 use std::convert::Infallible;
@@ -80,8 +81,13 @@ pub enum EntryError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// An address cannot be had.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
+    #[error("{field}: {error}")]
+    Listen {
+        /// The field that names it.
+        field: &'static str,
+        /// What the system said.
+        error: ListenError,
+    },
     /// The client of the queue.
     #[error(transparent)]
     Client(#[from] quelea_elastic_client::Error),
@@ -102,12 +108,15 @@ impl EntryConfig {
     /// The first field that is wrong, or an address that cannot be had.
     pub fn bind(self) -> Result<BoundEntry, EntryError> {
         self.check()?;
-        let sides = [&self.zmtp.producers, &self.zmtp.listeners];
-        let [producers, listeners] = sides.map(|address| match address.as_str() {
+        let listen = |field, address: &str| match address {
             "" => Ok(None),
-            address => quelea_net::listen(address).map(Some),
-        });
-        let (producers, listeners) = (producers?, listeners?);
+            address => {
+                let listener = quelea_net::listen(address);
+                listener.map(Some).map_err(|error| EntryError::Listen { field, error })
+            }
+        };
+        let producers = listen("zmtp_in", &self.zmtp.producers)?;
+        let listeners = listen("zmtp_out", &self.zmtp.listeners)?;
         Ok(BoundEntry { config: self, producers, listeners })
     }
 

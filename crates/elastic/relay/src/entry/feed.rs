@@ -13,6 +13,7 @@ use quelea_elastic_proto::limits::PREFIXES_MAX;
 use tokio::time::sleep;
 
 use super::counters::EntryCounters;
+use super::lost_notice::LostNotice;
 use crate::edge::EdgePort;
 use crate::node::SharedNode;
 use crate::zmtp::client_id;
@@ -29,9 +30,10 @@ pub(super) async fn run(
     queue: String,
     counters: Arc<EntryCounters>,
 ) {
+    let mut lost = LostNotice::default();
     loop {
         let error = match Feed::open(&node, &client, &queue, &counters).await {
-            Ok(mut feed) => feed.run().await,
+            Ok(mut feed) => feed.run(&mut lost).await,
             Err(error) => error,
         };
         tracing::error!(queue, %error, "a ZMTP entry's listeners get nothing; trying again");
@@ -40,6 +42,8 @@ pub(super) async fn run(
 }
 
 struct Feed {
+    node: SharedNode,
+    queue: String,
     port: EdgePort,
     listener: Listener,
     wanted: Subscriptions,
@@ -60,11 +64,12 @@ impl Feed {
         port.follow_subscriptions();
         let counters = Arc::clone(counters);
         let (wanted, batch) = (Subscriptions::default(), Vec::new());
-        Ok(Self { port, listener, wanted, batch, counters })
+        let (node, queue) = (node.clone(), queue.to_owned());
+        Ok(Self { node, queue, port, listener, wanted, batch, counters })
     }
 
     /// Until the queue cannot be listened to any more.
-    async fn run(&mut self) -> Error {
+    async fn run(&mut self, lost: &mut LostNotice) -> Error {
         loop {
             let port = &self.port;
             let has_room = poll_fn(|cx| Poll::Ready(port.poll_may_publish(cx).is_ready())).await;
@@ -79,7 +84,7 @@ impl Feed {
                 () = poll_fn(|cx| port.poll_may_publish(cx)), if !has_room => {}
                 event = self.listener.next(), if has_room => match event {
                     Ok(event) => {
-                        if let Some(error) = self.hand_on(event) {
+                        if let Some(error) = self.hand_on(event, lost) {
                             return error;
                         }
                         // The relay's turn, and the SUBs' tasks.
@@ -100,14 +105,14 @@ impl Feed {
     }
 
     /// This event, and what else is there.
-    fn hand_on(&mut self, first: Event) -> Option<Error> {
+    fn hand_on(&mut self, first: Event, lost: &mut LostNotice) -> Option<Error> {
         let mut next = Ok(Some(first));
         let error = loop {
             match next {
                 Ok(Some(Event::Message(message))) => self.batch.push(message.encoded),
                 Ok(Some(Event::Gap(gap))) => {
                     let messages = gap.messages.unwrap_or(gap.to.0 - gap.from.0);
-                    EntryCounters::add(&self.counters.lost_out, messages);
+                    self.count_lost(messages, lost);
                 }
                 // The directory reports it to operators by itself.
                 Ok(Some(Event::Notice { .. })) => {}
@@ -122,6 +127,19 @@ impl Feed {
         self.port.publish(self.batch.iter().map(|message| &message[..]));
         self.batch.clear();
         error
+    }
+
+    fn count_lost(&self, messages: u64, lost: &mut LostNotice) {
+        EntryCounters::add(&self.counters.lost_out, messages);
+        let now = self.node.with(|node| node.clock.now());
+        if let Some(messages) = lost.lost(messages, now) {
+            let queue = &self.queue;
+            tracing::warn!(
+                queue,
+                messages,
+                "a ZMTP entry is too slow, or lost a relay: messages are lost"
+            );
+        }
     }
 }
 
