@@ -34,8 +34,8 @@ def shared():
         yield one
 
 
-def listen(zsocket, one, *topics, **options):
-    return zsocket(zmq.SUB, one.listeners_at(), topics=topics, rcvhwm=0, **options)
+def listen(zsocket, one, *topics, rcvhwm=0, **options):
+    return zsocket(zmq.SUB, one.listeners_at(), topics=topics, rcvhwm=rcvhwm, **options)
 
 
 def publish(zsocket, one, **options):
@@ -212,6 +212,32 @@ def test_a_stalled_sub_loses_by_itself_and_is_counted(entry, zsocket):
     assert one.count("lost_out", "q") == 0
     slow.socket.close()
     one.logged(r"a ZMTP listener has left.* dropped=[1-9]")
+
+
+def test_an_only_sub_that_stalls_holds_the_pub_whose_tail_comes_after_it_closed(entry, zsocket):
+    one = entry({"queue": "q", "ring_bytes_max": 1 << 20, "zmtp_heartbeat_ms": 0})
+    only, publisher = listen(zsocket, one, b"t", rcvhwm=10, rcvbuf=1 << 16), publish(zsocket, one)
+    acquaint(publisher, b"t", only)
+    came = one.count("messages_in", "q")
+    # 160 MB: twice what windows, sockets and the entry's listener, which takes 64 MiB ahead, hold on the way.
+    count, body = 4_000, bytes(40_000)
+    for number in range(count):
+        publisher.send_multipart([b"t", b"%d" % number, body])
+    clock = Raw(one.producers_at(), greeting() + ready(b"PUB"))
+
+    def is_held():
+        before = one.count("messages_in", "q")
+        for number in range(20):
+            clock.send(command(b"PING", b"\0\0%d-%d" % (before, number)))
+            clock.wait(command(b"PONG", b"%d-%d" % (before, number)))
+        return came < before == one.count("messages_in", "q")
+
+    until(is_held, "a PUB that is held")
+    assert one.count("messages_in", "q") < came + count
+    publisher.close(linger=60_000)
+    assert [int(receive(only)[1]) for _ in range(count)] == list(range(count))
+    one.logged(r"a ZMTP producer has left.*lost=0")
+    assert one.count("lost_in", "q") == one.count("lost_out", "q") == one.count("dropped", "q") == 0
 
 
 def test_what_a_pub_has_sent_before_the_stop_is_in_the_queue(entry, zsocket):

@@ -9,11 +9,11 @@ use quelea_elastic_proto::parts::PartsError;
 use quelea_elastic_proto::wire::{DataHeader, FrameHeader, Kind};
 use quelea_elastic_proto::{MessageSeq, Slot, parts};
 
-use crate::relay::Relay;
 use crate::relay::ledger::Holds;
 use crate::relay::limits::OVERDRAFT_BYTES;
 use crate::relay::producer::State;
 use crate::relay::ring::Run;
+use crate::relay::{Relay, client};
 
 /// A filtered run that is smaller than the read it comes from by more than this factor is copied when
 /// it has to wait: memory in use stays within this multiple of what the rings count.
@@ -50,7 +50,10 @@ impl Relay {
             let bytes = frames.split_to(run.bytes);
             self.fan_out(index, bytes, first, messages as u32, buffer_bytes);
             let producer = &self.producers[index as usize];
-            if producer.bytes > producer.granted_bytes + OVERDRAFT_BYTES {
+            // An edge has no credit: it asks before it gives messages (`edge_may_publish`).
+            if self.clients[client as usize].kind == client::Kind::Native
+                && producer.bytes > producer.granted_bytes + OVERDRAFT_BYTES
+            {
                 let text = format!(
                     "{} bytes were sent in slot {}, and {} granted",
                     producer.bytes, header.slot.0, producer.granted_bytes

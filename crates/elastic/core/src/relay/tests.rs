@@ -1,6 +1,7 @@
 //! A relay's core without sockets: what its clients say is given to it, and what it has for them is read
 //! when the test says so.
 
+mod edge;
 mod missed;
 mod slow;
 

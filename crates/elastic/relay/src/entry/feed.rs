@@ -20,6 +20,9 @@ use crate::zmtp::client_id;
 
 /// Messages that are handed on at once.
 const BATCH_MAX: usize = 1_024;
+/// Bytes of these, but for the last message: in an empty ring of a SUB they have room whatever its limit, and until
+/// they are handed on nothing asks whether the SUBs take more.
+const BATCH_BYTES_MAX: usize = 64 << 10;
 /// After the directory has refused us for good: somebody has to change something.
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
 
@@ -106,10 +109,13 @@ impl Feed {
 
     /// This event, and what else is there.
     fn hand_on(&mut self, first: Event, lost: &mut LostNotice) -> Option<Error> {
-        let mut next = Ok(Some(first));
+        let (mut next, mut bytes) = (Ok(Some(first)), 0);
         let error = loop {
             match next {
-                Ok(Some(Event::Message(message))) => self.batch.push(message.encoded),
+                Ok(Some(Event::Message(message))) => {
+                    bytes += message.encoded.len();
+                    self.batch.push(message.encoded);
+                }
                 Ok(Some(Event::Gap(gap))) => {
                     let messages = gap.messages.unwrap_or(gap.to.0 - gap.from.0);
                     self.count_lost(messages, lost);
@@ -119,7 +125,7 @@ impl Feed {
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             }
-            if self.batch.len() >= BATCH_MAX {
+            if self.batch.len() >= BATCH_MAX || bytes >= BATCH_BYTES_MAX {
                 break None;
             }
             next = self.listener.try_next();
