@@ -25,4 +25,4 @@ def ahead(healed):
 
 
 def test_of_two_changes_the_later_holds_whichever_node_took_the_earlier(ahead):
-    run_store_tests("identity::", {"QUELEA_TEST_CASSANDRA": ahead.nodes.contact_points()})
+    run_store_tests("identity::of_two_changes", {"QUELEA_TEST_CASSANDRA": ahead.nodes.contact_points()})

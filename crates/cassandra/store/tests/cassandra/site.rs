@@ -60,10 +60,9 @@ pub(crate) fn settings() -> CassandraSettings {
 
 fn consistency() -> Consistency {
     let name = std::env::var("QUELEA_TEST_CASSANDRA_CONSISTENCY");
-    name.map_or(CassandraSettings::default().consistency, |name| {
-        let of_name = Consistency::ALL.into_iter().find(|one| one.name() == name);
-        of_name.expect("QUELEA_TEST_CASSANDRA_CONSISTENCY is ONE or LOCAL_QUORUM")
-    })
+    let Ok(name) = name else { return CassandraSettings::default().consistency };
+    let of_name = Consistency::ALL.into_iter().find(|one| one.name() == name);
+    of_name.expect("QUELEA_TEST_CASSANDRA_CONSISTENCY is ONE or LOCAL_QUORUM")
 }
 
 /// Makes a queue with these attributes.
