@@ -65,9 +65,10 @@ def main():
             "heap_bytes": heaps(browser, broker, arguments),
             **costs(browser, broker, arguments),
         }
-        if load and load.poll() is not None:
-            raise SystemExit(f"the load ended with {load.returncode} before the measurement did")
+        ended = load and load.poll()
     show(found)
+    if ended is not None:
+        raise SystemExit(f"the load ended with {ended} before the measurement did")
 
 
 def parse_arguments():
@@ -205,9 +206,10 @@ def show(found):
     if len(heap) > 1:
         first, *_, last = heap.values()
         rows.append(("heap grew by", f"{(last / first - 1) * 100:.1f} %"))
-    rows.append(("server with the console", f"{found['server_percent_with']} % of a core"))
-    rows.append(("server without it", f"{found['server_percent_without']} % of a core"))
-    rows.append(("the console costs", f"{found['server_percent_of_console']} % of a core"))
+    if found["server_percent_with"]:
+        rows.append(("server with the console", f"{found['server_percent_with']} % of a core"))
+        rows.append(("server without it", f"{found['server_percent_without']} % of a core"))
+        rows.append(("the console costs", f"{found['server_percent_of_console']} % of a core"))
     width = max(len(name) for name, _ in rows)
     print("\n".join(f"{name:<{width}}  {value}" for name, value in rows))
     print(json.dumps(found))
