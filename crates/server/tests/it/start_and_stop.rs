@@ -1,7 +1,7 @@
 //! Ready line, signals, exit codes.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Output, Stdio};
 
@@ -166,7 +166,7 @@ fn a_second_broker_does_not_wait_for_cassandra_to_learn_of_its_owner() {
     let dir = DataDir::new();
     let broker = Broker::start(&dir, &[]);
     // Nobody listens there any more.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nodes = format!("[\"{closed}\"]");
     let (code, errors) = refused(&dir, &[("cassandra.nodes", &nodes)]);
     assert_eq!(code, Some(1));
