@@ -278,7 +278,10 @@ impl Broker {
     /// Wakes the queues whose time has come, and deletes those that nobody has used for too long, as many
     /// as this turn has steps for. True: there are more.
     fn fire_timers(&mut self, now: Timestamp) -> bool {
-        while self.work.left() > 0 {
+        let Messaging { queues, returning, .. } = &self.messaging;
+        let others_wait = queues.schedule.dead_lettering() > 0 || !returning.is_empty();
+        let kept = self.work.kept(others_wait);
+        while self.work.left() > kept {
             let Some(unused) = self.messaging.queues.fire_timers(now) else { return false };
             self.note_queue_end(unused, EXPIRES);
             self.remove_queue(unused);

@@ -32,6 +32,7 @@ pub(crate) use dead_letter::{source_of, without_source};
 pub(crate) use enqueue::MessageOptions;
 use flow_control::FlowControl;
 pub(crate) use purge::{Purge, PurgedMessages};
+pub(crate) use return_deliveries::ALL_DELIVERIES;
 use return_deliveries::ReturningChannels;
 pub(crate) use settle::Settlement;
 
@@ -44,6 +45,10 @@ const EFFECTS_WAITING_MAX: usize = 16_384;
 /// Messages of one queue that expire, or leave it since it is too long, when something else is done with it; the others follow
 /// in the next turns.
 const DISCARDS_AT_ONCE: usize = 128;
+
+/// The same before something is decided by how long a queue is, as whether it takes another message. Each message leaves
+/// but once, and its steps are counted.
+const DISCARDS_BEFORE_DECISION: usize = 8_192;
 
 /// What messages pass through: the queues that hold them, the clients that get them, the log that
 /// keeps them.

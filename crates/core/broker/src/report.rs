@@ -13,8 +13,8 @@ use crate::ids::{ChannelId, ConnectionId};
 pub struct MessageCounters {
     /// Published: accepted from publishers (for a queue: put into it).
     pub publish: u64,
-    /// Messages put into queues, each once for each queue, dead letters and moved ones too: counted for the whole broker
-    /// only, a queue has it as `publish`.
+    /// Messages of publishers put into queues, each once for each queue; not dead letters and moved ones. Counted for the
+    /// whole broker only: a queue has it as `publish`, with those.
     pub enqueued: u64,
     /// Publishes that no queue took, and that were not returned.
     pub drop_unroutable: u64,

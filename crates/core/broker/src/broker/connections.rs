@@ -7,7 +7,7 @@ use crate::clients::connection::Connection;
 use crate::effect::{CloseReason, Effect};
 use crate::error::{ChannelGone, OpenError};
 use crate::ids::{ChannelId, ConnectionId};
-use crate::messaging::{Messaging, Settlement};
+use crate::messaging::{ALL_DELIVERIES, Messaging, Settlement};
 use crate::request::ConnectionInfo;
 use crate::work::STEPS_PER_REQUEUE;
 
@@ -110,7 +110,7 @@ impl Broker {
         for consumer in consumers {
             self.remove_consumer(consumer, now);
         }
-        self.work.spend(self.messaging.announce_deliveries(channel, u64::MAX));
+        self.work.spend(self.messaging.announce_deliveries(channel, ALL_DELIVERIES));
         true
     }
 
@@ -121,7 +121,7 @@ impl Broker {
         let state = self.messaging.clients.channels.get(channel);
         let settles = state.is_some_and(|state| state.returning_up_to > 0);
         if settles || steps > self.work.left() {
-            return self.messaging.settle_later(channel, u64::MAX, Settlement::Requeued);
+            return self.messaging.settle_later(channel, ALL_DELIVERIES, Settlement::Requeued);
         }
         self.work.spend(steps);
         self.messaging.return_all(now, channel);

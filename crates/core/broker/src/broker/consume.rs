@@ -107,7 +107,9 @@ impl Broker {
         no_ack: bool,
     ) -> Result<(), GetError> {
         let id = self.find_queue(channel, queue, Operation::Read)?;
-        self.messaging.get(now, channel, id, no_ack)
+        let got = self.messaging.get(now, channel, id, no_ack);
+        self.work.spend(self.messaging.take_steps());
+        got
     }
 
     /// Looks at ready messages of a queue that the channel's user may read. They stay where they are, as they are. The

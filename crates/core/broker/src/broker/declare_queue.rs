@@ -72,7 +72,8 @@ impl Broker {
     ) -> Result<QueueDeclared, DeclareQueueError> {
         let id = self.messaging.queues.find(vhost, name.as_str()).ok_or(ChannelGone)?;
         if self.messaging.queues.get(id).is_some_and(|queue| queue.is_runnable) {
-            self.messaging.dispatch(id, now);
+            self.messaging.dispatch_before_decision(id, now);
+            self.work.spend(self.messaging.take_steps());
         }
         let queue = self.messaging.queues.get(id).ok_or(ChannelGone)?;
         Ok(QueueDeclared {

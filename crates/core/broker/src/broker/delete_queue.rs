@@ -78,7 +78,8 @@ impl Broker {
         if_empty: bool,
         now: Timestamp,
     ) -> Result<QueueDeleted, QueueError> {
-        self.messaging.dispatch(id, now);
+        self.messaging.dispatch_before_decision(id, now);
+        self.work.spend(self.messaging.take_steps());
         let Some(queue) = self.messaging.queues.get(id) else {
             return Ok(QueueDeleted { messages: 0, ticket: Ticket::NONE });
         };

@@ -136,6 +136,7 @@ impl Broker {
         };
         let message = Arc::new(message);
         let enqueued = self.messaging.enqueue(now, &queues, &message, options);
+        self.messaging.counters.enqueued += enqueued.taken as u64;
         self.work.spend(self.messaging.take_steps());
         if let Some(queue) = enqueued.slowed_by {
             self.messaging.slow_down(channel, queue);

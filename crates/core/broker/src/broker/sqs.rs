@@ -39,7 +39,9 @@ impl Broker {
         id: QueueId,
         receive: Receive,
     ) -> Result<ReceiveId, ReceiveError> {
-        self.messaging.receive(now, id, receive)
+        let received = self.messaging.receive(now, id, receive);
+        self.work.spend(self.messaging.take_steps());
+        received
     }
 
     /// Ends a receive without an answer. Nothing happens if it has been answered.

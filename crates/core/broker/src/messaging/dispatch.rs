@@ -7,7 +7,9 @@ use quelea_model::limits::DEAD_LETTERS_WAITING_MAX;
 use quelea_model::{Message, Properties, QueueId, Seq, Timestamp, Value};
 use quelea_store::{Entry, EntryFlags, NEVER, QueuedMessage};
 
-use super::{DISCARDS_AT_ONCE, EFFECTS_WAITING_MAX, Messaging, QUEUES_PER_TURN};
+use super::{
+    DISCARDS_AT_ONCE, DISCARDS_BEFORE_DECISION, EFFECTS_WAITING_MAX, Messaging, QUEUES_PER_TURN,
+};
 use crate::clients::Clients;
 use crate::clients::connection::delivery_bytes;
 use crate::clients::consumer::ConsumerState;
@@ -83,6 +85,13 @@ impl Messaging {
     /// Delivers what a queue has to those that can take it, and drops what has expired.
     pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
         if self.dispatch_within(id, now, DISCARDS_AT_ONCE) {
+            self.queues.wake(id);
+        }
+    }
+
+    /// The same before something is decided by what the queue has: what has expired does not count.
+    pub(crate) fn dispatch_before_decision(&mut self, id: QueueId, now: Timestamp) {
+        if self.dispatch_within(id, now, DISCARDS_BEFORE_DECISION) {
             self.queues.wake(id);
         }
     }

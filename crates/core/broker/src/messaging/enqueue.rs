@@ -16,6 +16,9 @@ use crate::queues::queue::dead_letters::DeadLetterReason;
 use crate::queues::queue::groups::group_of;
 use crate::work::{STEPS_PER_DISCARD, STEPS_PER_TARGET};
 
+/// A message that is put into no more queues than these is counted with what the turn has put into them.
+const TARGETS_COUNTED_LATER: usize = 16;
+
 /// What a message asks for besides its queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MessageOptions {
@@ -93,7 +96,7 @@ impl Messaging {
                 enqueued.slowed_by = Some(target.id);
             }
             // The end of the turn is too late: very many such messages may come before it.
-            if targets.len() > 1 {
+            if targets.len() > TARGETS_COUNTED_LATER {
                 self.queues.count_memory(target.id);
             }
         }
@@ -171,7 +174,6 @@ impl Messaging {
         };
         let expires_at = target.expires_at;
         queue.counters.publish += 1;
-        self.counters.enqueued += 1;
         if let Some(groups) = &mut queue.groups {
             let group = options.group.unwrap_or_else(|| group_of(message));
             match target.visible_at {
@@ -240,7 +242,7 @@ impl Messaging {
             return true;
         }
         // What consumers can take at once does not count.
-        self.dispatch(id, now);
+        self.dispatch_before_decision(id, now);
         has_room(&self.queues)
     }
 
@@ -278,10 +280,17 @@ impl Messaging {
                 break;
             };
             dropped += 1;
-            self.counters.overflowed += 1;
-            queue.discard(message, DeadLetterReason::MaxLength);
+            if message.expires_at.is_some_and(|at| at < now) {
+                self.counters.expired += 1;
+                queue.discard(message, DeadLetterReason::Expired);
+            } else {
+                self.counters.overflowed += 1;
+                queue.discard(message, DeadLetterReason::MaxLength);
+            }
         }
         let is_too_long = queue.is_too_long;
+        // It goes on when the head is read.
+        queue.is_too_long |= is_absent;
         self.steps += dropped as u64 * STEPS_PER_DISCARD;
         if is_absent {
             self.queues.read_head(&mut self.log, id, now);

@@ -94,7 +94,7 @@ impl Messaging {
     /// Returns how many messages it had to look at, too: those that it leaves.
     pub(crate) fn purge(&mut self, id: QueueId, now: Timestamp, purge: Purge) -> (Purged, u64) {
         // Consumers that could already have taken what is there come first.
-        self.dispatch(id, now);
+        self.dispatch_before_decision(id, now);
         self.queues.flush_acks(&mut self.log);
         // Looking for what is kept goes through all channels: not for a queue that has nothing.
         let is_logged =

@@ -13,6 +13,9 @@ use rustc_hash::FxHashMap;
 use super::{Messaging, Settlement};
 use crate::ids::{ChannelId, ConnectionId};
 
+/// In place of the last tag, of a channel that is closed: all that it has. No delivery has this tag.
+pub(crate) const ALL_DELIVERIES: u64 = u64::MAX;
+
 /// Deliveries of a channel that are settled bit by bit.
 #[derive(Clone, Copy, Debug)]
 struct Returning {
@@ -40,11 +43,6 @@ impl ReturningChannels {
     /// Whether any of them was this connection's.
     pub(crate) fn has_any_of(&self, connection: ConnectionId) -> bool {
         self.by_connection.contains_key(&connection)
-    }
-
-    /// Whether anything of this channel is on its way.
-    fn contains(&self, id: ChannelId) -> bool {
-        self.channels.iter().any(|returning| returning.channel == id)
     }
 
     fn push(&mut self, returning: Returning) {
@@ -134,18 +132,17 @@ impl Messaging {
         if state.returning_up_to > 0 && !state.is_closing {
             while let Some(returning) = self.returning.remove(id) {
                 self.settle_some(now, returning, u64::MAX);
+                self.end_returning(returning);
             }
-            self.end_returning(id);
         }
     }
 
     /// A closed channel is gone with the last of its deliveries, and an open one may get more.
-    fn end_returning(&mut self, id: ChannelId) {
-        // It was closed while it settled some: the others follow.
-        if self.returning.contains(id) {
-            return;
-        }
+    fn end_returning(&mut self, returning: Returning) {
+        let id = returning.channel;
         match self.clients.channels.get_mut(id) {
+            // It was closed while it settled some: the others follow.
+            Some(state) if state.is_closing && returning.last != ALL_DELIVERIES => {}
             Some(state) if !state.is_closing => {
                 state.returning_up_to = 0;
                 self.clients.resume_channel(&mut self.queues, id);
@@ -158,7 +155,7 @@ impl Messaging {
     pub(crate) fn return_all(&mut self, now: Timestamp, id: ChannelId) {
         if let Some(state) = self.clients.channels.get(id) {
             let (connection, settlement) = (state.connection, Settlement::Requeued);
-            let all = Returning { channel: id, connection, last: u64::MAX, settlement };
+            let all = Returning { channel: id, connection, last: ALL_DELIVERIES, settlement };
             self.settle_some(now, all, u64::MAX);
         }
         self.clients.remove_channel(&mut self.queues, id);
@@ -174,7 +171,7 @@ impl Messaging {
         let is_done = settled < max;
         if is_done {
             self.returning.remove_first();
-            self.end_returning(first.channel);
+            self.end_returning(first);
         }
         (settled * steps_each + u64::from(is_done), is_done)
     }

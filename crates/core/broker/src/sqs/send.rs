@@ -81,6 +81,7 @@ impl Messaging {
         }
         self.log.store.end_atomic();
         self.counters.publish += 1;
+        self.counters.enqueued += enqueued.taken as u64;
         if enqueued.rejected { Err(SendError::QueueFull) } else { Ok(sent) }
     }
 }
