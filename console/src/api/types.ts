@@ -121,6 +121,7 @@ export interface Connection {
   frame_max: number;
   timeout: number;
   send_pend: number;
+  state: "running" | "flow" | "blocking" | "blocked";
 }
 
 export interface Channel {
