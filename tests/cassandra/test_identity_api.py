@@ -201,7 +201,7 @@ def test_an_account_is_made_with_its_owner_and_deleted_with_both(api):
 def test_access_keys_are_made_shown_disabled_and_deleted(api, users, account):
     users("keeper", tags="management")
     made, status, headers = api.answer("POST", "/api/access-keys", {"user": "keeper", "account": account})
-    assert (status, headers["Location"]) == (201, None)
+    assert (status, headers["Location"]) == (201, f"/api/access-keys/{made['access_key_id']}")
     assert (len(made["access_key_id"]), len(made.pop("secret_access_key"))) == (20, 40)
     assert made == {"access_key_id": made["access_key_id"], "user": "keeper", "account": account, "enabled": True}
     path = f"/api/access-keys/{made['access_key_id']}"

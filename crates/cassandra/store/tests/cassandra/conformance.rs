@@ -64,6 +64,7 @@ tests!(
     a_message_is_counted_once_however_often_it_was_moved
     an_empty_queue_has_no_backlog
     a_purge_takes_all_that_was_sent_before
+    a_purge_forgets_deduplication_ids
     a_second_purge_has_to_wait
     a_waiting_receive_is_woken_by_a_send
     a_waiting_receive_ends_empty_when_its_time_is_over
