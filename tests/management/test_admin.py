@@ -55,13 +55,15 @@ def test_exchanges_bindings_and_messages(admin, name):
     admin("queue", "delete", orders)
 
 
-def test_a_name_moves_no_cursor_of_the_operators_terminal(admin, api, name):
-    hostile = name("orders") + "\x1b]0;title\x07\x1b[2J\x9b2J"
-    api.put(f"/api/queues/%2F/{segment(hostile)}", {"durable": False})
-    table = admin("queue", "list", json_wanted=False)
+def test_a_name_moves_no_cursor_of_the_operators_terminal(admin, broker, name):
+    hostile = name("client") + "\x1b]0;title\x07\x1b[2J\x9b2J"
+    parameters = pika.URLParameters(broker.uri())
+    parameters.client_properties = {"connection_name": hostile}
+    connection = pika.BlockingConnection(parameters)
+    table = admin("connection", "list", json_wanted=False)
     assert "]0;title" in table and not set("\x1b\x07\x9b") & set(table)
-    assert hostile in [one["name"] for one in admin("queue", "list")]
-    api.delete(f"/api/queues/%2F/{segment(hostile)}")
+    assert hostile in [one["user_provided_name"] for one in admin("connection", "list")]
+    connection.close()
 
 
 @pytest.mark.quelea("RabbitMQ moves messages by shovels")

@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::http::Method;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{any, delete, put};
+use axum::routing::any;
 use serde_json::Value;
 
 use super::listing::array;
@@ -42,20 +42,23 @@ const LATER: [(&str, Option<usize>, &str); 13] = [
     ("reset", None, "to reset statistics; they count from the broker's start"),
 ];
 
-/// Methods and parts of paths that are served otherwise.
-fn of_served_paths() -> Router<ApiState> {
-    let says = |what: &'static str| move |call: Call| async move { refuse(&call, what) };
-    let name = "to name a cluster; its name is the node's";
-    let counts = "to reset the counts of failed sign-ins; they count from the broker's start";
-    let sources = "failed sign-ins by their sources; the log names each one's address";
-    Router::new()
-        .route("/cluster-name", put(says(name)))
-        .route("/auth/attempts/{node}", delete(says(counts)))
-        .route("/auth/attempts/{node}/source", any(says(sources)))
+/// `PUT /api/cluster-name`.
+pub(super) async fn name_cluster(call: Call) -> Result<Response, ApiError> {
+    refuse(&call, "to name a cluster; its name is the node's")
+}
+
+/// `DELETE /api/auth/attempts/{node}`.
+pub(super) async fn reset_attempts(call: Call) -> Result<Response, ApiError> {
+    refuse(&call, "to reset the counts of failed sign-ins; they count from the broker's start")
+}
+
+async fn attempts_by_source(call: Call) -> Result<Response, ApiError> {
+    refuse(&call, "failed sign-ins by their sources; the log names each one's address")
 }
 
 pub(super) fn routes() -> Router<ApiState> {
-    LATER.iter().fold(of_served_paths(), |router, &(path, list_depth, what)| {
+    let others = Router::new().route("/auth/attempts/{node}/source", any(attempts_by_source));
+    LATER.iter().fold(others, |router, &(path, list_depth, what)| {
         let answer = move |method: Method, call: Call| answer(method, call, list_depth, what);
         router
             .route(&format!("/{path}"), any(answer))

@@ -17,8 +17,8 @@ use super::shapes::{
     shows_all,
 };
 use super::{
-    bindings, connections, definitions, exchanges, health, messages, nodes, overview, queues,
-    topic_permissions, vhosts,
+    bindings, connections, definitions, exchanges, health, later, messages, nodes, overview,
+    queues, topic_permissions, vhosts,
 };
 use crate::identity::{identity_routes, users, vhost_route};
 use crate::limits::DEFINITIONS_BYTES_MAX;
@@ -47,6 +47,11 @@ pub(crate) fn of_access<S: BrokerState>() -> Vec<Route<S>> {
     all
 }
 
+/// Of what is not supported yet.
+fn later(summary: &'static str) -> Operation {
+    Operation::new(summary).refuses(&[400])
+}
+
 fn of_node() -> Vec<Route<ApiState>> {
     let overview = shows("Returns the state of the broker as a whole").query::<RawRateQuery>();
     vec![
@@ -56,15 +61,15 @@ fn of_node() -> Vec<Route<ApiState>> {
         Route::at("/nodes/{name}/memory")
             .get(nodes::memory, shows("Returns what the node's memory holds")),
         Route::at("/cluster-name")
-            .get(nodes::cluster_name, shows("Returns the node's name as the cluster's")),
+            .get(nodes::cluster_name, shows("Returns the node's name as the cluster's"))
+            .put(later::name_cluster, later("Names the cluster")),
         Route::at("/extensions")
             .get(nodes::extensions, shows_all("Returns the extensions of the API: none")),
         Route::at("/audit").get(v1::audit::<ApiState>, v1::audit_operation()),
         Route::at("/auth").get(nodes::auth, shows("Returns how one signs in").public()),
-        Route::at("/auth/attempts/{node}").get(
-            nodes::auth_attempts,
-            shows_all("Returns how many failed to sign in, by protocol"),
-        ),
+        Route::at("/auth/attempts/{node}")
+            .get(nodes::auth_attempts, shows_all("Returns how many failed to sign in, by protocol"))
+            .delete(later::reset_attempts, later("Resets these counts")),
         Route::at("/whoami").get(users::whoami::<ApiState>, shows("Returns the user who asks")),
     ]
 }
