@@ -46,7 +46,7 @@ class Traffic:
         self._lock = threading.Lock()
         self._stop_sending = threading.Event()
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._threads: list[tuple[Callable, threading.Thread]] = []
         self._doors = senders, receivers
 
     def __enter__(self):
@@ -60,18 +60,25 @@ class Traffic:
             for door in given:
                 thread = threading.Thread(target=self._run, args=(door, work))
                 thread.start()
-                self._threads.append(thread)
+                self._threads.append((work, thread))
 
     def __exit__(self, kind, *_):
         self._stop_sending.set()
         try:
             if kind is None:
+                # What is under way is confirmed, or fails, before it is known what has to be received.
+                self._join(is_sender=True)
                 self._wait("receiving of what was confirmed", lambda: not self.missing())
         finally:
             self._stop.set()
-            for thread in self._threads:
-                thread.join(PATIENCE_S)
+            self._join(is_sender=True)
+            self._join(is_sender=False)
         assert not self.failures, self.failures
+
+    def _join(self, is_sender: bool) -> None:
+        for work, thread in self._threads:
+            if (work == self._send) == is_sender:
+                thread.join(PATIENCE_S)
 
     def missing(self) -> set[str]:
         return set(self.confirmed) - set(self.received)
