@@ -421,7 +421,8 @@ impl IdentityTable {
     }
 }
 
-/// What a read says of a change whose outcome was unknown. One that was not done is not done later: the read has ended it.
+/// What a read says of a change whose outcome was unknown. The read ends one that had begun; one that a coordinator had not
+/// begun when it stopped, that one may carry out when it goes on (docs/cassandra/running.md).
 fn decided(is_done: bool) -> Result<(), Fault> {
     if is_done { Ok(()) } else { Err(undecided()) }
 }
