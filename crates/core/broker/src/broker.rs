@@ -135,14 +135,13 @@ impl Broker {
         more |= self.fire_timers(now);
         more |= self.go_on_returning(now);
         let messaging = &mut self.messaging;
-        let waits = messaging.queues.schedule.dead_lettering() > 0
-            || !self.removals.is_empty()
-            || !messaging.purged.is_empty();
-        let discard_steps = (self.work.left() - self.work.kept(waits)).max(DISCARD_STEPS_MIN);
+        let removals_wait = !self.removals.is_empty() || !messaging.purged.is_empty();
+        let others_wait = removals_wait || messaging.queues.schedule.dead_lettering() > 0;
+        let discard_steps = (self.work.left() - self.work.kept(others_wait)).max(DISCARD_STEPS_MIN);
         more |= messaging.dispatch_runnable(now, discard_steps);
         self.work.spend(messaging.take_steps());
         // What was dead-lettered by one must not keep another's removals waiting.
-        let kept = self.work.kept(!self.removals.is_empty() || !messaging.purged.is_empty());
+        let kept = self.work.kept(removals_wait);
         more |= messaging.move_dead_letters(&mut self.routing, &mut self.work, kept, now);
         if !self.checkpoints.is_shutting_down() {
             more |= self.move_tasks.run(messaging, now);

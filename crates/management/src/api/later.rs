@@ -81,7 +81,7 @@ async fn answer(
     }
 }
 
-/// Whoever has signed in is told.
+/// Only for who has signed in: the call says so.
 fn refuse(_call: &Call, what: &'static str) -> Result<Response, ApiError> {
     Err(ApiError::NotSupportedYet(what))
 }

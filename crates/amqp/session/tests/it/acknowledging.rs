@@ -112,8 +112,8 @@ fn recover_to_the_same_consumer_is_not_implemented_as_in_rabbitmq() {
     }
 }
 
-#[test]
-fn what_comes_behind_a_large_nack_waits_for_it() {
+/// A channel that has 500 deliveries of `q`, and consumes no more.
+fn held() -> (SessionTest, On) {
     let mut node = SessionTest::new();
     let on = node.channel();
     node.call(on, queue("q"));
@@ -124,6 +124,12 @@ fn what_comes_behind_a_large_nack_waits_for_it() {
     node.settle();
     assert_eq!(deliveries(&node.all(on.0)).len(), 500);
     node.call(on, basic::Cancel { consumer_tag: "me".into(), no_wait: false });
+    (node, on)
+}
+
+#[test]
+fn what_comes_behind_a_large_nack_waits_for_it() {
+    let (mut node, on) = held();
     // A hundred deliveries a turn.
     node.broker.set_steps_per_turn(1_000);
     node.send_on(on, basic::Nack { delivery_tag: 450, multiple: true, requeue: true });
@@ -137,16 +143,7 @@ fn what_comes_behind_a_large_nack_waits_for_it() {
 
 #[test]
 fn what_comes_behind_a_large_ack_waits_for_it() {
-    let mut node = SessionTest::new();
-    let on = node.channel();
-    node.call(on, queue("q"));
-    for n in 0..500 {
-        node.publish_to(on, "q", &n.to_string());
-    }
-    node.call(on, consume("q", "me"));
-    node.settle();
-    assert_eq!(deliveries(&node.all(on.0)).len(), 500);
-    node.call(on, basic::Cancel { consumer_tag: "me".into(), no_wait: false });
+    let (mut node, on) = held();
     // Two hundred deliveries a turn.
     node.broker.set_steps_per_turn(1_000);
     node.turn();

@@ -84,14 +84,17 @@ impl Messaging {
 
     /// Delivers what a queue has to those that can take it, and drops what has expired.
     pub(crate) fn dispatch(&mut self, id: QueueId, now: Timestamp) {
-        if self.dispatch_within(id, now, DISCARDS_AT_ONCE) {
-            self.queues.wake(id);
-        }
+        self.dispatch_discarding(id, now, DISCARDS_AT_ONCE);
     }
 
     /// The same before something is decided by what the queue has: what has expired does not count.
     pub(crate) fn dispatch_before_decision(&mut self, id: QueueId, now: Timestamp) {
-        if self.dispatch_within(id, now, DISCARDS_BEFORE_DECISION) {
+        self.dispatch_discarding(id, now, DISCARDS_BEFORE_DECISION);
+    }
+
+    /// The same, of expired messages so many at most; the queue goes on with more in its turn.
+    fn dispatch_discarding(&mut self, id: QueueId, now: Timestamp, expiries_max: usize) {
+        if self.dispatch_within(id, now, expiries_max) {
             self.queues.wake(id);
         }
     }

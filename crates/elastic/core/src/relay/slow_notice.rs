@@ -1,4 +1,4 @@
-//! What operators are told of listeners that do not keep up: that messages were dropped for one, and that one was
+//! Notices for the operators' log about listeners that do not keep up: that messages were dropped for one, and that one was
 //! disconnected, each at most once a minute for each listener, however often it connects again.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -1,4 +1,4 @@
-//! What operators are told of messages that an entry itself was too slow for, or that a relay died with: at most once
+//! Notices for the operators' log about messages that an entry itself was too slow for, or that a relay died with: at most once
 //! a minute, as of any listener.
 
 use quelea_elastic_core::relay::limits::SLOW_NOTICE_MS;
