@@ -15,6 +15,11 @@ export interface MessageStats {
   return_unroutable: number;
 }
 
+/** By how much a counter grew a second. Absent where there are more objects than rates are known of. */
+export interface Details {
+  rate: number;
+}
+
 export interface Overview {
   product_version: string;
   node: string;
@@ -82,6 +87,8 @@ export interface Exchange {
   auto_delete: boolean;
   internal: boolean;
   arguments: Arguments;
+  /** What clients published to it, and once more for each queue that it was routed to. */
+  message_stats: { publish_in: number; publish_in_details?: Details; publish_out: number; publish_out_details?: Details };
 }
 
 export interface Binding {

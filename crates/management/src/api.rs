@@ -166,6 +166,7 @@ impl ApiState {
             audit: settings.audit,
             gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
+            recent: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
         let fronts = FrontRoutes { elastic, datagram, replicated };

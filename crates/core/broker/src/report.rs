@@ -81,6 +81,15 @@ impl MessageCounters {
     }
 }
 
+/// Messages that clients published to an exchange, counted from the time that it was declared or the broker started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeCounters {
+    /// Published to it. What comes to it from another exchange, or as a dead letter, is not counted, as in RabbitMQ.
+    pub publish_in: u64,
+    /// The same, each once for each queue that it was routed to, by way of other exchanges too.
+    pub publish_out: u64,
+}
+
 /// Whether a queue works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueState {
@@ -165,6 +174,8 @@ pub struct ExchangeReport {
     pub internal: bool,
     /// As declared.
     pub arguments: Table,
+    /// What passed.
+    pub counters: ExchangeCounters,
 }
 
 /// One binding.

@@ -1,5 +1,7 @@
 //! `/api/exchanges`.
 
+use std::sync::PoisonError;
+
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::ExchangeReport;
@@ -9,11 +11,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch};
+use super::rates::with_rates;
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, required_field};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::{done_as, existed, until_free};
+use crate::recent::EXCHANGE_STATS;
 use crate::state::ApiState;
 
 /// `GET /api/exchanges/{vhost}/{name}`; the default exchange is called `amq.default` here.
@@ -103,8 +107,11 @@ impl Listed for ExchangeReport {
         self.name.as_str()
     }
 
-    fn to_json(&self, _api: &ApiState) -> Value {
+    fn to_json(&self, api: &ApiState) -> Value {
         let mut shown = definition(self);
+        let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let rates = recent.exchanges.rates(&(self.vhost.clone(), self.name.clone()));
+        shown["message_stats"] = with_rates(EXCHANGE_STATS, &self.counters, rates).into();
         shown["policy"] = Value::Null;
         shown
     }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::history::{Counts, History, LENGTHS, MESSAGE_STATS, Series, Subject};
 use crate::limits::SAMPLES_MAX;
+use crate::recent::Field;
 use crate::state::ApiState;
 
 /// A day.
@@ -124,6 +125,22 @@ pub(super) fn current(api: &ApiState, subject: &Subject, counter: &str) -> Optio
     let series = history.of(subject);
     let details = details(&history, series, None, |counts| counts.stats[place]);
     details.get("rate").cloned()
+}
+
+/// Counters of what rates alone are known of, with those; without, of what is one too many.
+pub(super) fn with_rates<C, const N: usize>(
+    fields: [Field<C>; N],
+    counters: &C,
+    rates: Option<[f64; N]>,
+) -> Map<String, Value> {
+    let mut shown = Map::new();
+    for (place, (name, of)) in fields.into_iter().enumerate() {
+        shown.insert(name.to_owned(), json!(of(counters)));
+        if let Some(rates) = rates {
+            shown.insert(format!("{name}_details"), json!({ "rate": rates[place] }));
+        }
+    }
+    shown
 }
 
 /// Counters of what no samples are taken of.

@@ -1,11 +1,11 @@
-//! Samples of all queues' counters, taken again and again: no more of each than they need.
+//! Samples of the counters of all queues and exchanges, taken again and again: no more of each than they need.
 
-use quelea_model::{QueueName, VhostName};
+use quelea_model::{ExchangeName, QueueName, VhostName};
 
 use super::Broker;
-use super::listing::ListKey;
-use crate::report::{MessageCounters, QueueReport};
-use crate::work::STEPS_PER_SAMPLE;
+use super::listing::{ListKey, Listable, PLACES_PER_KEY};
+use crate::report::{ExchangeCounters, ExchangeReport, MessageCounters, QueueReport};
+use crate::work::{STEPS_PER_COUNTERS, STEPS_PER_SAMPLE};
 
 /// A queue's counters.
 #[derive(Clone, Debug)]
@@ -24,6 +24,26 @@ pub struct QueueSample {
     pub counters: MessageCounters,
 }
 
+/// An exchange's counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeSample {
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// Its name; empty for the default exchange.
+    pub name: ExchangeName,
+    /// What passed.
+    pub counters: ExchangeCounters,
+}
+
+/// What is sampled of a kind of object.
+#[derive(Clone, Debug)]
+pub struct SampledKeys {
+    /// What has to be looked at.
+    pub keys: Vec<ListKey>,
+    /// Whether those are all there are.
+    pub are_all: bool,
+}
+
 /// What samples begin with.
 #[derive(Clone, Debug)]
 pub struct SampleStart {
@@ -33,18 +53,29 @@ pub struct SampleStart {
     pub vhosts: Vec<(VhostName, MessageCounters)>,
     /// For [`Broker::sample_queues`].
     pub queues: Vec<ListKey>,
+    /// For [`Broker::sample_exchanges`].
+    pub exchanges: SampledKeys,
 }
 
 impl Broker {
-    /// Begins samples.
-    pub fn begin_samples(&mut self) -> SampleStart {
+    /// Begins samples: of all queues, and of at most so many objects of each other kind.
+    pub fn begin_samples(&mut self, objects_max: usize) -> SampleStart {
+        let exchanges = self.sampled_keys::<ExchangeReport>(objects_max / PLACES_PER_KEY as usize);
         let queues = self.list_keys::<QueueReport>(None);
         let vhosts = self.routing.vhosts().map(|(id, vhost)| {
             let known = self.messaging.queues.in_vhost(id);
             let gone = known.map_or_else(MessageCounters::default, |known| known.counters);
             (vhost.name.clone(), gone)
         });
-        SampleStart { counters: self.messaging.counters, vhosts: vhosts.collect(), queues }
+        let (counters, vhosts) = (self.messaging.counters, vhosts.collect());
+        SampleStart { counters, vhosts, queues, exchanges }
+    }
+
+    fn sampled_keys<R: Listable>(&mut self, keys_max: usize) -> SampledKeys {
+        let mut keys = self.list_keys::<R>(None);
+        let are_all = keys.len() <= keys_max;
+        keys.truncate(keys_max);
+        SampledKeys { keys, are_all }
     }
 
     /// Samples of some of the queues, in the keys' order. Returns how many of the keys it has looked at, too; 1 at least.
@@ -64,6 +95,24 @@ impl Broker {
         });
         let samples = samples.collect();
         self.work.spend(looked_at as u64 * STEPS_PER_SAMPLE);
+        (samples, looked_at)
+    }
+
+    /// Samples of some of the exchanges, but of those that nothing was published to. Returns how many of the keys it has
+    /// looked at, too; 1 at least.
+    pub fn sample_exchanges(&mut self, keys: &[ListKey]) -> (Vec<ExchangeSample>, usize) {
+        let steps_per_key = STEPS_PER_COUNTERS * u64::from(PLACES_PER_KEY);
+        let looked_at = keys.len().min((self.work.per_turn() / steps_per_key).max(1) as usize);
+        let mut samples = Vec::new();
+        for (id, places) in keys[..looked_at].iter().filter_map(|key| key.exchanges()) {
+            let Some(vhost) = self.routing.vhost(id) else { continue };
+            let published = vhost.router.exchanges_at(places).filter(|(_, c)| c.publish_in > 0);
+            samples.extend(published.map(|(spec, counters)| {
+                let (vhost, name) = (vhost.name.clone(), spec.name.clone());
+                ExchangeSample { vhost, name, counters }
+            }));
+        }
+        self.work.spend(looked_at as u64 * steps_per_key);
         (samples, looked_at)
     }
 }

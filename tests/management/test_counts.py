@@ -1,0 +1,60 @@
+"""What is counted of each exchange, connection and channel, and the rates that come of it."""
+
+import pytest
+from harness.amqp.peer import Peer, publish, until
+from harness.management import Management, segment
+from harness.served import served
+
+PUBLISHED = 20
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    """A broker that takes samples more often than it usually does."""
+    with served(fresh=True, QUELEA__HTTP__SAMPLE_INTERVAL_MS="500") as broker:
+        yield broker
+
+
+@pytest.fixture
+def sampled_api(sampled):
+    return Management(sampled.http)
+
+
+@pytest.fixture
+def sampled_peer(sampled):
+    with Peer(sampled) as peer:
+        yield peer
+
+
+def declare(channel, name):
+    """An exchange that leads to two queues, by the key "k"."""
+    exchange, queues = name(), [name(), name()]
+    channel.exchange_declare(exchange, "direct")
+    for queue in queues:
+        channel.queue_declare(queue)
+        channel.queue_bind(queue, exchange, "k")
+    return exchange, queues
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_an_exchange_counts_publishes_in_and_once_for_each_queue_out(sampled_api, sampled_peer, name):
+    channel = sampled_peer.channel()
+    exchange, _ = declare(channel, name)
+    path = f"/api/exchanges/%2F/{exchange}"
+    until(lambda: sampled_api.get(path)["message_stats"]["publish_in_details"] == {"rate": 0.0}, "an idle exchange has a rate of 0")
+    for _ in range(PUBLISHED):
+        publish(channel, "k", exchange=exchange)
+    publish(channel, "leads nowhere", exchange=exchange)
+    stats = sampled_api.get(path)["message_stats"]
+    assert (stats["publish_in"], stats["publish_out"]) == (PUBLISHED + 1, 2 * PUBLISHED)
+
+    def moving():
+        publish(channel, "k", exchange=exchange)
+        column = "message_stats.publish_out_details.rate"
+        busiest = sampled_api.get(f"/api/exchanges/%2F?sort={column}&sort_reverse=true")[0]
+        seen = busiest["message_stats"]
+        return busiest if seen["publish_out_details"]["rate"] > seen["publish_in_details"]["rate"] > 0 else None
+
+    assert until(moving, "the rates of the list")["name"] == exchange
+    until(lambda: sampled_api.get(path)["message_stats"]["publish_out_details"]["rate"] == 0, "the rate falls to 0")
+    assert sampled_api.get("/api/exchanges/%2F/amq.fanout")["message_stats"]["publish_in"] == 0
