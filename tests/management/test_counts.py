@@ -58,3 +58,31 @@ def test_an_exchange_counts_publishes_in_and_once_for_each_queue_out(sampled_api
     assert until(moving, "the rates of the list")["name"] == exchange
     until(lambda: sampled_api.get(path)["message_stats"]["publish_out_details"]["rate"] == 0, "the rate falls to 0")
     assert sampled_api.get("/api/exchanges/%2F/amq.fanout")["message_stats"]["publish_in"] == 0
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_a_connection_counts_what_goes_through_its_socket(sampled_api, sampled_peer, name):
+    body = b"x" * 10_000
+    channel = sampled_peer.channel(client_properties={"connection_name": name()})
+    queue = name()
+    channel.queue_declare(queue)
+    for _ in range(PUBLISHED):
+        publish(channel, queue, body)
+    [connection] = sampled_api.get("/api/connections")
+    assert connection["recv_oct"] > PUBLISHED * len(body) > connection["send_oct"] > 0
+    assert connection["recv_cnt"] > 0 and connection["send_cnt"] >= PUBLISHED, "each publish was confirmed by itself"
+    taken = [channel.basic_get(queue, auto_ack=True) for _ in range(PUBLISHED)]
+    assert all(got[2] == body for got in taken)
+    path = f"/api/connections/{segment(connection['name'])}"
+    later = sampled_api.get(path)
+    assert later["send_oct"] > PUBLISHED * len(body) and later["recv_oct"] > connection["recv_oct"]
+
+    def both_move():
+        publish(channel, queue, body)
+        channel.basic_get(queue, auto_ack=True)
+        seen = sampled_api.get(path)
+        return seen["recv_oct_details"]["rate"] > len(body) and seen["send_oct_details"]["rate"] > len(body)
+
+    until(both_move, "the rates of octets")
+    [listed] = sampled_api.get("/api/connections?sort=recv_oct&columns=recv_oct,send_oct_details.rate")
+    assert listed["recv_oct"] > PUBLISHED * len(body) and listed["send_oct_details"]["rate"] >= 0

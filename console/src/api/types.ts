@@ -127,6 +127,11 @@ export interface Connection {
   channel_max: number;
   frame_max: number;
   timeout: number;
+  /** Bytes that came from the client, and went to it. */
+  recv_oct: number;
+  recv_oct_details?: Details;
+  send_oct: number;
+  send_oct_details?: Details;
   send_pend: number;
   state: "running" | "flow" | "blocking" | "blocked";
 }

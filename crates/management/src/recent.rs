@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use quelea_broker::ConnectionId;
 use quelea_broker::report::ExchangeCounters;
 use quelea_model::{ExchangeName, VhostName};
+use quelea_node::Traffic;
 
 /// A counter's name and where it stands.
 pub(crate) type Field<C> = (&'static str, fn(&C) -> u64);
@@ -14,10 +16,15 @@ pub(crate) type Field<C> = (&'static str, fn(&C) -> u64);
 pub(crate) const EXCHANGE_STATS: [Field<ExchangeCounters>; 2] =
     [("publish_in", |c| c.publish_in), ("publish_out", |c| c.publish_out)];
 
+/// RabbitMQ's names for the bytes that went through a connection's socket.
+pub(crate) const TRAFFIC_STATS: [Field<Traffic>; 2] =
+    [("recv_oct", |t| t.bytes_received), ("send_oct", |t| t.bytes_sent)];
+
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     pub(crate) exchanges: LastTwo<(VhostName, ExchangeName), { EXCHANGE_STATS.len() }>,
+    pub(crate) connections: LastTwo<ConnectionId, { TRAFFIC_STATS.len() }>,
 }
 
 /// The last two samples of the counters of objects of one kind. All counters of an object begin at 0.

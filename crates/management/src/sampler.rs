@@ -5,16 +5,16 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use quelea_broker::report::MessageCounters;
-use quelea_broker::{Broker, QueueSample, SampleStart, SampledKeys};
+use quelea_broker::{QueueSample, SampleStart, SampledKeys};
 use quelea_model::VhostName;
-use quelea_node::Clock;
+use quelea_node::{Clock, Core};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::api::listing::by_turns;
 use crate::error::ApiError;
 use crate::history::{Counts, Subject};
 use crate::limits::SAMPLED_OBJECTS_MAX;
-use crate::recent::EXCHANGE_STATS;
+use crate::recent::{EXCHANGE_STATS, TRAFFIC_STATS};
 use crate::state::ApiState;
 
 /// Takes samples until the broker stops.
@@ -32,9 +32,9 @@ pub(crate) async fn run(api: ApiState, every: Duration) {
 
 async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     let at_ms = clock.now().as_millis();
-    let SampleStart { counters, vhosts, queues, exchanges } =
+    let SampleStart { counters, vhosts, queues, exchanges, connections } =
         api.ask(|core| core.broker.begin_samples(SAMPLED_OBJECTS_MAX)).await?;
-    let queues = by_turns(api, queues, Broker::sample_queues).await?;
+    let queues = by_turns(api, queues, |core, keys| core.broker.sample_queues(keys)).await?;
     let mut totals = Sum::of(&counters);
     let mut of_vhosts: HashMap<&VhostName, Sum> =
         vhosts.iter().map(|(vhost, gone)| (vhost, Sum::of(gone))).collect();
@@ -58,7 +58,8 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
         totals.counts(),
         objects.into_iter(),
     );
-    sample_exchanges(api, at_ms, exchanges).await
+    sample_exchanges(api, at_ms, exchanges).await?;
+    sample_connections(api, at_ms, connections).await
 }
 
 async fn sample_exchanges(
@@ -66,13 +67,28 @@ async fn sample_exchanges(
     at_ms: u64,
     SampledKeys { keys, are_all }: SampledKeys,
 ) -> Result<(), ApiError> {
-    let exchanges = by_turns(api, keys, Broker::sample_exchanges).await?;
+    let exchanges = by_turns(api, keys, |core, keys| core.broker.sample_exchanges(keys)).await?;
     let samples = exchanges.into_iter().map(|exchange| {
         let counts = EXCHANGE_STATS.map(|(_, of)| of(&exchange.counters));
         ((exchange.vhost, exchange.name), counts)
     });
     let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
     recent.exchanges.record(at_ms, are_all, samples);
+    Ok(())
+}
+
+async fn sample_connections(
+    api: &ApiState,
+    at_ms: u64,
+    SampledKeys { keys, are_all }: SampledKeys,
+) -> Result<(), ApiError> {
+    let connections = by_turns(api, keys, Core::sample_traffic).await?;
+    let samples = connections.into_iter().map(|(id, traffic)| {
+        let counts = TRAFFIC_STATS.map(|(_, of)| of(&traffic));
+        (id, counts)
+    });
+    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.connections.record(at_ms, are_all, samples);
     Ok(())
 }
 

@@ -143,6 +143,23 @@ pub(super) fn with_rates<C, const N: usize>(
     shown
 }
 
+/// One of them, or its rate, as `publish` and `publish_details.rate`: what lists are sorted by.
+pub(super) fn one_with_rate<C, const N: usize>(
+    fields: [Field<C>; N],
+    counters: &C,
+    rates: Option<[f64; N]>,
+    column: &[String],
+) -> Option<Value> {
+    let place = |wanted: &str| fields.iter().position(|(name, _)| *name == wanted);
+    match column {
+        [name] => Some(json!(fields[place(name)?].1(counters))),
+        [details, rate] if rate == "rate" => {
+            Some(json!(rates?[place(details.strip_suffix("_details")?)?]))
+        }
+        _ => None,
+    }
+}
+
 /// Counters of what no samples are taken of.
 pub(super) fn counters_alone(counters: &MessageCounters) -> Value {
     MESSAGE_STATS.map(|(name, of)| (name.to_owned(), json!(of(counters)))).into_iter().collect()

@@ -4,8 +4,7 @@
 use axum::extract::DefaultBodyLimit;
 use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{
-    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, QueueReport,
-    VhostReport,
+    BindingReport, ChannelReport, ConsumerReport, ExchangeReport, QueueReport, VhostReport,
 };
 use quelea_openapi::{Operation, Route};
 
@@ -105,7 +104,8 @@ fn health_checks() -> Vec<Route<ApiState>> {
 
 fn of_connections() -> Vec<Route<ApiState>> {
     vec![
-        Route::at("/connections").get(list::<ConnectionReport>, lists("Returns connections")),
+        Route::at("/connections")
+            .get(list::<connections::ListedConnection>, lists("Returns connections")),
         Route::at("/connections/{name}")
             .get(connections::one, shows("Returns a connection"))
             .delete(
@@ -127,8 +127,10 @@ fn of_connections() -> Vec<Route<ApiState>> {
         Route::at("/vhosts/{vhost}").get(vhosts::one, shows("Returns a virtual host")),
         Route::at("/vhosts/{vhost}/start/{node}")
             .post(nodes::start_vhost, deletes("Does nothing: a virtual host runs on its one node")),
-        Route::at("/vhosts/{vhost}/connections")
-            .get(list_in::<ConnectionReport>, lists("Returns a virtual host's connections")),
+        Route::at("/vhosts/{vhost}/connections").get(
+            list_in::<connections::ListedConnection>,
+            lists("Returns a virtual host's connections"),
+        ),
         Route::at("/vhosts/{vhost}/channels")
             .get(list_in::<ChannelReport>, lists("Returns a virtual host's channels")),
     ]

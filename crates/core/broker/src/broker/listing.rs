@@ -48,6 +48,13 @@ impl ListKey {
         }
     }
 
+    pub(super) const fn connection(self) -> Option<ConnectionId> {
+        match self.0 {
+            Key::Connection(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The exchanges of a virtual host at these places.
     pub(super) const fn exchanges(self) -> Option<(VhostId, Range<u32>)> {
         match self.0 {

@@ -4,7 +4,10 @@ use quelea_model::{ExchangeName, QueueName, VhostName};
 
 use super::Broker;
 use super::listing::{ListKey, Listable, PLACES_PER_KEY};
-use crate::report::{ExchangeCounters, ExchangeReport, MessageCounters, QueueReport};
+use crate::ids::ConnectionId;
+use crate::report::{
+    ConnectionReport, ExchangeCounters, ExchangeReport, MessageCounters, QueueReport,
+};
 use crate::work::{STEPS_PER_COUNTERS, STEPS_PER_SAMPLE};
 
 /// A queue's counters.
@@ -55,6 +58,8 @@ pub struct SampleStart {
     pub queues: Vec<ListKey>,
     /// For [`Broker::sample_exchanges`].
     pub exchanges: SampledKeys,
+    /// For [`Broker::sample_connections`].
+    pub connections: SampledKeys,
 }
 
 impl Broker {
@@ -68,7 +73,8 @@ impl Broker {
             (vhost.name.clone(), gone)
         });
         let (counters, vhosts) = (self.messaging.counters, vhosts.collect());
-        SampleStart { counters, vhosts, queues, exchanges }
+        let connections = self.sampled_keys::<ConnectionReport>(objects_max);
+        SampleStart { counters, vhosts, queues, exchanges, connections }
     }
 
     fn sampled_keys<R: Listable>(&mut self, keys_max: usize) -> SampledKeys {
@@ -114,5 +120,22 @@ impl Broker {
         }
         self.work.spend(looked_at as u64 * steps_per_key);
         (samples, looked_at)
+    }
+
+    /// Some of the connections that are still there: what their sockets did is known to whoever has these. Returns how
+    /// many of the keys it has looked at, too; 1 at least.
+    pub fn sample_connections(&mut self, keys: &[ListKey]) -> (Vec<ConnectionId>, usize) {
+        let keys = self.some_counters(keys);
+        let connections = &self.messaging.clients.connections;
+        let ids = keys.iter().filter_map(|key| key.connection());
+        (ids.filter(|id| connections.contains_key(*id)).collect(), keys.len())
+    }
+
+    /// As many keys as one call may look at, if each stands for one object.
+    fn some_counters<'a>(&mut self, keys: &'a [ListKey]) -> &'a [ListKey] {
+        let max = (self.work.per_turn() / STEPS_PER_COUNTERS).max(1) as usize;
+        let keys = &keys[..keys.len().min(max)];
+        self.work.spend(keys.len() as u64 * STEPS_PER_COUNTERS);
+        keys
     }
 }
