@@ -86,3 +86,50 @@ def test_a_connection_counts_what_goes_through_its_socket(sampled_api, sampled_p
     until(both_move, "the rates of octets")
     [listed] = sampled_api.get("/api/connections?sort=recv_oct&columns=recv_oct,send_oct_details.rate")
     assert listed["recv_oct"] > PUBLISHED * len(body) and listed["send_oct_details"]["rate"] >= 0
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_a_channel_counts_its_own_messages(sampled_api, sampled_peer, name):
+    publisher, consumer = sampled_peer.channel(), sampled_peer.channel(confirms=False)
+    _, [queue, _] = exchange, queues = declare(publisher, name)
+    for _ in range(PUBLISHED):
+        publish(publisher, "k", exchange=exchange)
+    publish(publisher, "leads nowhere", exchange=exchange)
+    tags = [consumer.basic_get(queue)[0].delivery_tag for _ in range(5)]
+    for tag in tags[:3]:
+        consumer.basic_ack(tag)
+    consumer.basic_nack(tags[3])
+    assert consumer.basic_get(queue)[0].redelivered
+    consumer.basic_get(queues[1], auto_ack=True)
+    consumer.queue_purge(queue)
+    assert consumer.basic_get(queue) == (None, None, None)
+
+    def stats(count):
+        [found] = [channel["message_stats"] for channel in sampled_api.get("/api/channels") if channel["message_stats"][count]]
+        return {field: value for field, value in found.items() if isinstance(value, int) and value}
+
+    assert stats("publish") == {"publish": PUBLISHED + 1, "confirm": PUBLISHED + 1, "drop_unroutable": 1}
+    assert stats("get") == {"get": 6, "get_no_ack": 1, "get_empty": 1, "deliver_get": 7, "redeliver": 1, "ack": 3}
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_a_channel_has_the_rates_of_its_publishes_deliveries_and_acknowledgements(sampled_api, sampled_peer, name):
+    publisher, consumer = sampled_peer.channel(), sampled_peer.channel(confirms=False)
+    queue = name()
+    publisher.queue_declare(queue)
+    consumer.basic_consume(queue, lambda channel, method, *_: channel.basic_ack(method.delivery_tag))
+
+    def rates():
+        publish(publisher, queue)
+        consumer.connection.process_data_events(time_limit=0.01)
+        found = {}
+        for channel in sampled_api.get("/api/channels"):
+            details = {field: value["rate"] for field, value in channel["message_stats"].items() if isinstance(value, dict)}
+            found |= {field: rate for field, rate in details.items() if rate > 0}
+        return found if {"publish_details", "confirm_details", "deliver_details", "deliver_get_details", "ack_details"} <= found.keys() else None
+
+    assert until(rates, "the rates of channels").keys().isdisjoint({"get_details", "redeliver_details"})
+    [first, second] = sampled_api.get("/api/channels?sort=message_stats.publish&sort_reverse=true")
+    assert first["message_stats"]["publish"] > second["message_stats"]["publish"] == 0
+    detail = sampled_api.get(f"/api/channels/{segment(second['name'])}")
+    assert detail["message_stats"]["deliver"] > 0 and detail["consumer_details"]

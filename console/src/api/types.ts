@@ -147,8 +147,12 @@ export interface Channel {
   prefetch_count: number;
   global_prefetch_count: number;
   state: "flow" | "running";
-  message_stats: MessageStats;
+  message_stats: ChannelStats;
 }
+
+/** Of the channel's publishes, deliveries, acknowledgements and confirms. */
+type ChannelStat = "publish" | "confirm" | "deliver_get" | "redeliver" | "ack";
+export type ChannelStats = Record<ChannelStat, number> & { [Stat in ChannelStat as `${Stat}_details`]?: Details };
 
 export interface Consumer {
   consumer_tag: string;

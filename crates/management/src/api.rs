@@ -1,6 +1,7 @@
 //! The routes, and what all of them share.
 
 mod bindings;
+mod channels;
 mod connections;
 mod definitions;
 mod exchanges;

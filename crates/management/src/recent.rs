@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use quelea_broker::ConnectionId;
-use quelea_broker::report::ExchangeCounters;
+use quelea_broker::report::{ExchangeCounters, MessageCounters};
+use quelea_broker::{ChannelId, ConnectionId};
 use quelea_model::{ExchangeName, VhostName};
 use quelea_node::Traffic;
 
@@ -20,11 +20,36 @@ pub(crate) const EXCHANGE_STATS: [Field<ExchangeCounters>; 2] =
 pub(crate) const TRAFFIC_STATS: [Field<Traffic>; 2] =
     [("recv_oct", |t| t.bytes_received), ("send_oct", |t| t.bytes_sent)];
 
+/// What passed through a channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ChannelCounters {
+    pub(crate) messages: MessageCounters,
+    /// Publishes that its client knows to be accepted.
+    pub(crate) confirmed: u64,
+}
+
+/// RabbitMQ's names for it.
+pub(crate) const CHANNEL_STATS: [Field<ChannelCounters>; 12] = [
+    ("publish", |c| c.messages.publish),
+    ("confirm", |c| c.confirmed),
+    ("drop_unroutable", |c| c.messages.drop_unroutable),
+    ("return_unroutable", |c| c.messages.return_unroutable),
+    ("deliver", |c| c.messages.deliver),
+    ("deliver_no_ack", |c| c.messages.deliver_no_ack),
+    ("get", |c| c.messages.get),
+    ("get_no_ack", |c| c.messages.get_no_ack),
+    ("get_empty", |c| c.messages.get_empty),
+    ("deliver_get", |c| c.messages.all_delivered()),
+    ("redeliver", |c| c.messages.redeliver),
+    ("ack", |c| c.messages.ack),
+];
+
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     pub(crate) exchanges: LastTwo<(VhostName, ExchangeName), { EXCHANGE_STATS.len() }>,
     pub(crate) connections: LastTwo<ConnectionId, { TRAFFIC_STATS.len() }>,
+    pub(crate) channels: LastTwo<ChannelId, { CHANNEL_STATS.len() }>,
 }
 
 /// The last two samples of the counters of objects of one kind. All counters of an object begin at 0.

@@ -14,7 +14,7 @@ use crate::api::listing::by_turns;
 use crate::error::ApiError;
 use crate::history::{Counts, Subject};
 use crate::limits::SAMPLED_OBJECTS_MAX;
-use crate::recent::{EXCHANGE_STATS, TRAFFIC_STATS};
+use crate::recent::{CHANNEL_STATS, ChannelCounters, EXCHANGE_STATS, TRAFFIC_STATS};
 use crate::state::ApiState;
 
 /// Takes samples until the broker stops.
@@ -32,7 +32,7 @@ pub(crate) async fn run(api: ApiState, every: Duration) {
 
 async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     let at_ms = clock.now().as_millis();
-    let SampleStart { counters, vhosts, queues, exchanges, connections } =
+    let SampleStart { counters, vhosts, queues, exchanges, connections, channels } =
         api.ask(|core| core.broker.begin_samples(SAMPLED_OBJECTS_MAX)).await?;
     let queues = by_turns(api, queues, |core, keys| core.broker.sample_queues(keys)).await?;
     let mut totals = Sum::of(&counters);
@@ -59,7 +59,8 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
         objects.into_iter(),
     );
     sample_exchanges(api, at_ms, exchanges).await?;
-    sample_connections(api, at_ms, connections).await
+    sample_connections(api, at_ms, connections).await?;
+    sample_channels(api, at_ms, channels).await
 }
 
 async fn sample_exchanges(
@@ -89,6 +90,21 @@ async fn sample_connections(
     });
     let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
     recent.connections.record(at_ms, are_all, samples);
+    Ok(())
+}
+
+async fn sample_channels(
+    api: &ApiState,
+    at_ms: u64,
+    SampledKeys { keys, are_all }: SampledKeys,
+) -> Result<(), ApiError> {
+    let channels = by_turns(api, keys, Core::sample_channels).await?;
+    let samples = channels.into_iter().map(|(channel, confirmed)| {
+        let counters = ChannelCounters { messages: channel.counters, confirmed };
+        (channel.id, CHANNEL_STATS.map(|(_, of)| of(&counters)))
+    });
+    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.channels.record(at_ms, are_all, samples);
     Ok(())
 }
 

@@ -32,8 +32,8 @@ mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
 pub use broker::{
-    Broker, ExchangeSample, ListKey, Listable, ListedName, PublishRoute, QueueSample, SampleStart,
-    SampledKeys,
+    Broker, ChannelSample, ExchangeSample, ListKey, Listable, ListedName, PublishRoute,
+    QueueSample, SampleStart, SampledKeys,
 };
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};

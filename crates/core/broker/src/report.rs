@@ -56,6 +56,12 @@ pub struct MessageCounters {
 }
 
 impl MessageCounters {
+    /// Deliveries and gets of all kinds.
+    #[must_use]
+    pub const fn all_delivered(&self) -> u64 {
+        self.deliver + self.deliver_no_ack + self.get + self.get_no_ack
+    }
+
     /// Adds another's counts.
     pub const fn add(&mut self, other: &Self) {
         self.publish += other.publish;

@@ -1,22 +1,21 @@
-//! `/api/connections`, `/api/channels` and `/api/consumers`.
+//! `/api/connections` and `/api/consumers`.
 
 use std::sync::PoisonError;
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::report::{ChannelReport, ConnectionReport, ConnectionState, ConsumerReport};
+use quelea_broker::report::{ConnectionReport, ConnectionState, ConsumerReport};
 use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use quelea_node::{Core, Traffic};
 use serde_json::{Value, json};
 
 use super::list_query::ListQuery;
 use super::listing::{Listed, by_turns, fetch, matching};
-use super::rates::{counters_alone, one_with_rate, with_rates};
+use super::rates::{one_with_rate, with_rates};
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
-use crate::limits::DETAILS_MAX;
 use crate::operation::existed;
 use crate::recent::TRAFFIC_STATS;
 use crate::state::ApiState;
@@ -81,19 +80,6 @@ pub(crate) async fn close_of_user(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /api/channels/{name}`.
-pub(crate) async fn one_channel(call: Call) -> JsonAnswer {
-    let (api, user, [name]) = call.parts();
-    let channels = fetch::<ChannelReport>(&api, None).await?;
-    let found = channels.iter().find(|channel| channel_name(channel) == name);
-    let found = found.ok_or(ApiError::NotFound)?;
-    user.require_vhost(found.vhost())?;
-    let (mut shown, id) = (found.to_json(&api), found.id);
-    let keys = api.ask(move |core| core.broker.consumers_of_channel(id, DETAILS_MAX)).await?;
-    shown["consumer_details"] = consumer_details(&api, keys).await?;
-    Ok(Json(shown))
-}
-
 /// What the detail of a queue or a channel says of consumers.
 pub(super) async fn consumer_details(
     api: &ApiState,
@@ -103,22 +89,10 @@ pub(super) async fn consumer_details(
     Ok(consumers.iter().map(|consumer| consumer.to_json(api)).collect())
 }
 
-fn channel_name(channel: &ChannelReport) -> String {
-    format!("{} ({})", channel.connection_name, channel.number)
-}
-
 fn close_reason(call: &Call) -> CloseReason {
     let reason = call.headers().get("x-reason").and_then(|value| value.to_str().ok());
     let reason = reason.unwrap_or("Closed via management plugin").to_owned();
     CloseReason::Administrator { reason }
-}
-
-/// `GET /api/connections/{name}/channels`.
-pub(crate) async fn channels_of(call: Call) -> JsonAnswer {
-    let query = ListQuery::of(&call)?;
-    let (api, user, [name]) = call.parts();
-    let is_wanted = |c: &ChannelReport| c.connection_name == name && user.sees(c.vhost());
-    matching(&api, &query, is_wanted).await
 }
 
 async fn find(api: &ApiState, name: &str) -> Result<ListedConnection, ApiError> {
@@ -204,44 +178,6 @@ fn connection(api: &ApiState, report: &ConnectionReport) -> Value {
         },
         "type": "network",
     })
-}
-
-impl Listed for ChannelReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        core.broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
-
-    fn vhost(&self) -> &str {
-        self.vhost.as_str()
-    }
-
-    fn name(&self) -> &str {
-        &self.connection_name
-    }
-
-    fn to_json(&self, _api: &ApiState) -> Value {
-        json!({
-            "name": channel_name(self),
-            "number": self.number,
-            "connection_details": { "name": self.connection_name },
-            "user": self.user,
-            "vhost": self.vhost.as_str(),
-            "consumer_count": self.consumers,
-            "messages_unacknowledged": self.messages_unacknowledged,
-            "prefetch_count": self.prefetch_count,
-            "global_prefetch_count": self.global_prefetch_count,
-            "state": if self.flow_stopped { "flow" } else { "running" },
-            "message_stats": counters_alone(&self.counters),
-        })
-    }
 }
 
 impl Listed for ConsumerReport {

@@ -160,11 +160,6 @@ pub(super) fn one_with_rate<C, const N: usize>(
     }
 }
 
-/// Counters of what no samples are taken of.
-pub(super) fn counters_alone(counters: &MessageCounters) -> Value {
-    MESSAGE_STATS.map(|(name, of)| (name.to_owned(), json!(of(counters)))).into_iter().collect()
-}
-
 fn message_stats(
     history: &History,
     series: Option<&Series>,

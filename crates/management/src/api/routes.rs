@@ -4,7 +4,7 @@
 use axum::extract::DefaultBodyLimit;
 use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{
-    BindingReport, ChannelReport, ConsumerReport, ExchangeReport, QueueReport, VhostReport,
+    BindingReport, ConsumerReport, ExchangeReport, QueueReport, VhostReport,
 };
 use quelea_openapi::{Operation, Route};
 
@@ -16,8 +16,8 @@ use super::shapes::{
     shows_all,
 };
 use super::{
-    bindings, connections, definitions, exchanges, health, later, messages, nodes, overview,
-    queues, topic_permissions, vhosts,
+    bindings, channels, connections, definitions, exchanges, health, later, messages, nodes,
+    overview, queues, topic_permissions, vhosts,
 };
 use crate::identity::{identity_routes, users, vhost_route};
 use crate::limits::DEFINITIONS_BYTES_MAX;
@@ -116,10 +116,10 @@ fn of_connections() -> Vec<Route<ApiState>> {
             .get(connections::of_user, lists("Returns a user's connections"))
             .delete(connections::close_of_user, deletes("Closes a user's connections")),
         Route::at("/connections/{name}/channels")
-            .get(connections::channels_of, lists("Returns a connection's channels")),
-        Route::at("/channels").get(list::<ChannelReport>, lists("Returns channels")),
+            .get(channels::of_connection, lists("Returns a connection's channels")),
+        Route::at("/channels").get(list::<channels::ListedChannel>, lists("Returns channels")),
         Route::at("/channels/{name}")
-            .get(connections::one_channel, shows("Returns a channel with its consumers")),
+            .get(channels::one, shows("Returns a channel with its consumers")),
         Route::at("/consumers").get(list::<ConsumerReport>, lists("Returns consumers")),
         Route::at("/consumers/{vhost}")
             .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
@@ -132,7 +132,7 @@ fn of_connections() -> Vec<Route<ApiState>> {
             lists("Returns a virtual host's connections"),
         ),
         Route::at("/vhosts/{vhost}/channels")
-            .get(list_in::<ChannelReport>, lists("Returns a virtual host's channels")),
+            .get(list_in::<channels::ListedChannel>, lists("Returns a virtual host's channels")),
     ]
 }
 

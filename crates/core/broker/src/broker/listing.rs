@@ -55,6 +55,13 @@ impl ListKey {
         }
     }
 
+    pub(super) const fn channel(self) -> Option<ChannelId> {
+        match self.0 {
+            Key::Channel(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The exchanges of a virtual host at these places.
     pub(super) const fn exchanges(self) -> Option<(VhostId, Range<u32>)> {
         match self.0 {

@@ -4,9 +4,9 @@ use quelea_model::{ExchangeName, QueueName, VhostName};
 
 use super::Broker;
 use super::listing::{ListKey, Listable, PLACES_PER_KEY};
-use crate::ids::ConnectionId;
+use crate::ids::{ChannelId, ConnectionId};
 use crate::report::{
-    ConnectionReport, ExchangeCounters, ExchangeReport, MessageCounters, QueueReport,
+    ChannelReport, ConnectionReport, ExchangeCounters, ExchangeReport, MessageCounters, QueueReport,
 };
 use crate::work::{STEPS_PER_COUNTERS, STEPS_PER_SAMPLE};
 
@@ -38,6 +38,19 @@ pub struct ExchangeSample {
     pub counters: ExchangeCounters,
 }
 
+/// A channel's counters.
+#[derive(Clone, Debug)]
+pub struct ChannelSample {
+    /// Its number in this run of the broker.
+    pub id: ChannelId,
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Its number on the wire.
+    pub number: u16,
+    /// What passed.
+    pub counters: MessageCounters,
+}
+
 /// What is sampled of a kind of object.
 #[derive(Clone, Debug)]
 pub struct SampledKeys {
@@ -60,6 +73,8 @@ pub struct SampleStart {
     pub exchanges: SampledKeys,
     /// For [`Broker::sample_connections`].
     pub connections: SampledKeys,
+    /// For [`Broker::sample_channels`].
+    pub channels: SampledKeys,
 }
 
 impl Broker {
@@ -74,7 +89,8 @@ impl Broker {
         });
         let (counters, vhosts) = (self.messaging.counters, vhosts.collect());
         let connections = self.sampled_keys::<ConnectionReport>(objects_max);
-        SampleStart { counters, vhosts, queues, exchanges, connections }
+        let channels = self.sampled_keys::<ChannelReport>(objects_max);
+        SampleStart { counters, vhosts, queues, exchanges, connections, channels }
     }
 
     fn sampled_keys<R: Listable>(&mut self, keys_max: usize) -> SampledKeys {
@@ -129,6 +145,18 @@ impl Broker {
         let connections = &self.messaging.clients.connections;
         let ids = keys.iter().filter_map(|key| key.connection());
         (ids.filter(|id| connections.contains_key(*id)).collect(), keys.len())
+    }
+
+    /// Samples of some of the channels. Returns how many of the keys it has looked at, too; 1 at least.
+    pub fn sample_channels(&mut self, keys: &[ListKey]) -> (Vec<ChannelSample>, usize) {
+        let keys = self.some_counters(keys);
+        let samples = keys.iter().filter_map(|key| {
+            let id = key.channel()?;
+            let channel = self.messaging.clients.channels.get(id)?;
+            let (connection, number) = (channel.connection, channel.number);
+            Some(ChannelSample { id, connection, number, counters: channel.counters })
+        });
+        (samples.collect(), keys.len())
     }
 
     /// As many keys as one call may look at, if each stands for one object.
