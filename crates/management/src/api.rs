@@ -1,6 +1,7 @@
 //! The routes, and what all of them share.
 
 mod bindings;
+mod channels;
 mod connections;
 mod definitions;
 mod exchanges;
@@ -166,6 +167,7 @@ impl ApiState {
             audit: settings.audit,
             gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
+            recent: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
         let fronts = FrontRoutes { elastic, datagram, replicated };

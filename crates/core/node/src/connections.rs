@@ -146,7 +146,8 @@ impl Connections {
         self.counters.accept_errors += 1;
     }
 
-    pub(crate) const fn count_received(&mut self, bytes: usize) {
+    pub(crate) fn count_received(&mut self, slot: usize, bytes: usize) {
+        self.open[slot].traffic.count_read(bytes);
         self.counters.bytes_received += bytes as u64;
     }
 

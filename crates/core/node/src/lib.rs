@@ -39,6 +39,7 @@ mod step_budget;
 mod stop;
 mod stop_signal;
 mod timers;
+mod traffic;
 mod turn;
 
 pub use audit::AUDIT_LOG_TARGET;
@@ -62,3 +63,4 @@ pub use rabbitmq_password::{
 };
 pub use stop::Stopped;
 pub use stop_signal::{stopped, stops_before_retry};
+pub use traffic::Traffic;

@@ -24,7 +24,7 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// All channels: prefetch, and what is not acknowledged.
+    /// All channels: prefetch, what is not acknowledged, and messages a second.
     Channels,
     /// All consumers.
     Consumers,
@@ -44,6 +44,8 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "channels",
                 "protocol",
                 "user_provided_name",
+                "recv_oct",
+                "send_oct",
                 "send_pend",
             ];
             list("/api/connections", &columns)
@@ -64,6 +66,9 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "consumer_count",
                 "messages_unacknowledged",
                 "prefetch_count",
+                "message_stats.publish_details.rate",
+                "message_stats.deliver_get_details.rate",
+                "message_stats.ack_details.rate",
                 "state",
             ];
             list("/api/channels", &columns)

@@ -60,7 +60,16 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
     match command {
         Command::List { vhost } => {
             let exchanges = client.get(&format!("/api/exchanges/{}", segment(&vhost)))?;
-            let columns = ["name", "type", "durable", "auto_delete", "internal", "arguments"];
+            let columns = [
+                "name",
+                "type",
+                "durable",
+                "auto_delete",
+                "internal",
+                "message_stats.publish_in",
+                "message_stats.publish_out",
+                "arguments",
+            ];
             table::print(&exchanges, &columns, output);
         }
         Command::Declare { name, vhost, kind, durable, auto_delete, internal, arguments } => {
