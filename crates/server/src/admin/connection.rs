@@ -10,6 +10,8 @@ use super::table::{self, Output};
 pub(crate) enum Command {
     /// All connections.
     List,
+    /// All of a connection: its client, bytes, and channels.
+    Show { name: String },
     /// Closes a connection.
     Close {
         name: String,
@@ -49,6 +51,13 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "send_pend",
             ];
             list("/api/connections", &columns)
+        }
+        Command::Show { name } => {
+            let path = format!("/api/connections/{}", segment(&name));
+            let mut connection = client.get(&path)?;
+            connection["channel_details"] = client.get(&format!("{path}/channels"))?;
+            table::print_fields(&connection, output);
+            Ok(())
         }
         Command::Close { name, reason } => {
             let path = format!("/api/connections/{}", segment(&name));

@@ -15,6 +15,12 @@ pub(crate) enum Command {
         #[arg(long, default_value = "/")]
         vhost: String,
     },
+    /// All of an exchange: what it is, messages in and out, bindings from it and to it.
+    Show {
+        name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+    },
     /// Declares an exchange.
     Declare {
         name: String,
@@ -71,6 +77,14 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "arguments",
             ];
             table::print(&exchanges, &columns, output);
+        }
+        Command::Show { name, vhost } => {
+            let mut exchange = client.get(&path(&vhost, &name))?;
+            for (side, field) in [("source", "bindings_from"), ("destination", "bindings_to")] {
+                let bindings = format!("{}/bindings/{side}", path(&vhost, &name));
+                exchange[field] = client.get(&bindings)?;
+            }
+            table::print_fields(&exchange, output);
         }
         Command::Declare { name, vhost, kind, durable, auto_delete, internal, arguments } => {
             let body = json!({
