@@ -48,7 +48,7 @@ pub use backoff::Backoff;
 pub use beside::{Adopt, OtherStore};
 pub use clock::Clock;
 pub use core::{Core, ReceiveAnswer};
-pub use counters::NetCounters;
+pub use counters::{NetCounters, Traffic};
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;
 pub use file_limit::{raise_file_limit, share_files};
@@ -63,4 +63,3 @@ pub use rabbitmq_password::{
 };
 pub use stop::Stopped;
 pub use stop_signal::{stopped, stops_before_retry};
-pub use traffic::Traffic;
