@@ -113,6 +113,14 @@ pub const IN_FLIGHT_BUCKETS_MAX: usize = 256;
 /// deleted by a receipt from before its visibility was changed. Where there are more, all are counted.
 pub const LOOKED_AFTER_ROWS_MAX: usize = 200;
 
+/// Buckets that a look which is no reception reads at most, some at once: at rates of hundreds of messages a second those between
+/// the low-water mark and the head are some dozens.
+pub const PEEKED_BUCKETS_MAX: usize = 256;
+
+/// Partitions of a FIFO queue that such a look reads at most where no owner answers: those whose messages are all deleted stay
+/// for minutes, and each has 512 rows at most.
+pub const PEEKED_SEGMENTS_MAX: usize = 256;
+
 /// For how long a count is good.
 pub const COUNT_AGE_MS_MAX: u64 = 500;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use quelea_sqs_protocol::{
     Backlog, Capabilities, Counts, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask,
-    NewQueue, OldReceipts, Order, QueueClass, QueueFacts, QueueRef, QueueSettings, Queues,
-    Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
+    NewQueue, OldReceipts, Order, PEEKED_MESSAGES_MAX, Peeked, QueueClass, QueueFacts, QueueRef,
+    QueueSettings, Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
 };
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -241,6 +241,7 @@ impl Queues for CassandraQueues {
             durability: false,
             consistency: Some(self.shared.standard.settings.consistency),
             facts_age_ms_max: FACTS_AGE_MS_MAX,
+            peeks: true,
         })
     }
 
@@ -331,6 +332,14 @@ impl Queues for CassandraQueues {
             return self.shared.fifo_backlog(queue).await;
         }
         self.shared.standard.backlog(queue).await
+    }
+
+    async fn peek(&self, queue: &Arc<QueueFacts>, max: usize) -> Result<Peeked, Fault> {
+        let max = max.clamp(1, PEEKED_MESSAGES_MAX);
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_peek(queue, max).await;
+        }
+        self.shared.standard.peek(queue, max).await
     }
 
     async fn send(

@@ -10,6 +10,7 @@ mod hub;
 mod identity;
 mod migrations;
 mod moves;
+mod peeks;
 mod peers;
 mod site;
 mod starting;
