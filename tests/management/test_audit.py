@@ -45,7 +45,7 @@ def test_the_trail_says_what_no_path_says(broker, api, name):
         api.put(f"/api/queues/%2F/{one}")
     api.post(f"/quelea/v1/queues/%2F/{queue}/moves", {"destination": other})
     api.post("/api/users/bulk-delete", {"users": [ada, bob]})
-    said = {one["path"]: one.get("details") for one in api.get("/api/audit")}
+    said = {one["path"]: one.get("details") for one in reversed(api.get("/api/audit"))}
     assert said["/api/users/bulk-delete"] == f"{ada}, {bob}"
     assert said[f"/api/users/{ada}"] == "tags administrator"
     assert said["/api/access-keys"] == f"{key['access_key_id']}, user {ada}, account 000000000000"

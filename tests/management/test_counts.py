@@ -28,7 +28,7 @@ def sampled_peer(sampled):
 
 def declare(channel, name):
     """An exchange that leads to two queues, by the key "k"."""
-    exchange, queues = name(), [name(), name()]
+    exchange, queues = name("exchange"), [name("a"), name("b")]
     channel.exchange_declare(exchange, "direct")
     for queue in queues:
         channel.queue_declare(queue)
