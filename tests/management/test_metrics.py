@@ -28,6 +28,13 @@ def scraped(broker, api):
     return scrape
 
 
+@pytest.fixture
+def vhost_channel(api, peer, vhost):
+    """The only channel of the test's virtual host."""
+    api.permit(vhost, "guest")
+    return peer.channel(vhost=vhost)
+
+
 def test_rabbitmqs_names_count_what_ours_count(scraped, peer):
     before = scraped(user=None)
     channel = peer.channel()
@@ -144,6 +151,79 @@ def test_queues_are_named_to_who_signs_in(scraped, api, vhost, name):
     seen = scraped("/metrics/per-object", api.signed_in(user, "secret"))
     assert {dict(labels)["vhost"] for _, *labels in seen} == {vhost}
     api.delete(f"/api/users/{user}")
+
+
+def named(name, **labels):
+    return (name, *sorted(labels.items()))
+
+
+def test_each_queue_has_its_counters(scraped, vhost_channel, vhost):
+    channel = vhost_channel
+    orders = queue(channel)
+    for _ in range(5):
+        publish(channel, orders)
+    frame, _, _ = channel.basic_get(orders)
+    channel.basic_nack(frame.delivery_tag)
+    frame, _, _ = channel.basic_get(orders)
+    channel.basic_ack(frame.delivery_tag)
+    channel.basic_get(orders, auto_ack=True)
+    deliveries = channel.consume(orders, auto_ack=True)
+    assert [next(deliveries)[0].redelivered for _ in range(3)] == [False] * 3
+    channel.cancel()
+    assert channel.basic_get(orders) == (None, None, None)
+    counted = {
+        "messages_published": 5,
+        "get_ack": 2,
+        "get": 1,
+        "get_empty": 1,
+        "messages_delivered": 3,
+        "messages_delivered_ack": 0,
+        "messages_redelivered": 1,
+        "messages_acked": 1,
+    }
+    samples = scraped("/metrics/per-object")
+    assert {name: samples[named(f"rabbitmq_queue_{name}_total", vhost=vhost, queue=orders)] for name in counted} == counted
+    detailed = scraped(f"/metrics/detailed?family=queue_delivery_metrics&vhost={vhost}")
+    assert detailed == {named(f"rabbitmq_detailed_queue_{name}_total", vhost=vhost, queue=orders): of for name, of in counted.items()}
+
+
+def test_each_exchange_connection_and_channel_has_its_counters(scraped, api, vhost_channel, vhost):
+    channel = vhost_channel
+    fan = f"fan of {vhost}"
+    channel.exchange_declare(fan, "fanout")
+    for orders in (queue(channel), queue(channel)):
+        channel.queue_bind(orders, fan)
+    for _ in range(3):
+        channel.basic_publish(fan, "", b"a")
+    samples = scraped("/metrics/per-object")
+    assert samples[named("rabbitmq_exchange_messages_published_total", vhost=vhost, exchange=fan)] == 3
+    assert samples[named("rabbitmq_exchange_messages_routed_total", vhost=vhost, exchange=fan)] == 6
+    [shown] = api.get(f"/api/vhosts/{vhost}/connections")
+    by_connection = {"vhost": vhost, "connection": shown["name"]}
+    assert samples[named("rabbitmq_connection_incoming_bytes_total", **by_connection)] == shown["recv_oct"] > 100
+    assert samples[named("rabbitmq_connection_outgoing_bytes_total", **by_connection)] == shown["send_oct"] > 100
+    assert samples[named("rabbitmq_connection_channels", **by_connection)] == 1
+    by_channel = {"vhost": vhost, "channel": f"{shown['name']} (1)"}
+    for name in ("published", "confirmed"):
+        assert samples[named(f"rabbitmq_channel_messages_{name}_total", **by_channel)] == 3
+    assert samples[named("rabbitmq_channel_messages_acked_total", **by_channel)] == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "found"),
+    [
+        ("exchange_metrics", {"exchange_messages_published_total", "exchange_messages_routed_total"}),
+        ("connection_coarse_metrics", {"connection_incoming_bytes_total", "connection_outgoing_bytes_total"}),
+        ("connection_metrics", {"connection_channels"}),
+        ("channel_exchange_metrics", {f"channel_messages_{of}_total" for of in ("published", "confirmed", "unroutable_returned", "unroutable_dropped")}),
+        ("channel_queue_exchange_metrics", {"queue_messages_published_total"}),
+        ("ra_metrics", set()),
+    ],
+)
+def test_a_family_has_its_names_alone(scraped, vhost_channel, vhost, family, found):
+    queue(vhost_channel)
+    names = {name for name, *_ in scraped(f"/metrics/detailed?family={family}&vhost={vhost}")}
+    assert names == {f"rabbitmq_detailed_{name}" for name in found}
 
 
 def test_families_and_virtual_hosts_are_chosen(scraped, api, vhost):

@@ -20,13 +20,14 @@ use crate::recent::{CHANNEL_STATS, ChannelCounters};
 use crate::state::ApiState;
 
 /// A channel with all that is counted of it.
+#[derive(Debug)]
 pub(crate) struct ListedChannel {
-    report: ChannelReport,
-    counters: ChannelCounters,
+    pub(crate) report: ChannelReport,
+    pub(crate) counters: ChannelCounters,
 }
 
 impl ListedChannel {
-    fn shown_name(&self) -> String {
+    pub(crate) fn shown_name(&self) -> String {
         format!("{} ({})", self.report.connection_name, self.report.number)
     }
 

@@ -21,9 +21,10 @@ use crate::recent::TRAFFIC_STATS;
 use crate::state::ApiState;
 
 /// A connection with what went through its socket.
+#[derive(Debug)]
 pub(crate) struct ListedConnection {
-    report: ConnectionReport,
-    traffic: Traffic,
+    pub(crate) report: ConnectionReport,
+    pub(crate) traffic: Traffic,
 }
 
 impl ListedConnection {

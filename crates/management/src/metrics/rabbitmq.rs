@@ -1,17 +1,14 @@
-//! The same figures by the names of RabbitMQ's plugin for Prometheus, where they mean the same, so that its dashboards show
-//! them (its documents metrics.md and metrics-detailed.md list the names). Totals for everybody, queues by name for who
-//! signs in.
+//! The same totals by the names of RabbitMQ's plugin for Prometheus, where they mean the same, so that its dashboards show
+//! them (its document metrics.md lists the names).
 
 use std::fmt;
 use std::path::Path;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use quelea_broker::report::{Overview, QueueReport};
+use quelea_broker::report::Overview;
 use quelea_node::NetCounters;
 
 use super::{bytes, counter, gauge, metric};
@@ -151,69 +148,6 @@ impl Totals {
             ("channel_get_empty", "Gets of an empty queue", c.get_empty),
         ] {
             counter(encoder, name, help, value)?;
-        }
-        Ok(())
-    }
-}
-
-/// A figure of each queue: its name, what it says, its families of `/metrics/detailed`, and where it stands.
-type QueueFigure = (&'static str, &'static str, &'static [&'static str], fn(&QueueReport) -> u64);
-
-const QUEUE_FIGURES: [QueueFigure; 6] = [
-    ("queue_messages_ready", "Ready messages", &["queue_coarse_metrics"], |q| q.messages_ready),
-    (
-        "queue_messages_unacked",
-        "Messages delivered and not acknowledged",
-        &["queue_coarse_metrics"],
-        QueueReport::unsettled,
-    ),
-    ("queue_messages", "Ready and unacknowledged messages", &["queue_coarse_metrics"], |q| {
-        q.messages_ready + q.unsettled()
-    }),
-    ("queue_consumers", "Consumers", &["queue_consumer_count", "queue_metrics"], |q| {
-        u64::from(q.consumers)
-    }),
-    ("queue_messages_ready_bytes", "Bytes of ready messages", &["queue_metrics"], |q| {
-        q.message_bytes_ready
-    }),
-    ("queue_process_memory_bytes", "Memory of the queue", &["queue_metrics"], |q| {
-        q.memory_bytes as u64
-    }),
-];
-
-/// Figures of each queue by its name. `families` are those that are wanted, or all.
-pub(super) fn of_queues(
-    prefix: &str,
-    queues: Vec<QueueReport>,
-    families: Option<Vec<String>>,
-) -> Registry {
-    let mut registry = Registry::with_prefix(prefix);
-    registry.register_collector(Box::new(OfQueues { queues, families }));
-    registry
-}
-
-#[derive(Debug)]
-struct OfQueues {
-    queues: Vec<QueueReport>,
-    families: Option<Vec<String>>,
-}
-
-impl Collector for OfQueues {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let is_wanted = |of: &[&str]| match &self.families {
-            Some(wanted) => wanted.iter().any(|family| of.contains(&family.as_str())),
-            None => true,
-        };
-        for (name, help, families, value) in QUEUE_FIGURES {
-            if !is_wanted(families) {
-                continue;
-            }
-            let mut figures = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for queue in &self.queues {
-                let labels = [("vhost", queue.vhost.as_str()), ("queue", queue.name.as_str())];
-                let of_queue = figures.encode_family(&labels)?;
-                ConstGauge::new(value(queue)).encode(of_queue)?;
-            }
         }
         Ok(())
     }
