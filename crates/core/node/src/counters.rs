@@ -21,6 +21,8 @@ pub struct NetCounters {
     pub bytes_sent: u64,
     /// How long publishers waited for their confirms.
     pub confirm_latencies: LatencyHistogram,
+    /// Publishes that their clients know to be accepted.
+    pub confirmed: u64,
     /// Turns of the core.
     pub turns: u64,
     /// How long they took, with the input before them: for so long nobody else was served.

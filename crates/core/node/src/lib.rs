@@ -58,6 +58,7 @@ pub use log_once::LogOnce;
 pub use node::{Node, NodeConfig, StartError};
 pub use panics::{PANIC_EXIT_CODE, install_panic_hook};
 pub use password::{HashError, hash_password, verify_password};
+pub use quelea_amqp_session::PublisherState;
 pub use rabbitmq_password::{
     NoRabbitmqHash, RABBITMQ_DEFAULT_ALGORITHM, from_rabbitmq, to_rabbitmq,
 };

@@ -1,5 +1,6 @@
 //! What went through the socket of one connection, and what its channels were told.
 
+use quelea_amqp_session::PublisherState;
 use quelea_broker::{ChannelSample, ConnectionId, ListKey};
 
 use crate::core::Core;
@@ -37,11 +38,13 @@ impl Core {
         slot.map_or_else(Traffic::default, |slot| self.connections[slot].traffic)
     }
 
-    /// Publishes that the client of a channel knows to be accepted.
+    /// What the publisher on a channel has asked for, and knows: nothing if the channel has no socket.
     #[must_use]
-    pub fn confirmed(&self, connection: ConnectionId, channel: u16) -> u64 {
+    pub fn publisher_state(&self, connection: ConnectionId, channel: u16) -> PublisherState {
         let slot = self.connections.slot(connection);
-        slot.map_or(0, |slot| self.connections[slot].session.confirmed(channel))
+        slot.map_or_else(PublisherState::default, |slot| {
+            self.connections[slot].session.publisher_state(channel)
+        })
     }
 
     /// The traffic of some of the connections that samples begin with. Returns how many of the keys it has looked at, too; 1
@@ -56,7 +59,7 @@ impl Core {
     pub fn sample_channels(&mut self, keys: &[ListKey]) -> (Vec<(ChannelSample, u64)>, usize) {
         let (channels, looked_at) = self.broker.sample_channels(keys);
         let with_confirmed = |channel: ChannelSample| {
-            let confirmed = self.confirmed(channel.connection, channel.number);
+            let confirmed = self.publisher_state(channel.connection, channel.number).confirmed;
             (channel, confirmed)
         };
         (channels.into_iter().map(with_confirmed).collect(), looked_at)

@@ -253,6 +253,9 @@ impl Measured for ListedChannel {
             OF_CHANNEL,
             |c| u64::from(c.report.messages_unacknowledged),
         ),
+        gauge("channel_messages_unconfirmed", "Publishes not confirmed yet", OF_CHANNEL, |c| {
+            c.publisher.unconfirmed
+        }),
         gauge("consumer_prefetch", "Prefetch for consumers to come", OF_CHANNEL, |c| {
             u64::from(c.report.prefetch_count)
         }),

@@ -25,7 +25,7 @@ pub(super) fn totals(
     let mut registry = Registry::with_prefix("rabbitmq");
     let (overview, node) = (overview.clone(), node.to_owned());
     let disk_free_bytes = disk_free_bytes(data_dir);
-    let sockets = (sockets.connections, sockets.connections_max);
+    let sockets = *sockets;
     registry.register_collector(Box::new(Totals { overview, sockets, node, disk_free_bytes }));
     registry
 }
@@ -33,8 +33,8 @@ pub(super) fn totals(
 #[derive(Debug)]
 struct Totals {
     overview: Overview,
-    /// Of AMQP: how many there are, and may be.
-    sockets: (u64, u64),
+    /// Of AMQP.
+    sockets: NetCounters,
     node: String,
     disk_free_bytes: Option<u64>,
 }
@@ -43,6 +43,7 @@ impl Collector for Totals {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.node(&mut encoder)?;
         self.objects(&mut encoder)?;
+        self.churn(&mut encoder)?;
         self.messages(&mut encoder)
     }
 }
@@ -68,9 +69,9 @@ impl Totals {
             let help = "Free space of the file system that the log is in";
             bytes(encoder, "disk_space_available", help, free)?;
         }
-        let (sockets, sockets_max) = self.sockets;
-        gauge(encoder, "process_open_tcp_sockets", "Open sockets of AMQP", sockets)?;
-        gauge(encoder, "process_max_tcp_sockets", "The limit of them", sockets_max)?;
+        let (open, open_max) = (self.sockets.connections, self.sockets.connections_max);
+        gauge(encoder, "process_open_tcp_sockets", "Open sockets of AMQP", open)?;
+        gauge(encoder, "process_max_tcp_sockets", "The limit of them", open_max)?;
         if let Some(files) = process.files {
             gauge(encoder, "process_open_fds", "Open file descriptors", files as u64)?;
         }
@@ -100,12 +101,29 @@ impl Totals {
         Ok(())
     }
 
+    fn churn(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let churn = &self.overview.churn;
+        for (name, help, value) in [
+            ("connections_opened", "Connections opened", churn.connections_opened),
+            ("connections_closed", "Connections closed", churn.connections_closed),
+            ("channels_opened", "Channels opened", churn.channels_opened),
+            ("channels_closed", "Channels closed", churn.channels_closed),
+            ("queues_declared", "Declarations of queues", churn.queues_declared),
+            ("queues_created", "Queues made", churn.queues_created),
+            ("queues_deleted", "Queues deleted", churn.queues_deleted),
+        ] {
+            counter(encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+
     /// Both as they were counted by channel, summed, and as later versions of RabbitMQ count them over all.
     fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let c = &self.overview.counters;
         let delivered = c.all_delivered();
         for (name, by_channel, help, value) in [
             ("received", "published", "Messages taken from publishers", c.publish),
+            ("confirmed", "confirmed", "Publishes acknowledged", self.sockets.confirmed),
             ("acknowledged", "acked", "Acknowledgements", c.ack),
             ("redelivered", "redelivered", "Deliveries of messages delivered before", c.redeliver),
             (
