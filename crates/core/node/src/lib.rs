@@ -14,6 +14,7 @@ mod audit;
 mod authenticator;
 mod backoff;
 mod beside;
+mod client_counters;
 mod clock;
 mod connection;
 mod connection_task;
