@@ -84,15 +84,19 @@ stock-exchange: build ## Runs the stock exchange of examples/ over a broker of i
 IS_QUICK = $(filter --quick,$(ARGUMENTS))
 # Three runs, as in the paper; the rest of its size takes hours on two cores.
 BDQS_SIZE = $(if $(IS_QUICK),--smoke,--messages 40 --repeat 3)
-# The interpreter of the suite `management`.
+# The interpreters of the suites `management` and `console`.
 WITH_PIKA = $(firstword $(wildcard $(CACHE)/management-*/bin/python))
-bench: build bench-build ## Measures each family beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had, replicated queues where there are Java and Maven, the management API where the tests were installed, and the stock exchange (ARGUMENTS=--quick)
+WITH_PLAYWRIGHT = $(firstword $(wildcard $(CACHE)/console-*/bin/python))
+# Some minutes of the console; `experiments/console_hour.py` alone is the hour.
+CONSOLE_SIZE = --pairs 1 $(if $(IS_QUICK),--minutes 0.5 --turn-s 5,--minutes 3)
+bench: build bench-build ## Measures each family beside RabbitMQ, ElasticMQ, ZeroMQ, MessagePack-RPC, Aeron and NATS where they can be had, replicated queues where there are Java and Maven, the management API and the console where the tests were installed, and the stock exchange (ARGUMENTS=--quick)
 	$(PYTHON) experiments/peers/compare.py --quelea $(BINARY) $(ARGUMENTS)
 	$(PYTHON) experiments/peers/compare_sqs.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_cmq.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	$(PYTHON) experiments/peers/compare_elastic.py --quelea $(BINARY) $(filter --quick --no-peer,$(ARGUMENTS))
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then set -x; $(BINARY) bench bdqs rates,requests,poll $(BDQS_SIZE); else echo "no java or no mvn: replicated queues were not measured"; fi
 	@if [ -x "$(WITH_PIKA)" ]; then set -x; $(WITH_PIKA) experiments/management_api.py --binary $(BINARY) $(if $(IS_QUICK),--queues 1000 --asks 10); else echo "no pika, which make test installs: the management API was not measured"; fi
+	@if [ -x "$(WITH_PLAYWRIGHT)" ] && command -v chromium >/dev/null; then set -x; $(WITH_PLAYWRIGHT) experiments/console_hour.py --binary $(BINARY) $(CONSOLE_SIZE); else echo "no Playwright or no Chromium, which make test installs: the console was not measured"; fi
 	$(MAKE) stock-exchange $(if $(IS_QUICK),ORDERS=5000) ARGUMENTS=
 
 papers: build bench-build ## Runs the four papers' experiments in an hour and draws them, with RabbitMQ and Qpid Broker-J where they can be had; goes on where it was stopped (ARGUMENTS="--only amqp-suite --fresh")

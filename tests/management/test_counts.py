@@ -28,7 +28,7 @@ def sampled_peer(sampled):
 
 def declare(channel, name):
     """An exchange that leads to two queues, by the key "k"."""
-    exchange, queues = name("exchange"), [name("a"), name("b")]
+    exchange, queues = name(), [name("first"), name("second")]
     channel.exchange_declare(exchange, "direct")
     for queue in queues:
         channel.queue_declare(queue)
@@ -133,3 +133,88 @@ def test_a_channel_has_the_rates_of_its_publishes_deliveries_and_acknowledgement
     assert first["message_stats"]["publish"] > second["message_stats"]["publish"] == 0
     detail = sampled_api.get(f"/api/channels/{segment(second['name'])}")
     assert detail["message_stats"]["deliver"] > 0 and detail["consumer_details"]
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_the_overview_counts_what_comes_and_goes(sampled_api, sampled_peer, name):
+    def churn():
+        return {field: value for field, value in sampled_api.get("/api/overview")["churn_rates"].items() if not field.endswith("_details")}
+
+    before = churn()
+    connection = sampled_peer.connection()
+    first, second = connection.channel(), connection.channel()
+    queue = name()
+    first.queue_declare(queue)
+    first.queue_declare(queue)
+    first.queue_declare(queue, passive=True)
+    second.queue_declare(name("exclusive"), exclusive=True)
+    first.queue_delete(queue)
+    second.close()
+    connection.close()
+    grown = {
+        "connection_created": 1,
+        "connection_closed": 1,
+        "channel_created": 2,
+        "channel_closed": 2,
+        "queue_declared": 3,
+        "queue_created": 2,
+        "queue_deleted": 2,
+    }
+    until(lambda: {field: value - before[field] for field, value in churn().items()} == grown, "the counters of one connection")
+
+    def moving():
+        sampled_peer.connection().close()
+        details = sampled_api.get("/api/overview")["churn_rates"]["connection_created_details"]
+        return details["rate"] > 0
+
+    until(moving, "the rate of new connections")
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_the_overview_counts_confirms(sampled_api, sampled_peer, name):
+    def stats():
+        return sampled_api.get("/api/overview")["message_stats"]
+
+    confirming, plain = sampled_peer.channel(), sampled_peer.channel(confirms=False)
+    queue, before = name(), stats()
+    confirming.queue_declare(queue)
+    for _ in range(PUBLISHED):
+        publish(confirming, queue)
+    publish(plain, queue)
+    until(lambda: stats()["publish"] - before["publish"] == PUBLISHED + 1, "all publishes")
+    assert stats()["confirm"] - before["confirm"] == PUBLISHED
+
+    def moving():
+        publish(confirming, queue)
+        return stats()["confirm_details"]["rate"] > 0
+
+    until(moving, "the rate of confirms")
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_tools_find_the_texts_that_they_read_first(sampled_api):
+    overview = sampled_api.get("/api/overview")
+    assert (overview["erlang_version"], overview["erlang_full_version"]) == ("none", "none")
+    assert overview["statistics_db_event_queue"] == 0 and overview["disable_stats"] is False
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_a_channel_says_whose_it_is_and_what_its_publisher_selected(sampled_api, sampled_peer):
+    def shown():
+        [channel] = [one for one in sampled_api.get("/api/channels") if one["connection_details"]["name"] in names]
+        return channel
+
+    names = {one["name"] for one in sampled_api.get("/api/connections")}
+    channel = sampled_peer.channel(confirms=False)
+    names = {one["name"]: one for one in sampled_api.get("/api/connections") if one["name"] not in names}
+    [connection] = names.values()
+    peer = {field: connection[field] for field in ("name", "peer_host", "peer_port")}
+    assert shown()["connection_details"] == peer and peer["peer_port"] > 0
+    fields = ("confirm", "transactional", "messages_unconfirmed")
+    assert [shown()[field] for field in fields] == [False, False, 0]
+    channel.tx_select()
+    assert [shown()[field] for field in fields] == [False, True, 0]
+    confirming = channel.connection.channel()
+    channel.close()
+    confirming.confirm_delivery()
+    assert [shown()[field] for field in fields] == [True, False, 0]

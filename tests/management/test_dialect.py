@@ -185,6 +185,7 @@ def test_a_node_says_what_it_uses(api):
     assert api.get("/api/cluster-name") == {"name": name}
     node = api.get(f"/api/nodes/{segment(name)}")
     assert node["running"] and node["mem_used"] > 1_000_000 and 3 < node["fd_used"] < node["fd_total"]
+    assert 0 <= node["sockets_used"] < node["sockets_total"] < node["fd_total"]
     with pytest.raises(Refused, match="404"):
         api.get("/api/nodes/another")
 

@@ -28,6 +28,13 @@ def scraped(broker, api):
     return scrape
 
 
+@pytest.fixture
+def vhost_channel(api, peer, vhost):
+    """The only channel of the test's virtual host."""
+    api.permit(vhost, "guest")
+    return peer.channel(vhost=vhost)
+
+
 def test_rabbitmqs_names_count_what_ours_count(scraped, peer):
     before = scraped(user=None)
     channel = peer.channel()
@@ -45,6 +52,7 @@ def test_rabbitmqs_names_count_what_ours_count(scraped, peer):
 
     assert grown("rabbitmq_global_messages_received_total") == grown("quelea_messages_published_total") == 13
     assert grown("rabbitmq_channel_messages_published_total") == 13
+    assert grown("rabbitmq_channel_messages_confirmed_total") == grown("rabbitmq_global_messages_confirmed_total") == 13
     assert grown("rabbitmq_queue_messages_published_total") == grown("rabbitmq_global_messages_routed_total") == 11
     assert 1 <= after[("rabbitmq_process_open_tcp_sockets",)] <= after[("rabbitmq_process_max_tcp_sockets",)]
     assert grown("rabbitmq_global_messages_unroutable_dropped_total") == 2
@@ -87,15 +95,15 @@ DASHBOARD = {
     "rabbitmq_process_max_tcp_sockets": None,
     "rabbitmq_resident_memory_limit_bytes": "limits of memory are of messages, not of the process",
     "rabbitmq_disk_space_available_limit_bytes": "publishers are blocked when the log finds no room, not at a limit",
-    "rabbitmq_channel_messages_confirmed_total": "confirms are counted with nacks, as quelea_confirm_seconds_count",
+    "rabbitmq_channel_messages_confirmed_total": None,
     "rabbitmq_global_messages_received_confirm_total": "publishes are not told apart by whether their channel confirms",
-    "rabbitmq_connections_opened_total": "quelea_amqp_connections_accepted_total counts handshakes that fail, too",
-    "rabbitmq_connections_closed_total": "ends are not counted",
-    "rabbitmq_channels_opened_total": "channels are not counted over time",
-    "rabbitmq_channels_closed_total": "channels are not counted over time",
-    "rabbitmq_queues_declared_total": "queues are not counted over time",
-    "rabbitmq_queues_created_total": "queues are not counted over time",
-    "rabbitmq_queues_deleted_total": "queues are not counted over time",
+    "rabbitmq_connections_opened_total": None,
+    "rabbitmq_connections_closed_total": None,
+    "rabbitmq_channels_opened_total": None,
+    "rabbitmq_channels_closed_total": None,
+    "rabbitmq_queues_declared_total": None,
+    "rabbitmq_queues_created_total": None,
+    "rabbitmq_queues_deleted_total": None,
 }
 
 
@@ -144,6 +152,79 @@ def test_queues_are_named_to_who_signs_in(scraped, api, vhost, name):
     seen = scraped("/metrics/per-object", api.signed_in(user, "secret"))
     assert {dict(labels)["vhost"] for _, *labels in seen} == {vhost}
     api.delete(f"/api/users/{user}")
+
+
+def named(name, **labels):
+    return (name, *sorted(labels.items()))
+
+
+def test_each_queue_has_its_counters(scraped, vhost_channel, vhost):
+    channel = vhost_channel
+    orders = queue(channel)
+    for _ in range(5):
+        publish(channel, orders)
+    frame, _, _ = channel.basic_get(orders)
+    channel.basic_nack(frame.delivery_tag)
+    frame, _, _ = channel.basic_get(orders)
+    channel.basic_ack(frame.delivery_tag)
+    channel.basic_get(orders, auto_ack=True)
+    deliveries = channel.consume(orders, auto_ack=True)
+    assert [next(deliveries)[0].redelivered for _ in range(3)] == [False] * 3
+    channel.cancel()
+    assert channel.basic_get(orders) == (None, None, None)
+    counted = {
+        "messages_published": 5,
+        "get_ack": 2,
+        "get": 1,
+        "get_empty": 1,
+        "messages_delivered": 3,
+        "messages_delivered_ack": 0,
+        "messages_redelivered": 1,
+        "messages_acked": 1,
+    }
+    samples = scraped("/metrics/per-object")
+    assert {name: samples[named(f"rabbitmq_queue_{name}_total", vhost=vhost, queue=orders)] for name in counted} == counted
+    detailed = scraped(f"/metrics/detailed?family=queue_delivery_metrics&vhost={vhost}")
+    assert detailed == {named(f"rabbitmq_detailed_queue_{name}_total", vhost=vhost, queue=orders): of for name, of in counted.items()}
+
+
+def test_each_exchange_connection_and_channel_has_its_counters(scraped, api, vhost_channel, vhost):
+    channel = vhost_channel
+    fan = f"fan of {vhost}"
+    channel.exchange_declare(fan, "fanout")
+    for orders in (queue(channel), queue(channel)):
+        channel.queue_bind(orders, fan)
+    for _ in range(3):
+        channel.basic_publish(fan, "", b"a")
+    samples = scraped("/metrics/per-object")
+    assert samples[named("rabbitmq_exchange_messages_published_total", vhost=vhost, exchange=fan)] == 3
+    assert samples[named("rabbitmq_exchange_messages_routed_total", vhost=vhost, exchange=fan)] == 6
+    [shown] = api.get(f"/api/vhosts/{vhost}/connections")
+    by_connection = {"vhost": vhost, "connection": shown["name"]}
+    assert samples[named("rabbitmq_connection_incoming_bytes_total", **by_connection)] == shown["recv_oct"] > 100
+    assert samples[named("rabbitmq_connection_outgoing_bytes_total", **by_connection)] == shown["send_oct"] > 100
+    assert samples[named("rabbitmq_connection_channels", **by_connection)] == 1
+    by_channel = {"vhost": vhost, "channel": f"{shown['name']} (1)"}
+    for name in ("published", "confirmed"):
+        assert samples[named(f"rabbitmq_channel_messages_{name}_total", **by_channel)] == 3
+    assert samples[named("rabbitmq_channel_messages_acked_total", **by_channel)] == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "found"),
+    [
+        ("exchange_metrics", {"exchange_messages_published_total", "exchange_messages_routed_total"}),
+        ("connection_coarse_metrics", {"connection_incoming_bytes_total", "connection_outgoing_bytes_total"}),
+        ("connection_metrics", {"connection_channels"}),
+        ("channel_exchange_metrics", {f"channel_messages_{of}_total" for of in ("published", "confirmed", "unroutable_returned", "unroutable_dropped")}),
+        ("channel_queue_exchange_metrics", {"queue_messages_published_total"}),
+        ("ra_metrics", set()),
+    ],
+)
+def test_a_family_has_its_names_alone(scraped, vhost_channel, vhost, family, found):
+    queue(vhost_channel)
+    names = {name for name, *_ in scraped(f"/metrics/detailed?family={family}&vhost={vhost}")}
+    assert names == {f"rabbitmq_detailed_{name}" for name in found}
 
 
 def test_families_and_virtual_hosts_are_chosen(scraped, api, vhost):

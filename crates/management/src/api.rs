@@ -1,8 +1,8 @@
 //! The routes, and what all of them share.
 
 mod bindings;
-mod channels;
-mod connections;
+pub(crate) mod channels;
+pub(crate) mod connections;
 mod definitions;
 mod exchanges;
 pub(crate) mod guard;

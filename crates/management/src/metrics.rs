@@ -1,6 +1,7 @@
 //! `/metrics`: the broker's counters, made anew for each request from one report.
 
 mod format;
+mod objects;
 mod rabbitmq;
 mod sqs;
 
@@ -19,20 +20,19 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use quelea_broker::report::{Overview, QueueReport};
+use quelea_broker::report::Overview;
 use quelea_model::LatencyHistogram;
 use quelea_net::Front;
 use quelea_node::{Authenticator, NetCounters};
 use quelea_sqs_server::SqsCounters;
 
-use crate::api::listing::fetch;
-use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
 pub(crate) use self::format::Format;
+use self::objects::Wanted;
 
 /// `GET /metrics`.
 pub(crate) async fn text(
@@ -53,12 +53,11 @@ pub(crate) async fn text(
     page(registry, &[by_rabbitmqs_names], fronts, Format::wanted(&headers))
 }
 
-/// `GET /metrics/per-object`: queues by their names, for who may see them.
+/// `GET /metrics/per-object`: queues, exchanges, connections and channels by their names, for who may see them.
 pub(crate) async fn per_object(call: Call) -> Result<Response, ApiError> {
     let format = Format::wanted(call.headers());
     let (api, user, []) = call.parts();
-    let queues = queues(&api, &user, None).await?;
-    text_of(&[rabbitmq::of_queues("rabbitmq", queues, None)], format)
+    text_of(&[objects::of_all(&api, &user, "rabbitmq", &Wanted::default()).await?], format)
 }
 
 /// `GET /metrics/detailed`, with `family` and `vhost`, each as often as needed.
@@ -70,21 +69,9 @@ pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
         let values = query.iter().filter(|(name, _)| name == wanted);
         values.map(|(_, value)| value.clone()).collect::<Vec<_>>()
     };
-    let (families, vhosts) = (all("family"), all("vhost"));
-    let vhosts = (!vhosts.is_empty()).then_some(vhosts);
-    let queues = queues(&api, &user, vhosts).await?;
-    text_of(&[rabbitmq::of_queues("rabbitmq_detailed", queues, Some(families))], format)
-}
-
-async fn queues(
-    api: &ApiState,
-    user: &ApiUser,
-    vhosts: Option<Vec<String>>,
-) -> Result<Vec<QueueReport>, ApiError> {
-    let mut queues = fetch::<QueueReport>(api, None).await?;
-    let is_wanted = |vhost: &str| vhosts.as_ref().is_none_or(|all| all.iter().any(|v| v == vhost));
-    queues.retain(|queue| user.sees(queue.vhost.as_str()) && is_wanted(queue.vhost.as_str()));
-    Ok(queues)
+    let (families, vhosts) = (Some(all("family")), all("vhost"));
+    let wanted = Wanted { families, vhosts: (!vhosts.is_empty()).then_some(vhosts) };
+    text_of(&[objects::of_all(&api, &user, "rabbitmq_detailed", &wanted).await?], format)
 }
 
 /// What is counted beside a broker.

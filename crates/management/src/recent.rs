@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use quelea_broker::report::{ExchangeCounters, MessageCounters};
+use quelea_broker::report::{ChurnCounters, ExchangeCounters, MessageCounters};
 use quelea_broker::{ChannelId, ConnectionId};
 use quelea_model::{ExchangeName, VhostName};
 use quelea_node::Traffic;
@@ -15,6 +15,20 @@ pub(crate) type Field<C> = (&'static str, fn(&C) -> u64);
 /// RabbitMQ's names for what passed through an exchange.
 pub(crate) const EXCHANGE_STATS: [Field<ExchangeCounters>; 2] =
     [("publish_in", |c| c.publish_in), ("publish_out", |c| c.publish_out)];
+
+/// RabbitMQ's names for what came and went.
+pub(crate) const CHURN_RATES: [Field<ChurnCounters>; 7] = [
+    ("connection_created", |c| c.connections_opened),
+    ("connection_closed", |c| c.connections_closed),
+    ("channel_created", |c| c.channels_opened),
+    ("channel_closed", |c| c.channels_closed),
+    ("queue_declared", |c| c.queues_declared),
+    ("queue_created", |c| c.queues_created),
+    ("queue_deleted", |c| c.queues_deleted),
+];
+
+/// RabbitMQ's name for the publishes that clients know to be accepted.
+pub(crate) const CONFIRM_STATS: [Field<u64>; 1] = [("confirm", |confirmed| *confirmed)];
 
 /// RabbitMQ's names for the bytes that went through a connection's socket.
 pub(crate) const TRAFFIC_STATS: [Field<Traffic>; 2] =
@@ -47,6 +61,8 @@ pub(crate) const CHANNEL_STATS: [Field<ChannelCounters>; 12] = [
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
+    pub(crate) churn: LastTwo<(), { CHURN_RATES.len() }>,
+    pub(crate) confirms: LastTwo<(), { CONFIRM_STATS.len() }>,
     pub(crate) exchanges: LastTwo<(VhostName, ExchangeName), { EXCHANGE_STATS.len() }>,
     pub(crate) connections: LastTwo<ConnectionId, { TRAFFIC_STATS.len() }>,
     pub(crate) channels: LastTwo<ChannelId, { CHANNEL_STATS.len() }>,
@@ -118,7 +134,7 @@ impl<K: Eq + Hash, const N: usize> LastTwo<K, N> {
 mod tests {
     use super::*;
 
-    /// When it was taken in ms, whether it had all, and what was counted of each.
+    /// When it was taken, whether it had all, and what was counted.
     type Sample<'a> = (u64, bool, &'a [(&'static str, u64)]);
 
     fn recorded(samples: &[Sample<'_>]) -> LastTwo<&'static str, 1> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use quelea_broker::report::MessageCounters;
+use quelea_broker::report::{ChurnCounters, MessageCounters};
 use quelea_broker::{QueueSample, SampleStart, SampledKeys};
 use quelea_model::VhostName;
 use quelea_node::{Clock, Core};
@@ -14,7 +14,9 @@ use crate::api::listing::by_turns;
 use crate::error::ApiError;
 use crate::history::{Counts, Subject};
 use crate::limits::SAMPLED_OBJECTS_MAX;
-use crate::recent::{CHANNEL_STATS, ChannelCounters, EXCHANGE_STATS, TRAFFIC_STATS};
+use crate::recent::{
+    CHANNEL_STATS, CHURN_RATES, CONFIRM_STATS, ChannelCounters, EXCHANGE_STATS, TRAFFIC_STATS,
+};
 use crate::state::ApiState;
 
 /// Takes samples until the broker stops.
@@ -32,8 +34,12 @@ pub(crate) async fn run(api: ApiState, every: Duration) {
 
 async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     let at_ms = clock.now().as_millis();
-    let SampleStart { counters, vhosts, queues, exchanges, connections, channels } =
-        api.ask(|core| core.broker.begin_samples(SAMPLED_OBJECTS_MAX)).await?;
+    let begin = |core: &mut Core| {
+        (core.broker.begin_samples(SAMPLED_OBJECTS_MAX), core.counters().confirmed)
+    };
+    let (start, confirmed) = api.ask(begin).await?;
+    let SampleStart { counters, churn, vhosts, queues, exchanges, connections, channels } = start;
+    record_totals(api, at_ms, &churn, confirmed);
     let queues = by_turns(api, queues, |core, keys| core.broker.sample_queues(keys)).await?;
     let mut totals = Sum::of(&counters);
     let mut of_vhosts: HashMap<&VhostName, Sum> =
@@ -61,6 +67,14 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     sample_exchanges(api, at_ms, exchanges).await?;
     sample_connections(api, at_ms, connections).await?;
     sample_channels(api, at_ms, channels).await
+}
+
+fn record_totals(api: &ApiState, at_ms: u64, churn: &ChurnCounters, confirmed: u64) {
+    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = CHURN_RATES.map(|(_, of)| of(churn));
+    recent.churn.record(at_ms, true, std::iter::once(((), counts)));
+    let counts = CONFIRM_STATS.map(|(_, of)| of(&confirmed));
+    recent.confirms.record(at_ms, true, std::iter::once(((), counts)));
 }
 
 async fn sample_exchanges(

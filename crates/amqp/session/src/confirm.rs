@@ -17,6 +17,8 @@ pub struct ConfirmMeter {
     /// How long all took that left: from the input that held the publish, or the first of those that wait for the same
     /// write, until its confirm was ready to be written.
     pub latencies: LatencyHistogram,
+    /// Publishes of all channels that their clients know to be accepted.
+    pub accepted: u64,
 }
 
 /// The publishes of a channel in confirm mode. They count from 1, from confirm.select on.
@@ -93,6 +95,7 @@ impl Confirms {
         let settled = delivery_tag - self.settled;
         if verdict == Verdict::Accepted {
             self.accepted += settled;
+            meter.accepted += settled;
         }
         let multiple = settled > 1;
         self.settled = delivery_tag;
@@ -102,6 +105,11 @@ impl Confirms {
     /// Publishes that the client knows to be accepted.
     pub(crate) const fn confirmed(&self) -> u64 {
         self.accepted
+    }
+
+    /// Publishes of which the client knows nothing yet.
+    pub(crate) const fn unconfirmed(&self) -> u64 {
+        self.published - self.settled
     }
 
     /// Runs that wait: what they cost in memory, for the limit of waiting replies.
@@ -166,6 +174,7 @@ mod tests {
         }
         assert_eq!(settle(&mut confirms, Progress::default()), None);
         assert_eq!((confirms.waiting(), confirms.confirmed()), (3, 0));
+        assert_eq!(confirms.unconfirmed(), 3);
         assert_eq!(settle(&mut confirms, log.sync()), confirm(3, true, Verdict::Accepted));
         assert_eq!(settle(&mut confirms, log.sync()), None);
         assert_eq!(confirms.waiting(), 0);
@@ -205,7 +214,7 @@ mod tests {
         assert_eq!(settle(&mut confirms, progress), confirm(3, false, Verdict::Rejected));
         assert_eq!(settle(&mut confirms, progress), confirm(4, false, Verdict::Accepted));
         assert_eq!(settle(&mut confirms, progress), None);
-        assert_eq!(confirms.confirmed(), 3);
+        assert_eq!((confirms.confirmed(), confirms.unconfirmed()), (3, 0));
     }
 
     #[test]

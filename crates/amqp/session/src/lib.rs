@@ -45,6 +45,7 @@ pub use configuration::{Peer, SessionConfig};
 pub use confirm::ConfirmMeter;
 pub use login::{AuthOutcome, AuthRequest};
 pub use notice::Notice;
+pub use release::PublisherState;
 pub use session::{EVENTS_PER_CALL_MAX, Session};
 
 /// The protocol's name in reports.

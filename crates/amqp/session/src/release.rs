@@ -6,18 +6,38 @@ use crate::channel::Mode;
 use crate::confirm::ConfirmMeter;
 use crate::session::Session;
 
+/// What the publisher on a channel has asked for, and knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublisherState {
+    /// It has selected confirms.
+    pub confirms: bool,
+    /// It has selected transactions.
+    pub transactional: bool,
+    /// Publishes that it knows to be accepted.
+    pub confirmed: u64,
+    /// Publishes of which it knows nothing yet, though it asked for confirms.
+    pub unconfirmed: u64,
+}
+
 impl Session {
     /// Sends what the store's progress allows: confirms, and answers that promise durability.
     pub fn progress(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
         self.release(progress, meter, false);
     }
 
-    /// Publishes that a channel's client knows to be accepted: 0 if the channel is not in confirm mode, or not open.
+    /// What the publisher on a channel knows: nothing if the channel is not open.
     #[must_use]
-    pub fn confirmed(&self, channel: u16) -> u64 {
-        self.channels.get(&channel).map_or(0, |channel| match &channel.mode {
-            Mode::Confirm(confirms) => confirms.confirmed(),
-            Mode::Plain | Mode::Transactional(_) => 0,
+    pub fn publisher_state(&self, channel: u16) -> PublisherState {
+        let none = PublisherState::default();
+        self.channels.get(&channel).map_or(none, |channel| match &channel.mode {
+            Mode::Confirm(confirms) => PublisherState {
+                confirms: true,
+                confirmed: confirms.confirmed(),
+                unconfirmed: confirms.unconfirmed(),
+                ..none
+            },
+            Mode::Transactional(_) => PublisherState { transactional: true, ..none },
+            Mode::Plain => none,
         })
     }
 

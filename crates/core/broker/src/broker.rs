@@ -42,6 +42,7 @@ use crate::messaging::Messaging;
 use crate::name_checks::NameChecks;
 use crate::random::Random;
 use crate::removals::Removals;
+use crate::report::ChurnCounters;
 use crate::routing::Routing;
 use crate::sqs::deleted_queues::DeletedQueues;
 use crate::sqs::move_tasks::MoveTasks;
@@ -75,6 +76,8 @@ pub struct Broker {
     name_checks: NameChecks,
     topology_changes: TopologyChanges,
     work: Work,
+    /// What came and went.
+    churn: ChurnCounters,
     /// Why publishers are blocked.
     blocked: Option<String>,
 }
@@ -110,9 +113,11 @@ impl Broker {
             name_checks: NameChecks::default(),
             topology_changes: TopologyChanges::default(),
             work: Work::default(),
+            churn: ChurnCounters::default(),
             blocked: None,
         };
         broker.restore(recovered, now)?;
+        broker.churn = ChurnCounters::default();
         Ok(broker)
     }
 

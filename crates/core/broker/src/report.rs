@@ -96,6 +96,25 @@ pub struct ExchangeCounters {
     pub publish_out: u64,
 }
 
+/// What came and went since the start of the broker; what a restart brings back is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChurnCounters {
+    /// Connections that opened a virtual host.
+    pub connections_opened: u64,
+    /// Connections of these that are closed.
+    pub connections_closed: u64,
+    /// Channels that were opened.
+    pub channels_opened: u64,
+    /// Channels that are closed, by themselves or with their connection.
+    pub channels_closed: u64,
+    /// Declarations of queues that succeeded, new ones or not; not passive ones.
+    pub queues_declared: u64,
+    /// Queues that were made.
+    pub queues_created: u64,
+    /// Queues that are gone, for whatever reason.
+    pub queues_deleted: u64,
+}
+
 /// Whether a queue works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueState {
@@ -260,6 +279,8 @@ pub struct ChannelReport {
     pub connection: ConnectionId,
     /// Its connection's name.
     pub connection_name: String,
+    /// The peer's address and port.
+    pub peer: String,
     /// Its number on the wire.
     pub number: u16,
     /// Its user.
@@ -351,6 +372,8 @@ pub struct Overview {
     pub messages_unacknowledged: u64,
     /// What passed.
     pub counters: MessageCounters,
+    /// What came and went.
+    pub churn: ChurnCounters,
     /// Bytes of bodies in memory.
     pub resident_bytes: usize,
     /// Bytes of index entries in memory.

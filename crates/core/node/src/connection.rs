@@ -14,8 +14,8 @@ use tokio::io::AsyncWrite as _;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::authenticator::Verification;
-use crate::counters::Traffic;
 use crate::timers::Armed;
+use crate::traffic::Traffic;
 
 /// Bytes of the buffer that all connections read into. A connection that waits holds none of it. A
 /// body that is shared instead of copied (from 16 KiB on) keeps all of it: at worst, eight times its

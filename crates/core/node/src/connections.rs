@@ -86,9 +86,9 @@ impl Connections {
 
     /// All counts but that of turns.
     pub(crate) fn counters(&self) -> NetCounters {
-        let (connections, confirm_latencies) = (self.open.len() as u64, self.confirms.latencies);
-        let connections_max = self.connections_max as u64;
-        NetCounters { connections, connections_max, confirm_latencies, ..self.counters }
+        let ConfirmMeter { latencies: confirm_latencies, accepted: confirmed, .. } = self.confirms;
+        let (connections, connections_max) = (self.open.len() as u64, self.connections_max as u64);
+        NetCounters { connections, connections_max, confirm_latencies, confirmed, ..self.counters }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -14,6 +14,7 @@ mod audit;
 mod authenticator;
 mod backoff;
 mod beside;
+mod client_counters;
 mod clock;
 mod connection;
 mod connection_task;
@@ -48,7 +49,7 @@ pub use backoff::Backoff;
 pub use beside::{Adopt, OtherStore};
 pub use clock::Clock;
 pub use core::{Core, ReceiveAnswer};
-pub use counters::{NetCounters, Traffic};
+pub use counters::NetCounters;
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;
 pub use file_limit::{raise_file_limit, share_files};
@@ -58,8 +59,10 @@ pub use log_once::LogOnce;
 pub use node::{Node, NodeConfig, StartError};
 pub use panics::{PANIC_EXIT_CODE, install_panic_hook};
 pub use password::{HashError, hash_password, verify_password};
+pub use quelea_amqp_session::PublisherState;
 pub use rabbitmq_password::{
     NoRabbitmqHash, RABBITMQ_DEFAULT_ALGORITHM, from_rabbitmq, to_rabbitmq,
 };
 pub use stop::Stopped;
 pub use stop_signal::{stopped, stops_before_retry};
+pub use traffic::Traffic;

@@ -1,40 +1,26 @@
-//! What went through the socket of one connection, and what its channels were told.
+//! What went through the socket of one connection.
 
-use quelea_broker::{ChannelSample, ConnectionId, ListKey};
+/// Counts since the connection was accepted, its handshake included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Calls that read something.
+    pub reads: u64,
+    /// Bytes that were read.
+    pub bytes_received: u64,
+    /// Calls that wrote something.
+    pub writes: u64,
+    /// Bytes that were written.
+    pub bytes_sent: u64,
+}
 
-use crate::core::Core;
-use crate::counters::Traffic;
-
-impl Core {
-    /// What went through a connection's socket: nothing if it has none.
-    #[must_use]
-    pub fn traffic(&self, connection: ConnectionId) -> Traffic {
-        let slot = self.connections.slot(connection);
-        slot.map_or_else(Traffic::default, |slot| self.connections[slot].traffic)
+impl Traffic {
+    pub(crate) const fn count_read(&mut self, bytes: usize) {
+        self.reads += 1;
+        self.bytes_received += bytes as u64;
     }
 
-    /// Publishes that the client of a channel knows to be accepted.
-    #[must_use]
-    pub fn confirmed(&self, connection: ConnectionId, channel: u16) -> u64 {
-        let slot = self.connections.slot(connection);
-        slot.map_or(0, |slot| self.connections[slot].session.confirmed(channel))
-    }
-
-    /// The traffic of some of the connections that samples begin with. Returns how many of the keys it has looked at, too; 1
-    /// at least.
-    pub fn sample_traffic(&mut self, keys: &[ListKey]) -> (Vec<(ConnectionId, Traffic)>, usize) {
-        let (connections, looked_at) = self.broker.sample_connections(keys);
-        (connections.into_iter().map(|id| (id, self.traffic(id))).collect(), looked_at)
-    }
-
-    /// The counters of some of the channels, each with what was confirmed. Returns how many of the keys it has looked at,
-    /// too; 1 at least.
-    pub fn sample_channels(&mut self, keys: &[ListKey]) -> (Vec<(ChannelSample, u64)>, usize) {
-        let (channels, looked_at) = self.broker.sample_channels(keys);
-        let with_confirmed = |channel: ChannelSample| {
-            let confirmed = self.confirmed(channel.connection, channel.number);
-            (channel, confirmed)
-        };
-        (channels.into_iter().map(with_confirmed).collect(), looked_at)
+    pub(crate) const fn count_write(&mut self, bytes: usize) {
+        self.writes += 1;
+        self.bytes_sent += bytes as u64;
     }
 }

@@ -168,10 +168,18 @@ fn gauges(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> Result<(), st
         encode(encoder, name, help, &ConstGauge::new(value))?;
     }
     for (name, help, value) in [
-        ("elastic_messages_in_per_s", "Messages in of all relays", totals.messages_in_per_s),
-        ("elastic_messages_out_per_s", "Deliveries of all relays", totals.messages_out_per_s),
-        ("elastic_bytes_in_per_s", "Bytes in of all relays", totals.bytes_in_per_s),
-        ("elastic_bytes_out_per_s", "Bytes out of all relays", totals.bytes_out_per_s),
+        (
+            "elastic_messages_received_per_second",
+            "Messages in of all relays",
+            totals.messages_in_per_s,
+        ),
+        (
+            "elastic_messages_delivered_per_second",
+            "Deliveries of all relays",
+            totals.messages_out_per_s,
+        ),
+        ("elastic_received_bytes_per_second", "Bytes in of all relays", totals.bytes_in_per_s),
+        ("elastic_sent_bytes_per_second", "Bytes out of all relays", totals.bytes_out_per_s),
     ] {
         encode(encoder, name, help, &ConstGauge::new(value))?;
     }

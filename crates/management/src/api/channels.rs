@@ -5,11 +5,11 @@ use std::sync::PoisonError;
 use axum::Json;
 use quelea_broker::report::ChannelReport;
 use quelea_broker::{Broker, ListKey};
-use quelea_node::Core;
+use quelea_node::{Core, PublisherState};
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
-use super::connections::consumer_details;
+use super::connections::{consumer_details, host_and_port};
 use super::list_query::ListQuery;
 use super::listing::{Listed, fetch, matching};
 use super::rates::{one_with_rate, with_rates};
@@ -20,13 +20,15 @@ use crate::recent::{CHANNEL_STATS, ChannelCounters};
 use crate::state::ApiState;
 
 /// A channel with all that is counted of it.
+#[derive(Debug)]
 pub(crate) struct ListedChannel {
-    report: ChannelReport,
-    counters: ChannelCounters,
+    pub(crate) report: ChannelReport,
+    pub(crate) counters: ChannelCounters,
+    pub(crate) publisher: PublisherState,
 }
 
 impl ListedChannel {
-    fn shown_name(&self) -> String {
+    pub(crate) fn shown_name(&self) -> String {
         format!("{} ({})", self.report.connection_name, self.report.number)
     }
 
@@ -65,8 +67,9 @@ impl Listed for ListedChannel {
     fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
         let (reports, looked_at) = core.broker.list_page::<ChannelReport>(keys);
         let with_confirmed = |report: ChannelReport| {
-            let confirmed = core.confirmed(report.connection, report.number);
-            Self { counters: ChannelCounters { messages: report.counters, confirmed }, report }
+            let publisher = core.publisher_state(report.connection, report.number);
+            let (messages, confirmed) = (report.counters, publisher.confirmed);
+            Self { counters: ChannelCounters { messages, confirmed }, publisher, report }
         };
         (reports.into_iter().map(with_confirmed).collect(), looked_at)
     }
@@ -91,15 +94,24 @@ impl Listed for ListedChannel {
     }
 
     fn to_json(&self, api: &ApiState) -> Value {
-        let report = &self.report;
+        let (report, publisher) = (&self.report, &self.publisher);
+        let (peer_host, peer_port) = host_and_port(&report.peer);
         json!({
             "name": self.shown_name(),
+            "node": &*api.node,
             "number": report.number,
-            "connection_details": { "name": report.connection_name },
+            "connection_details": {
+                "name": report.connection_name,
+                "peer_host": peer_host,
+                "peer_port": peer_port,
+            },
             "user": report.user,
             "vhost": report.vhost.as_str(),
             "consumer_count": report.consumers,
             "messages_unacknowledged": report.messages_unacknowledged,
+            "confirm": publisher.confirms,
+            "transactional": publisher.transactional,
+            "messages_unconfirmed": publisher.unconfirmed,
             "prefetch_count": report.prefetch_count,
             "global_prefetch_count": report.global_prefetch_count,
             "state": if report.flow_stopped { "flow" } else { "running" },

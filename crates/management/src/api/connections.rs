@@ -21,9 +21,10 @@ use crate::recent::TRAFFIC_STATS;
 use crate::state::ApiState;
 
 /// A connection with what went through its socket.
+#[derive(Debug)]
 pub(crate) struct ListedConnection {
-    report: ConnectionReport,
-    traffic: Traffic,
+    pub(crate) report: ConnectionReport,
+    pub(crate) traffic: Traffic,
 }
 
 impl ListedConnection {
@@ -101,7 +102,7 @@ async fn find(api: &ApiState, name: &str) -> Result<ListedConnection, ApiError> 
 }
 
 /// `10.0.0.1:5672` as host and port; an address that is none is shown as it is.
-fn host_and_port(address: &str) -> (&str, Option<u16>) {
+pub(super) fn host_and_port(address: &str) -> (&str, Option<u16>) {
     match address.rsplit_once(':') {
         Some((host, port)) => (host.trim_matches(['[', ']']), port.parse().ok()),
         None => (address, None),

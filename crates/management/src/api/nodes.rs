@@ -96,6 +96,7 @@ pub(super) async fn queue_action(call: Call) -> StatusAnswer {
 
 async fn node(api: &ApiState) -> Result<Value, ApiError> {
     let overview = overview::fetch(api).await?;
+    let counters = api.ask(|core| core.counters()).await?;
     let process = Process::look();
     Ok(json!({
         "name": &*api.node,
@@ -110,7 +111,8 @@ async fn node(api: &ApiState) -> Result<Value, ApiError> {
         "disk_free_alarm": overview.publishers_blocked.is_some() && !overview.blocked_by_memory,
         "fd_used": process.files,
         "fd_total": process.files_max,
-        "sockets_used": overview.connections,
+        "sockets_used": counters.connections,
+        "sockets_total": counters.connections_max,
         "resident_bytes": overview.resident_bytes,
         "index_bytes": overview.index_bytes,
         "rates_mode": "basic",

@@ -1,6 +1,6 @@
 //! `/api/overview`.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::Json;
 use quelea_broker::report::Overview;
@@ -8,27 +8,48 @@ use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
-use super::rates::{self, RateQuery, Shown};
+use super::rates::{self, RateQuery, Shown, with_rates};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::recent::{CHURN_RATES, CONFIRM_STATS};
 use crate::state::{ApiState, Listener};
 
 /// The RabbitMQ that this API is like: tools compare it and refuse what they take for too old. The
 /// product's own version stands beside it.
 pub(crate) const RABBITMQ_LEVEL: &str = "3.13.0";
 
+/// Some tools of RabbitMQ's read no overview without a version of Erlang.
+const NO_ERLANG: &str = "none";
+
 /// `GET /api/overview`.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
     let query = RateQuery::parse(&call.query()?)?;
     let api = call.api();
     let overview = fetch(&api).await?;
+    let confirmed = api.ask(|core| core.counters().confirmed).await?;
+    let mut shown = totals(&api, &overview);
+    rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
+    let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let churn = with_rates(CHURN_RATES, &overview.churn, recent.churn.rates(&()));
+    let confirms = with_rates(CONFIRM_STATS, &confirmed, recent.confirms.rates(&()));
+    drop(recent);
+    shown["churn_rates"] = churn.into();
+    confirms.into_iter().for_each(|(name, value)| shown["message_stats"][name] = value);
+    Ok(Json(shown))
+}
+
+fn totals(api: &ApiState, overview: &Overview) -> Value {
     let exchange_types = ["direct", "fanout", "headers", "topic"];
     let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
-    let mut shown = json!({
+    json!({
         "product_name": "Quelea",
         "product_version": env!("CARGO_PKG_VERSION"),
         "management_version": env!("CARGO_PKG_VERSION"),
         "rabbitmq_version": RABBITMQ_LEVEL,
+        "erlang_version": NO_ERLANG,
+        "erlang_full_version": NO_ERLANG,
+        "statistics_db_event_queue": 0,
+        "disable_stats": false,
         "cluster_name": &*api.node,
         "node": &*api.node,
         "rates_mode": "basic",
@@ -49,11 +70,9 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
         },
         "unreadable_last": overview.unreadable_last,
         "publishers_blocked": overview.publishers_blocked,
-        "listeners": sockets(&api),
-        "contexts": contexts(&api),
-    });
-    rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
-    Ok(Json(shown))
+        "listeners": sockets(api),
+        "contexts": contexts(api),
+    })
 }
 
 /// Where the broker listens.

@@ -1,17 +1,14 @@
-//! The same figures by the names of RabbitMQ's plugin for Prometheus, where they mean the same, so that its dashboards show
-//! them (its documents metrics.md and metrics-detailed.md list the names). Totals for everybody, queues by name for who
-//! signs in.
+//! The same totals by the names of RabbitMQ's plugin for Prometheus, where they mean the same, so that its dashboards show
+//! them (its document metrics.md lists the names).
 
 use std::fmt;
 use std::path::Path;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use quelea_broker::report::{Overview, QueueReport};
+use quelea_broker::report::Overview;
 use quelea_node::NetCounters;
 
 use super::{bytes, counter, gauge, metric};
@@ -28,7 +25,7 @@ pub(super) fn totals(
     let mut registry = Registry::with_prefix("rabbitmq");
     let (overview, node) = (overview.clone(), node.to_owned());
     let disk_free_bytes = disk_free_bytes(data_dir);
-    let sockets = (sockets.connections, sockets.connections_max);
+    let sockets = *sockets;
     registry.register_collector(Box::new(Totals { overview, sockets, node, disk_free_bytes }));
     registry
 }
@@ -36,8 +33,8 @@ pub(super) fn totals(
 #[derive(Debug)]
 struct Totals {
     overview: Overview,
-    /// Of AMQP: how many there are, and may be.
-    sockets: (u64, u64),
+    /// Of AMQP.
+    sockets: NetCounters,
     node: String,
     disk_free_bytes: Option<u64>,
 }
@@ -46,6 +43,7 @@ impl Collector for Totals {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.node(&mut encoder)?;
         self.objects(&mut encoder)?;
+        self.churn(&mut encoder)?;
         self.messages(&mut encoder)
     }
 }
@@ -71,9 +69,9 @@ impl Totals {
             let help = "Free space of the file system that the log is in";
             bytes(encoder, "disk_space_available", help, free)?;
         }
-        let (sockets, sockets_max) = self.sockets;
-        gauge(encoder, "process_open_tcp_sockets", "Open sockets of AMQP", sockets)?;
-        gauge(encoder, "process_max_tcp_sockets", "The limit of them", sockets_max)?;
+        let (open, open_max) = (self.sockets.connections, self.sockets.connections_max);
+        gauge(encoder, "process_open_tcp_sockets", "Open sockets of AMQP", open)?;
+        gauge(encoder, "process_max_tcp_sockets", "The limit of them", open_max)?;
         if let Some(files) = process.files {
             gauge(encoder, "process_open_fds", "Open file descriptors", files as u64)?;
         }
@@ -103,12 +101,29 @@ impl Totals {
         Ok(())
     }
 
+    fn churn(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let churn = &self.overview.churn;
+        for (name, help, value) in [
+            ("connections_opened", "Connections opened", churn.connections_opened),
+            ("connections_closed", "Connections closed", churn.connections_closed),
+            ("channels_opened", "Channels opened", churn.channels_opened),
+            ("channels_closed", "Channels closed", churn.channels_closed),
+            ("queues_declared", "Declarations of queues", churn.queues_declared),
+            ("queues_created", "Queues made", churn.queues_created),
+            ("queues_deleted", "Queues deleted", churn.queues_deleted),
+        ] {
+            counter(encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+
     /// Both as they were counted by channel, summed, and as later versions of RabbitMQ count them over all.
     fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let c = &self.overview.counters;
         let delivered = c.all_delivered();
         for (name, by_channel, help, value) in [
             ("received", "published", "Messages taken from publishers", c.publish),
+            ("confirmed", "confirmed", "Publishes acknowledged", self.sockets.confirmed),
             ("acknowledged", "acked", "Acknowledgements", c.ack),
             ("redelivered", "redelivered", "Deliveries of messages delivered before", c.redeliver),
             (
@@ -151,69 +166,6 @@ impl Totals {
             ("channel_get_empty", "Gets of an empty queue", c.get_empty),
         ] {
             counter(encoder, name, help, value)?;
-        }
-        Ok(())
-    }
-}
-
-/// A figure of each queue: its name, what it says, its families of `/metrics/detailed`, and where it stands.
-type QueueFigure = (&'static str, &'static str, &'static [&'static str], fn(&QueueReport) -> u64);
-
-const QUEUE_FIGURES: [QueueFigure; 6] = [
-    ("queue_messages_ready", "Ready messages", &["queue_coarse_metrics"], |q| q.messages_ready),
-    (
-        "queue_messages_unacked",
-        "Messages delivered and not acknowledged",
-        &["queue_coarse_metrics"],
-        QueueReport::unsettled,
-    ),
-    ("queue_messages", "Ready and unacknowledged messages", &["queue_coarse_metrics"], |q| {
-        q.messages_ready + q.unsettled()
-    }),
-    ("queue_consumers", "Consumers", &["queue_consumer_count", "queue_metrics"], |q| {
-        u64::from(q.consumers)
-    }),
-    ("queue_messages_ready_bytes", "Bytes of ready messages", &["queue_metrics"], |q| {
-        q.message_bytes_ready
-    }),
-    ("queue_process_memory_bytes", "Memory of the queue", &["queue_metrics"], |q| {
-        q.memory_bytes as u64
-    }),
-];
-
-/// Figures of each queue by its name. `families` are those that are wanted, or all.
-pub(super) fn of_queues(
-    prefix: &str,
-    queues: Vec<QueueReport>,
-    families: Option<Vec<String>>,
-) -> Registry {
-    let mut registry = Registry::with_prefix(prefix);
-    registry.register_collector(Box::new(OfQueues { queues, families }));
-    registry
-}
-
-#[derive(Debug)]
-struct OfQueues {
-    queues: Vec<QueueReport>,
-    families: Option<Vec<String>>,
-}
-
-impl Collector for OfQueues {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let is_wanted = |of: &[&str]| match &self.families {
-            Some(wanted) => wanted.iter().any(|family| of.contains(&family.as_str())),
-            None => true,
-        };
-        for (name, help, families, value) in QUEUE_FIGURES {
-            if !is_wanted(families) {
-                continue;
-            }
-            let mut figures = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for queue in &self.queues {
-                let labels = [("vhost", queue.vhost.as_str()), ("queue", queue.name.as_str())];
-                let of_queue = figures.encode_family(&labels)?;
-                ConstGauge::new(value(queue)).encode(of_queue)?;
-            }
         }
         Ok(())
     }

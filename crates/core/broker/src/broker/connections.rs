@@ -39,6 +39,7 @@ impl Broker {
             return Err(OpenError::TooMany { vhost, user, limit });
         }
         let connection = Connection::new(info, id, found.name.clone(), now);
+        self.churn.connections_opened += 1;
         Ok(self.messaging.clients.connections.insert(connection))
     }
 
@@ -54,6 +55,7 @@ impl Broker {
         channels.retain(|channel| self.begin_closing(now, *channel));
         channels.into_iter().for_each(|channel| self.return_deliveries(now, channel));
         if let Some(state) = self.messaging.clients.connections.remove(connection) {
+            self.churn.connections_closed += 1;
             self.remove_ownerless(state.exclusive_queues);
         }
     }
@@ -84,7 +86,9 @@ impl Broker {
         connection: ConnectionId,
         number: u16,
     ) -> Result<ChannelId, ChannelGone> {
-        self.messaging.clients.open_channel(connection, number)
+        let opened = self.messaging.clients.open_channel(connection, number)?;
+        self.churn.channels_opened += 1;
+        Ok(opened)
     }
 
     /// Closes a channel: its consumers go, its unsettled deliveries go back to their queues. If there are many
@@ -105,6 +109,7 @@ impl Broker {
             return false;
         }
         state.reply_consumer = None;
+        self.churn.channels_closed += 1;
         // Consumers first, or what goes back would come to them again.
         let consumers: Vec<_> = state.consumers.values().copied().collect();
         for consumer in consumers {

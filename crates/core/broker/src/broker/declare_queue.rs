@@ -56,6 +56,7 @@ impl Broker {
                 Ticket::NONE
             }
         };
+        self.churn.queues_declared += u64::from(!request.passive);
         let name = QueueName::parse(&name).map_err(|e| InvalidName(e.to_string()))?;
         if let Some(state) = self.messaging.clients.channels.get_mut(channel) {
             state.last_queue = Some(name.to_string());
@@ -142,6 +143,7 @@ impl Broker {
         if let Some(connection) = owner.and_then(|owner| clients.connections.get_mut(owner)) {
             connection.exclusive_queues.push(id);
         }
+        self.churn.queues_created += 1;
         self.add_queue(NewQueue {
             id,
             name: parsed,

@@ -75,6 +75,7 @@ impl Broker {
         let rules = QueueArguments::parse(&table, true, false, self.config.quorum_delivery_limit)
             .map_err(|bad| CreateQueueError::Arguments(bad.problem))?;
         let id = self.messaging.queues.take_id();
+        self.churn.queues_created += 1;
         self.add_queue(NewQueue {
             id,
             name,

@@ -97,6 +97,7 @@ impl Broker {
         let Some(mut queue) = queues.remove(id) else {
             return;
         };
+        self.churn.queues_deleted += 1;
         self.work.spend(STEPS_PER_QUEUE);
         receives.fail(effects, queue.receives.drain());
         log.store.begin_atomic();

@@ -49,6 +49,7 @@ impl Broker {
             messages_ready: 0,
             messages_unacknowledged: 0,
             counters: self.messaging.counters,
+            churn: self.churn,
             resident_bytes: self.messaging.queues.memory.bodies(),
             index_bytes: self.messaging.queues.memory.index,
             messages_unreadable: 0,
@@ -156,10 +157,12 @@ impl Broker {
 
     pub(super) fn channel_report(&self, id: ChannelId) -> Option<ChannelReport> {
         let channel = self.messaging.clients.channels.get(id).filter(|c| !c.is_closing)?;
+        let connection = self.messaging.clients.connections.get(channel.connection);
         Some(ChannelReport {
             id,
             connection: channel.connection,
             connection_name: self.connection_name(channel.connection),
+            peer: connection.map(|connection| connection.info.peer.clone()).unwrap_or_default(),
             number: channel.number,
             user: channel.user.to_string(),
             vhost: channel.vhost_name.clone(),

@@ -6,7 +6,8 @@ use super::Broker;
 use super::listing::{ListKey, Listable, PLACES_PER_KEY};
 use crate::ids::{ChannelId, ConnectionId};
 use crate::report::{
-    ChannelReport, ConnectionReport, ExchangeCounters, ExchangeReport, MessageCounters, QueueReport,
+    ChannelReport, ChurnCounters, ConnectionReport, ExchangeCounters, ExchangeReport,
+    MessageCounters, QueueReport,
 };
 use crate::work::{STEPS_PER_COUNTERS, STEPS_PER_SAMPLE};
 
@@ -65,6 +66,8 @@ pub struct SampledKeys {
 pub struct SampleStart {
     /// What passed in all.
     pub counters: MessageCounters,
+    /// What came and went.
+    pub churn: ChurnCounters,
     /// The virtual hosts, and what passed through queues of theirs that are gone.
     pub vhosts: Vec<(VhostName, MessageCounters)>,
     /// For [`Broker::sample_queues`].
@@ -87,10 +90,10 @@ impl Broker {
             let gone = known.map_or_else(MessageCounters::default, |known| known.counters);
             (vhost.name.clone(), gone)
         });
-        let (counters, vhosts) = (self.messaging.counters, vhosts.collect());
+        let (counters, churn, vhosts) = (self.messaging.counters, self.churn, vhosts.collect());
         let connections = self.sampled_keys::<ConnectionReport>(objects_max);
         let channels = self.sampled_keys::<ChannelReport>(objects_max);
-        SampleStart { counters, vhosts, queues, exchanges, connections, channels }
+        SampleStart { counters, churn, vhosts, queues, exchanges, connections, channels }
     }
 
     fn sampled_keys<R: Listable>(&mut self, keys_max: usize) -> SampledKeys {
