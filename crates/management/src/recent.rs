@@ -118,7 +118,10 @@ impl<K: Eq + Hash, const N: usize> LastTwo<K, N> {
 mod tests {
     use super::*;
 
-    fn recorded(samples: &[(u64, bool, &[(&'static str, u64)])]) -> LastTwo<&'static str, 1> {
+    /// When it was taken, whether of all there are, and what was counted of each.
+    type Sample<'a> = (u64, bool, &'a [(&'static str, u64)]);
+
+    fn recorded(samples: &[Sample<'_>]) -> LastTwo<&'static str, 1> {
         let mut kept = LastTwo::default();
         for (at_ms, are_all, counted) in samples {
             kept.record(*at_ms, *are_all, counted.iter().map(|(key, count)| (*key, [*count])));
