@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::Json;
+use quelea_broker::ListKey;
 use quelea_broker::report::Overview;
+use quelea_model::VhostName;
 use quelea_node::Core;
 use serde_json::{Value, json};
 
@@ -11,26 +13,46 @@ use super::JsonAnswer;
 use super::rates::{self, RateQuery, Shown};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::history::Subject;
 use crate::state::{ApiState, Listener};
 
 /// The RabbitMQ that this API is like: tools compare it and refuse what they take for too old. The
 /// product's own version stands beside it.
 pub(crate) const RABBITMQ_LEVEL: &str = "3.13.0";
 
-/// `GET /api/overview`.
+/// `GET /api/overview`: of the whole broker for who sees all of it, else of the virtual hosts that the user sees.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
     let query = RateQuery::parse(&call.query()?)?;
-    let api = call.api();
-    let overview = fetch(&api).await?;
+    let (api, user, []) = call.parts();
+    if user.is_monitoring() {
+        let overview = fetch(&api).await?;
+        let mut shown = totals(&api, &overview);
+        shown["node"] = json!(&*api.node);
+        shown["unreadable_last"] = json!(overview.unreadable_last);
+        shown["publishers_blocked"] = json!(overview.publishers_blocked);
+        shown["listeners"] = sockets(&api);
+        shown["contexts"] = contexts(&api);
+        rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
+        return Ok(Json(shown));
+    }
+    let vhosts = user.vhosts();
+    let subjects = vhosts.iter().filter_map(|vhost| VhostName::parse(vhost).ok());
+    let subjects: Vec<_> = subjects.map(Subject::Vhost).collect();
+    let overview = fetch_of(&api, vhosts.to_vec()).await?;
+    let mut shown = totals(&api, &overview);
+    rates::add(&api, &mut shown, Shown::Sum(&subjects), &overview.counters, query);
+    Ok(Json(shown))
+}
+
+fn totals(api: &ApiState, overview: &Overview) -> Value {
     let exchange_types = ["direct", "fanout", "headers", "topic"];
     let exchange_types = exchange_types.map(|name| json!({ "name": name, "enabled": true }));
-    let mut shown = json!({
+    json!({
         "product_name": "Quelea",
         "product_version": env!("CARGO_PKG_VERSION"),
         "management_version": env!("CARGO_PKG_VERSION"),
         "rabbitmq_version": RABBITMQ_LEVEL,
         "cluster_name": &*api.node,
-        "node": &*api.node,
         "rates_mode": "basic",
         "queue_classes": &*api.queue_classes,
         "exchange_types": exchange_types,
@@ -47,13 +69,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
             "messages_unacknowledged": overview.messages_unacknowledged,
             "messages_unreadable": overview.messages_unreadable,
         },
-        "unreadable_last": overview.unreadable_last,
-        "publishers_blocked": overview.publishers_blocked,
-        "listeners": sockets(&api),
-        "contexts": contexts(&api),
-    });
-    rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
-    Ok(Json(shown))
+    })
 }
 
 /// Where the broker listens.
@@ -86,7 +102,22 @@ pub(super) fn contexts(api: &ApiState) -> Value {
 
 /// The totals. Where there are very many queues the core is asked several times, and serves others in between.
 pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
-    let (mut overview, keys) = api.ask(|core| core.broker.begin_overview()).await?;
+    let begun = api.ask(|core| core.broker.begin_overview()).await?;
+    with_queues(api, begun).await
+}
+
+/// The same of these virtual hosts.
+async fn fetch_of(api: &ApiState, vhosts: Vec<Arc<str>>) -> Result<Overview, ApiError> {
+    let begin =
+        move |core: &mut Core| core.broker.begin_overview_of(vhosts.iter().map(|vhost| &**vhost));
+    let begun = api.ask(begin).await?;
+    with_queues(api, begun).await
+}
+
+async fn with_queues(
+    api: &ApiState,
+    (mut overview, keys): (Overview, Vec<ListKey>),
+) -> Result<Overview, ApiError> {
     let (keys, mut from) = (Arc::new(keys), 0);
     while from < keys.len() {
         let keys = Arc::clone(&keys);

@@ -52,7 +52,9 @@ fn later(summary: &'static str) -> Operation {
 }
 
 fn of_node() -> Vec<Route<ApiState>> {
-    let overview = shows("Returns the state of the broker as a whole").query::<RawRateQuery>();
+    let overview =
+        shows("Returns totals: of the broker, or of the virtual hosts that the user sees")
+            .query::<RawRateQuery>();
     vec![
         Route::at("/overview").get(overview::overview, overview),
         Route::at("/nodes").get(nodes::list, shows_all("Returns the node, in a list")),
