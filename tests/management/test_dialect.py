@@ -1,7 +1,8 @@
 """How the API says no, where things are, and what it knows of the node."""
 
 import pytest
-from harness.management import Refused, segment
+from harness.management import Management, Refused, segment
+from harness.served import served
 
 
 @pytest.mark.quelea("RabbitMQ says the same of both")
@@ -177,6 +178,27 @@ def test_listeners_are_looked_at(api, broker):
         assert refused.value.reason == "No active listener"
     with pytest.raises(Refused, match="400.*port must be from 0 to 65535"):
         api.get(f"{checks}/port-listener/99999")
+
+
+@pytest.mark.quelea("elastic queues and CMQ are Quelea's")
+def test_every_front_is_a_listener():
+    entry = {"QUELEA__ELASTIC__LISTEN": "127.0.0.1:0", "QUELEA__CMQ__LISTEN": "127.0.0.1:0", "QUELEA__BRIDGE__KEEP_LISTEN": "127.0.0.1:0"}
+    with served(fresh=True, **entry) as broker:
+        api = Management(broker.http)
+        listeners = {one["protocol"]: one["port"] for one in api.get("/api/overview")["listeners"]}
+        assert listeners.keys() == {"amqp", "sqs", "http", "elastic", "keep", "cmq"}
+        for protocol, port in listeners.items():
+            assert api.get(f"/api/health/checks/port-listener/{port}") == {"status": "ok", "port": port}
+            assert api.get(f"/api/health/checks/protocol-listener/{protocol}") == {"status": "ok", "protocol": protocol}
+
+
+def test_a_certificate_expires_within_days_weeks_months_or_years(api):
+    checks = "/api/health/checks/certificate-expiration"
+    for within in ("1/days", "2/weeks", "3/months", "4/YEARS"):
+        assert api.get(f"{checks}/{within}")["status"] == "ok"
+    for within in ("abc/weeks", "1/foo", "-/days"):
+        with pytest.raises(Refused, match="400"):
+            api.get(f"{checks}/{within}")
 
 
 @pytest.mark.quelea("the name of a cluster of RabbitMQ is one of its own")

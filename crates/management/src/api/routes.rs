@@ -97,7 +97,7 @@ fn health_checks() -> Vec<Route<ApiState>> {
         Route::at("/health/checks/protocol-listener/{protocol}")
             .get(health::protocol_listener, listens("Fails if nobody listens for the protocol")),
         Route::at("/health/checks/certificate-expiration/{within}/{unit}")
-            .get(health::alive, answers()),
+            .get(health::certificate_expiration, answers().refuses(&[400])),
         Route::at("/health/checks/node-is-mirror-sync-critical").get(health::alive, answers()),
         Route::at("/health/checks/node-is-quorum-critical").get(health::alive, answers()),
         Route::at("/health/checks/is-in-service").get(health::alive, answers()),
