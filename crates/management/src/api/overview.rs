@@ -10,6 +10,7 @@ use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
+use super::list_query::Columns;
 use super::rates::{self, RateQuery, Shown};
 use crate::call::Call;
 use crate::error::ApiError;
@@ -22,6 +23,7 @@ pub(crate) const RABBITMQ_LEVEL: &str = "3.13.0";
 
 /// `GET /api/overview`: of the whole broker for who sees all of it, else of the virtual hosts that the user sees.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let query = RateQuery::parse(&call.query()?)?;
     let (api, user, []) = call.parts();
     if user.is_monitoring() {
@@ -33,7 +35,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
         shown["listeners"] = sockets(&api);
         shown["contexts"] = contexts(&api);
         rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
-        return Ok(Json(shown));
+        return Ok(Json(columns.shown(shown)));
     }
     let vhosts = user.vhosts();
     let subjects = vhosts.iter().filter_map(|vhost| VhostName::parse(vhost).ok());
@@ -41,7 +43,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
     let overview = fetch_of(&api, vhosts.to_vec()).await?;
     let mut shown = totals(&api, &overview);
     rates::add(&api, &mut shown, Shown::Sum(&subjects), &overview.counters, query);
-    Ok(Json(shown))
+    Ok(Json(columns.shown(shown)))
 }
 
 fn totals(api: &ApiState, overview: &Overview) -> Value {
