@@ -8,10 +8,10 @@ interface Code {
   program: string;
 }
 
-/** For this host and user. Nobody's password is written down: only that of `guest`, which everybody knows. */
-export function firstMessage(language: Language, host: string, user: string): Code {
+/** For this host, user and virtual host. Nobody's password is written down: only that of `guest`, which everybody knows. */
+export function firstMessage(language: Language, host: string, user: string, vhost: string): Code {
   const password = user === "guest" ? "guest" : "PASSWORD";
-  const uri = `amqp://${encodeURIComponent(user)}:${password}@${host}:5672/%2F`;
+  const uri = `amqp://${encodeURIComponent(user)}:${password}@${host}:5672/${encodeURIComponent(vhost)}`;
   return PROGRAMS[language](JSON.stringify(uri));
 }
 

@@ -97,6 +97,21 @@ def test_an_empty_broker_says_how_to_send_the_first_message(own_broker, open_con
     expect(console.row("queues", "hello")).to_be_visible()
 
 
+def test_an_accounts_owner_begins_in_the_account(own_broker, open_console):
+    management = Management(own_broker.http)
+    management.put("/api/accounts/111122223333", {"password": "p"})
+    management.put("/api/queues/%2F/elsewhere")
+    console = open_console(own_broker, "111122223333", "p")
+    page = console.page
+    first = page.get_by_role("region", name="Send the first message")
+    expect(first.locator("pre")).to_contain_text(":5672/111122223333")
+    expect(page.get_by_role("region", name="What needs attention")).to_contain_text("Nothing. Every message can be read")
+    expect(page.get_by_role("region", name="Disk and memory")).to_have_count(0)
+    exec(first.locator("pre").inner_text().replace(":5672/", f":{own_broker.port}/").replace("PASSWORD", "p"), {})
+    expect(first).to_have_count(0)
+    expect(page.get_by_role("listitem").filter(has_text=re.compile("^1 queues$"))).to_be_visible()
+
+
 @pytest.mark.parametrize("hostile", [MARKUP, LONG, SPACES], ids=["markup", "255 bytes", "special"])
 def test_hostile_names_are_text_everywhere(broker, open_console, hostile):
     management = Management(broker.http)

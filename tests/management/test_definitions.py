@@ -229,6 +229,34 @@ def copied(pair):
     return pair[0], dict(pair[1])
 
 
+USER = {"name": "twin", "password": "p", "tags": "management"}
+PERMISSION = {"user": "guest", "configure": ".*", "write": ".*", "read": ".*"}
+TOPIC_PERMISSION = {"user": "guest", "exchange": "amq.topic", "write": "^a", "read": "^a"}
+
+
+@pytest.mark.quelea("RabbitMQ takes the last of them")
+@pytest.mark.parametrize(
+    "section, first, other",
+    [
+        ("users", USER, {"tags": "administrator"}),
+        ("users", USER, {"password": "other"}),
+        ("permissions", PERMISSION, {"write": "^a"}),
+        ("topic_permissions", TOPIC_PERMISSION, {"read": "^b"}),
+    ],
+)
+def test_users_and_permissions_that_stand_twice_are_alike(api, vhost, section, first, other):
+    before = sorted_sections(api.get("/api/definitions"))
+    first = first if section == "users" else first | {"vhost": vhost}
+    with pytest.raises(Refused, match="400") as refused:
+        api.post("/api/definitions", {section: [first, first, first | other], "exchanges": [{"name": "made", "vhost": vhost, "type": "direct"}]})
+    named = first.get("name") or first["user"]
+    assert refused.value.reason == f'{section}[2] "{named}": it stands twice in the definitions and differs'
+    assert sorted_sections(api.get("/api/definitions")) == before
+    api.post("/api/definitions", {section: [first, first]})
+    if section == "users":
+        api.delete("/api/users/twin")
+
+
 @pytest.mark.quelea("RabbitMQ applies definitions one by one, and answers 500 or takes them")
 @pytest.mark.parametrize(
     "section, problem",
@@ -294,7 +322,7 @@ def test_all_kinds_are_taken_back_when_the_last_fails(api, vhost, name):
         "bindings": [binding(one, source, "q") for one in (made, vhost) for source in ("e", "amq.topic")],
         "users": [{"name": one, "password": "new", "tags": "administrator"} for one in (old, new)],
         "permissions": [{"user": one, "vhost": vhost, **everything} for one in (old, new)],
-        "topic_permissions": [topic(old, "^new$"), topic(new, "^new$"), topic(new, "(")],
+        "topic_permissions": [topic(old, "^new$"), topic(new, "^new$"), topic(new, "(") | {"exchange": "e"}],
     }
     with pytest.raises(Refused, match="400") as refused:
         api.post("/api/definitions", document)

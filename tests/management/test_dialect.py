@@ -1,7 +1,11 @@
 """How the API says no, where things are, and what it knows of the node."""
 
+import contextlib
+import http.client
+
 import pytest
-from harness.management import Refused, segment
+from harness.management import Management, Refused, segment
+from harness.served import served
 
 
 @pytest.mark.quelea("RabbitMQ says the same of both")
@@ -27,6 +31,59 @@ def test_a_body_that_is_no_json_is_answered_with_json(api):
     with pytest.raises(Refused, match="400") as refused:
         api.request("PUT", "/api/queues/%2F/q", raw=b"{")
     assert refused.value.error == "bad_request"
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
+def test_a_body_is_json_whatever_its_type_says(api, vhost, kind):
+    status, _ = typed(api, f"/api/queues/{vhost}/q", kind, b'{"durable": true, "arguments": {"x-max-length": 5}}')
+    assert status == 201 and api.get(f"/api/queues/{vhost}/q")["arguments"] == {"x-max-length": 5}
+    assert typed(api, f"/api/exchanges/{vhost}/e", kind, b'{"type": "topic"}')[0] == 201
+    assert api.get(f"/api/exchanges/{vhost}/e")["type"] == "topic"
+
+
+@pytest.mark.quelea("RabbitMQ has no such guard")
+@pytest.mark.parametrize("header", [{"Origin": "http://HOST"}, {"Sec-Fetch-Site": "same-origin"}, {"User-Agent": "Mozilla/5.0"}])
+def test_a_browser_says_that_a_body_is_json(api, vhost, header):
+    header = {name: value.replace("http://HOST", api.http) for name, value in header.items()}
+    for kind in ("text/plain", "application/x-www-form-urlencoded", None):
+        assert typed(api, f"/api/queues/{vhost}/q", kind, b"{}", header)[0] == 415
+    assert api.get(f"/api/queues/{vhost}") == []
+    assert typed(api, f"/api/queues/{vhost}/q", "application/json", b"{}", header)[0] == 201
+
+
+@pytest.mark.parametrize("kind", [None, "application/json"])
+def test_an_empty_body_is_an_object_without_fields(api, vhost, kind):
+    for noun in ("queues", "exchanges"):
+        assert typed(api, f"/api/{noun}/{vhost}/made", kind, b"")[0] == 201
+    assert api.get(f"/api/exchanges/{vhost}/made")["type"] == "direct"
+
+
+@pytest.mark.quelea("RabbitMQ does not say which field")
+def test_an_empty_body_lacks_the_fields_that_must_be_there(api, vhost):
+    status, answer = typed(api, f"/api/permissions/{vhost}/guest", None, b"")
+    assert status == 400 and b"configure is missing" in answer
+
+
+def typed(api, path, kind, body, headers=()):
+    """Status and text of what a PUT is answered whose body is of that type."""
+    host, port = api.http.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    with contextlib.closing(connection):
+        headers = {"Authorization": api.authorization, **dict(headers)} | ({"Content-Type": kind} if kind else {})
+        connection.request("PUT", path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def test_one_object_is_shown_by_columns_too(api, vhost):
+    api.put(f"/api/queues/{vhost}/q")
+    assert api.get(f"/api/queues/{vhost}/q?columns=name") == {"name": "q"}
+    assert api.get(f"/api/exchanges/{vhost}/amq.topic?columns=type,nonsense") == {"type": "topic"}
+    assert api.get(f"/api/vhosts/{vhost}?columns=name") == {"name": vhost}
+    assert api.get("/api/overview?columns=object_totals.queues,node").keys() == {"object_totals", "node"}
+    assert api.get("/api/overview?columns=object_totals.queues")["object_totals"].keys() == {"queues"}
+    assert api.get("/api/users/guest?columns=name") == {"name": "guest"}
+    assert api.get(f"/api/permissions/{vhost}/guest?columns=read") == {"read": ".*"}
 
 
 @pytest.mark.quelea("RabbitMQ says it of bindings alone")
@@ -59,6 +116,23 @@ def test_a_binding_is_found_and_deleted_by_its_key(api, vhost, to):
         assert len(api.get(path)) == 5 - number
         with pytest.raises(Refused, match="404"):
             api.delete(f"{path}/{segment(one['properties_key'])}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "users/nobody/permissions",
+        "users/nobody/topic-permissions",
+        "connections/nope/channels",
+        "vhosts/nowhere/permissions",
+        "vhosts/nowhere/topic-permissions",
+        "vhosts/nowhere/connections",
+        "vhosts/nowhere/channels",
+    ],
+)
+def test_lists_of_what_is_not_there_are_not_found(api, path):
+    with pytest.raises(Refused, match="404"):
+        api.get(f"/api/{path}")
 
 
 def test_a_slash_at_the_end_changes_nothing(api):
@@ -96,6 +170,28 @@ def test_what_comes_later_says_so(api, kind):
         is_not_supported_yet(lambda path=path: api.put(path, {"value": 1}), LATER[kind])
     with pytest.raises(Refused, match="401"):
         api.signed_in("guest", "wrong").get(f"/api/{kind}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "policies/%2F",
+        "operator-policies/%2F",
+        "parameters/shovel",
+        "parameters/shovel/%2F",
+        "vhost-limits/%2F",
+        "user-limits/guest",
+        "federation-links/%2F",
+        "shovels/%2F",
+        "traces/%2F",
+        "policies/a%2Fb%2Fc",
+    ],
+)
+@pytest.mark.quelea("RabbitMQ has some only with plugins, and says 404 of virtual hosts that there are not")
+def test_nothing_is_in_a_virtual_host_whose_name_has_slashes(api, path):
+    assert api.get(f"/api/{path}") == []
+    with pytest.raises(Refused, match="400.*not supported yet"):
+        api.get(f"/api/{path}/some/more")
 
 
 @pytest.mark.quelea("RabbitMQ has it")
@@ -138,6 +234,19 @@ def test_a_node_says_what_its_memory_holds(api):
         api.get("/api/nodes/another/memory")
 
 
+@pytest.mark.quelea("RabbitMQ has it since 3.13")
+def test_queues_are_listed_in_detail_whatever_virtual_host_is_called_so(api, vhost):
+    api.put(f"/api/queues/{vhost}/q")
+    assert [queue["name"] for queue in api.get("/api/queues/detailed") if queue["vhost"] == vhost] == ["q"]
+    page = api.get("/api/queues/detailed?page=1&page_size=1&columns=node,durable")
+    assert page["item_count"] == 1 and page["items"][0].keys() == {"node", "durable"}
+    api.put_vhost("detailed")
+    api.put("/api/queues/detailed/inside")
+    assert {queue["vhost"] for queue in api.get("/api/queues/detailed")} >= {vhost, "detailed"}
+    assert api.get("/api/queues/detailed/inside")["vhost"] == "detailed"
+    api.delete("/api/vhosts/detailed")
+
+
 def test_definitions_have_an_older_name_too(api):
     older, newer = api.get("/api/all-configuration"), api.get("/api/definitions")
     assert older.keys() == newer.keys() and older["vhosts"] == newer["vhosts"]
@@ -177,6 +286,50 @@ def test_listeners_are_looked_at(api, broker):
         assert refused.value.reason == "No active listener"
     with pytest.raises(Refused, match="400.*port must be from 0 to 65535"):
         api.get(f"{checks}/port-listener/99999")
+
+
+@pytest.mark.quelea("elastic queues and CMQ are Quelea's")
+def test_every_front_is_a_listener():
+    entry = {"QUELEA__ELASTIC__LISTEN": "127.0.0.1:0", "QUELEA__CMQ__LISTEN": "127.0.0.1:0", "QUELEA__BRIDGE__KEEP_LISTEN": "127.0.0.1:0"}
+    with served(fresh=True, **entry) as broker:
+        api = Management(broker.http)
+        listeners = {one["protocol"]: one["port"] for one in api.get("/api/overview")["listeners"]}
+        assert listeners.keys() == {"amqp", "sqs", "http", "elastic", "keep", "cmq"}
+        for protocol, port in listeners.items():
+            assert api.get(f"/api/health/checks/port-listener/{port}") == {"status": "ok", "port": port}
+            assert api.get(f"/api/health/checks/protocol-listener/{protocol}") == {"status": "ok", "protocol": protocol}
+
+
+def test_a_certificate_expires_within_days_weeks_months_or_years(api):
+    checks = "/api/health/checks/certificate-expiration"
+    for within in ("1/days", "2/weeks", "3/months", "4/YEARS"):
+        assert api.get(f"{checks}/{within}")["status"] == "ok"
+    for within in ("abc/weeks", "1/foo", "-/days"):
+        with pytest.raises(Refused, match="400"):
+            api.get(f"{checks}/{within}")
+
+
+def test_permissions_are_made_once_and_then_changed(api, vhost, name):
+    user = name()
+    api.put_user(user, "secret")
+    patterns = {"configure": "", "write": "^a", "read": ".*"}
+    topics = {"exchange": "amq.topic", "write": "^a", "read": ".*"}
+    for path, body in ((f"/api/permissions/{vhost}/{user}", patterns), (f"/api/topic-permissions/{vhost}/{user}", topics)):
+        assert api.answer("PUT", path, body)[1] == 201
+        assert api.answer("PUT", path, body | {"write": "^b"})[1] == 204
+    assert api.get(f"/api/permissions/{vhost}/{user}")["write"] == "^b"
+    api.delete(f"/api/users/{user}")
+
+
+@pytest.mark.quelea("RabbitMQ does not say what is allowed")
+def test_a_wrong_field_is_named_with_what_is_allowed(api, vhost, name):
+    api.put(f"/api/queues/{vhost}/q")
+    with pytest.raises(Refused, match="400") as refused:
+        api.post(f"/api/queues/{vhost}/q/get", {"count": -1, "ackmode": "ack_requeue_true", "encoding": "auto"})
+    assert refused.value.reason == "count must be a whole number of 0 or more, it is -1"
+    with pytest.raises(Refused, match="400") as refused:
+        api.put(f"/api/users/{name()}", {"password": "secret"})
+    assert refused.value.reason == "tags is missing"
 
 
 @pytest.mark.quelea("the name of a cluster of RabbitMQ is one of its own")

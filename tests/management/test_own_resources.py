@@ -54,3 +54,34 @@ def test_accounts_and_keys_stand_beside_the_other_resources(api, name):
             api.post("/quelea/v1/access-keys", body)
         assert refusal.value.status == 400 and reason in refusal.value.reason
     api.delete(f"/quelea/v1/accounts/{account}")
+
+
+OF_THE_BROKER = {"node", "listeners", "contexts", "publishers_blocked", "unreadable_last"}
+
+
+def test_an_accounts_owner_sees_totals_of_the_account_alone(broker, api, name):
+    account = name("account")[-40:].strip("-")
+    api.put(f"/api/accounts/{account}", {"password": "p"})
+    elsewhere = name("elsewhere")
+    api.put(f"/api/queues/%2F/{elsewhere}")
+    api.post("/api/exchanges/%2F/amq.default/publish", {"routing_key": elsewhere, "payload": "x", "payload_encoding": "string", "properties": {}})
+    owner = api.signed_in(account, "p")
+    whole, empty = api.get("/api/overview"), owner.get("/api/overview")
+    assert whole.keys() - empty.keys() == OF_THE_BROKER and empty.keys() <= whole.keys()
+    none = {"channels": 0, "connections": 0, "consumers": 0, "queues": 0}
+    assert empty["object_totals"] == none | {"exchanges": len(owner.get("/api/exchanges"))}
+    assert [empty["queue_totals"][figure] for figure in ("messages", "messages_ready", "messages_unreadable")] == [0, 0, 0]
+    assert empty["message_stats"]["publish"] == 0 < whole["message_stats"]["publish"]
+    parameters = pika.ConnectionParameters(broker.host, broker.port, account, pika.PlainCredentials(account, "p"))
+    with pika.BlockingConnection(parameters) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q")
+        channel.confirm_delivery()
+        channel.basic_publish("", "q", b"x")
+        channel.basic_consume("q", lambda *_: None)
+        until(lambda: owner.get("/api/overview")["queue_totals"]["messages_unacknowledged"] == 1)
+        seen = owner.get("/api/overview")
+        assert seen["object_totals"] == {"channels": 1, "connections": 1, "consumers": 1, "queues": 1, "exchanges": len(owner.get("/api/exchanges"))}
+        assert (seen["queue_totals"]["messages"], seen["message_stats"]["publish"]) == (1, 1)
+    api.delete(f"/api/accounts/{account}")
+    api.delete(f"/api/queues/%2F/{elsewhere}")

@@ -50,6 +50,15 @@ def test_a_queue_and_the_whole_have_rates_and_samples(sampled, name):
     assert overview["rates_mode"] == "basic"
     assert overview["queue_totals"]["messages_details"]["samples"][0]["sample"] == 20
     assert overview["message_stats"]["publish_details"]["avg_rate"] > 0
+    # Who sees one virtual host has the samples of that one, and who sees none has nothing.
+    for user, published in (("one", 20), ("none", 0)):
+        api.put_user(user, "p", "management")
+        if published:
+            api.permit("/", user)
+        seen = api.signed_in(user, "p").get(f"/api/overview?{query}")
+        assert seen["message_stats"]["publish"] == published
+        samples = seen["message_stats"]["publish_details"].get("samples", [])
+        assert [sample["sample"] for sample in samples[:1]] == [published] * (published > 0)
     [listed] = api.get(f"/api/queues/%2F?name={orders}&columns=message_stats.publish_details.rate")
     assert listed["message_stats"]["publish_details"]["rate"] >= 0
 

@@ -22,14 +22,15 @@ export interface Details {
 
 export interface Overview {
   product_version: string;
-  node: string;
   /** Which classes of queue there are. */
   queue_classes: ("ordered" | "replicated" | "elastic" | "datagram")[];
   /** At a front-end that has no broker there is nothing below. */
   object_totals?: { channels: number; connections: number; consumers: number; exchanges: number; queues: number };
   queue_totals?: { messages: number; messages_ready: number; messages_unacknowledged: number; messages_unreadable: number };
-  unreadable_last?: string | null;
   message_stats?: MessageStats;
+  /** Of the whole broker: who does not see all of it does not have these. */
+  node?: string;
+  unreadable_last?: string | null;
   publishers_blocked?: string | null;
 }
 

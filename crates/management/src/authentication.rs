@@ -41,8 +41,14 @@ impl ApiUser {
         self.is_administrator() || *user == *self.name
     }
 
-    fn is_monitoring(&self) -> bool {
+    /// Whether all virtual hosts may be seen, and what is of the whole broker.
+    pub(crate) fn is_monitoring(&self) -> bool {
         self.is_administrator() || self.has("monitoring")
+    }
+
+    /// The virtual hosts that are seen by who does not see all.
+    pub(crate) fn vhosts(&self) -> &[Arc<str>] {
+        &self.vhosts
     }
 
     /// Whether from this machine.

@@ -2,17 +2,18 @@
 //! one argument instead of an extractor of its own for every part.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::body::HttpBody as _;
-use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::rejection::{JsonRejection, RawPathParamsRejection};
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, Uri};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::state::{ApiState, SharedState};
+use crate::web_pages::is_browser;
 
 /// A request of a user who has signed in.
 pub(crate) struct Call<S = ApiState> {
@@ -69,7 +70,7 @@ impl<S> Call<S> {
         &self.path
     }
 
-    /// The same as [`Self::parts`] with the body, which must be JSON and say so.
+    /// The same as [`Self::parts`] with the body, an object: where there is no body, one without fields.
     ///
     /// # Errors
     /// [`ApiError::Malformed`].
@@ -77,20 +78,6 @@ impl<S> Call<S> {
         self,
     ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
         let body = json(self.request).await?;
-        Ok((self.api, self.user, parameters(self.path), body))
-    }
-
-    /// The same where the body may be absent or empty: then it is an object without fields.
-    ///
-    /// # Errors
-    /// [`ApiError::Malformed`].
-    pub(crate) async fn parts_and_optional_body<const N: usize>(
-        self,
-    ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
-        let mut body = Value::Object(Map::new());
-        if self.headers().contains_key(CONTENT_TYPE) && !self.request.body().is_end_stream() {
-            body = json(self.request).await?;
-        }
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
@@ -104,17 +91,34 @@ impl<S> Call<S> {
             .map_err(|refused| ApiError::Malformed(refused.status(), refused.body_text()))
     }
 
+    /// What is asked for, as it was sent, without what stands before the API's own paths.
+    pub(crate) fn uri(&self) -> &Uri {
+        self.request.uri()
+    }
+
     pub(crate) fn headers(&self) -> &HeaderMap {
         self.request.headers()
     }
 }
 
-/// A body, which is an object: of a list, say, every field would seem to be absent.
+/// A body, which is an object: of a list, say, every field would seem to be absent. As to RabbitMQ it is JSON whatever
+/// `Content-Type` says. A browser has to say that it is: without that header pages of any origin send what they like.
 async fn json(request: Request) -> Result<Value, ApiError> {
-    match Json::from_request(request, &()).await {
-        Ok(Json(body @ Value::Object(_))) => Ok(body),
-        Ok(Json(_)) => Err(ApiError::bad("the body must be a JSON object")),
-        Err(refused) => Err(ApiError::Malformed(refused.status(), refused.body_text())),
+    if request.body().is_end_stream() {
+        return Ok(Value::Object(Map::new()));
+    }
+    let parsed = if is_browser(request.headers()) {
+        Json::from_request(request, &()).await
+    } else {
+        let bytes = Bytes::from_request(request, &()).await;
+        match bytes.map_err(JsonRejection::from)? {
+            empty if empty.is_empty() => return Ok(Value::Object(Map::new())),
+            bytes => Json::from_bytes(&bytes),
+        }
+    };
+    match parsed? {
+        Json(body @ Value::Object(_)) => Ok(body),
+        Json(_) => Err(ApiError::bad("the body must be a JSON object")),
     }
 }
 

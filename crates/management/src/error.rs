@@ -2,6 +2,7 @@
 //! `{"error": …, "reason": …}`.
 
 use axum::Json;
+use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use quelea_sqs_protocol::Fault;
@@ -68,6 +69,12 @@ impl ApiError {
     /// A bad request with its reason.
     pub(crate) fn bad(reason: impl ToString) -> Self {
         Self::BadRequest(reason.to_string())
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(refused: JsonRejection) -> Self {
+        Self::Malformed(refused.status(), refused.body_text())
     }
 }
 

@@ -68,6 +68,14 @@ impl Counts {
         }
     }
 
+    /// Both together.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let mut sum = *self;
+        sum.lengths.iter_mut().zip(other.lengths).for_each(|(sum, other)| *sum += other);
+        sum.stats.iter_mut().zip(other.stats).for_each(|(sum, other)| *sum += other);
+        sum
+    }
+
     /// `part` of `whole` of the way to others.
     fn towards(&self, others: &Self, part: u64, whole: u64) -> Self {
         let between = |from: u64, to: u64| {

@@ -21,7 +21,8 @@ use crate::tokens::Tokens;
 /// An address that is listened at.
 #[derive(Clone, Copy, Debug)]
 pub struct Listener {
-    /// As RabbitMQ calls it: `amqp`, `http`; or `sqs`.
+    /// As RabbitMQ calls it: `amqp`, `http`; or `sqs`, `elastic`, `zmtp` (an entry of elastic queues), `keep` (what keeps
+    /// their messages) or `cmq`, which is UDP.
     pub protocol: &'static str,
     /// The address.
     pub address: SocketAddr,

@@ -39,7 +39,7 @@ const REFUSALS: &[(u16, &str)] = &[
     (404, "There is no such object"),
     (409, "The state of the object does not allow this"),
     (413, "The body is larger than the limit"),
-    (415, "The body is not JSON, or does not say so"),
+    (415, "A browser sends a body and does not say that it is JSON"),
     (421, "The host that was asked for is not one of http.hosts"),
     (422, "The body is JSON of another shape"),
     (429, "The address sends more than http.requests_per_s_max"),

@@ -66,6 +66,11 @@ pub(crate) fn mark(web_pages: &WebPages, parts: &mut Parts) {
     }
 }
 
+/// Whether a browser sends this, for our own page or another one.
+pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
+    web_headers(headers).is_browser()
+}
+
 fn web_headers(headers: &HeaderMap) -> WebHeaders<'_> {
     // What is no text is there all the same, and is none of the harmless values.
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());

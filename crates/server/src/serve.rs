@@ -153,13 +153,14 @@ async fn serve_broker(
     let elastic = elastic.map(|prepared| prepared.start(config, &node, keeper, limits));
     let elastic = elastic.transpose()?;
     collectors.extend(elastic.iter().flat_map(ElasticDirectory::collectors));
+    let others = other_listeners(cmq.as_ref(), elastic.as_ref(), &bridge);
     let bridge = bridge.start(&node, elastic.as_ref(), limits.keeper)?;
     collectors.extend(bridge.iter().map(ElasticBridge::collector));
     let shown = Shown {
         sqs: counted,
         audit: Arc::clone(&observers.audit),
         others: collectors,
-        listeners: listeners(&node, sqs.as_ref()),
+        listeners: [listeners(&node, sqs.as_ref()), others].concat(),
         directory: elastic.as_ref().map(ElasticDirectory::handle),
         datagram: cmq.is_some().then(|| Arc::clone(&cmq_counters)),
         sqs_service: store.as_ref().map(|store| store.service(config, &observers)),
@@ -315,6 +316,19 @@ fn listeners(node: &Node, sqs: Option<&sqs::Prepared>) -> Vec<Listener> {
     let amqp = node.amqp_addresses().iter().map(|address| ("amqp", *address));
     let sqs = sqs.into_iter().flat_map(sqs::Prepared::addresses).map(|address| ("sqs", address));
     amqp.chain(sqs).map(|(protocol, address)| Listener { protocol, address }).collect()
+}
+
+/// Where elastic queues, what keeps their messages, and CMQ's front do.
+fn other_listeners(
+    cmq: Option<&cmq::Prepared>,
+    elastic: Option<&ElasticDirectory>,
+    bridge: &bridge::Prepared,
+) -> Vec<Listener> {
+    let elastic = elastic.into_iter().flat_map(ElasticDirectory::addresses);
+    let keep = bridge.address().map(|address| ("keep", address));
+    let cmq = cmq.and_then(cmq::Prepared::address).map(|address| ("cmq", address));
+    let all = elastic.chain(keep).chain(cmq);
+    all.map(|(protocol, address)| Listener { protocol, address }).collect()
 }
 
 fn or_dash<T>(front: Option<&T>, address: impl Fn(&T) -> String) -> String {

@@ -351,8 +351,8 @@ pub struct VhostReport {
     pub counters: MessageCounters,
 }
 
-/// The whole broker.
-#[derive(Clone, Debug)]
+/// The whole broker, or some of its virtual hosts.
+#[derive(Clone, Debug, Default)]
 pub struct Overview {
     /// Queues.
     pub queues: usize,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::exchanges::name_of;
-use super::list_query::ListQuery;
+use super::list_query::{Columns, ListQuery};
 use super::listing::{Listed, fetch, matching_in};
 use super::{JsonAnswer, StatusAnswer, arguments_field, text_field};
 use crate::authentication::ApiUser;
@@ -110,9 +110,10 @@ pub(crate) async fn one_of_exchange(call: Call) -> JsonAnswer {
 }
 
 async fn one(call: Call, to_queue: bool) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, path) = call.parts();
     let found = find(&api, &user, path, to_queue).await?;
-    Ok(Json(found.to_json(&api)))
+    Ok(Json(columns.shown(found.to_json(&api))))
 }
 
 /// `DELETE /api/bindings/{vhost}/e/{source}/q/{destination}/{properties_key}`.

@@ -9,8 +9,8 @@ use quelea_node::{Core, PublisherState};
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
-use super::connections::{consumer_details, host_and_port};
-use super::list_query::ListQuery;
+use super::connections::{self, consumer_details, host_and_port};
+use super::list_query::{Columns, ListQuery};
 use super::listing::{Listed, fetch, matching};
 use super::rates::{one_with_rate, with_rates};
 use crate::call::Call;
@@ -40,6 +40,7 @@ impl ListedChannel {
 
 /// `GET /api/channels/{name}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [name]) = call.parts();
     let channels = fetch::<ListedChannel>(&api, None).await?;
     let found = channels.iter().find(|channel| channel.shown_name() == name);
@@ -48,13 +49,15 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     let (mut shown, id) = (found.to_json(&api), found.report.id);
     let keys = api.ask(move |core| core.broker.consumers_of_channel(id, DETAILS_MAX)).await?;
     shown["consumer_details"] = consumer_details(&api, keys).await?;
-    Ok(Json(shown))
+    Ok(Json(columns.shown(shown)))
 }
 
 /// `GET /api/connections/{name}/channels`.
 pub(crate) async fn of_connection(call: Call) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [name]) = call.parts();
+    let connection = connections::find(&api, &name).await?;
+    user.require_vhost(connection.vhost())?;
     let is_wanted = |c: &ListedChannel| c.report.connection_name == name && user.sees(c.vhost());
     matching(&api, &query, is_wanted).await
 }

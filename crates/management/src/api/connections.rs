@@ -9,7 +9,7 @@ use quelea_broker::{Broker, CloseReason, ListKey, Listable};
 use quelea_node::{Core, Traffic};
 use serde_json::{Value, json};
 
-use super::list_query::ListQuery;
+use super::list_query::{Columns, ListQuery};
 use super::listing::{Listed, by_turns, fetch, matching};
 use super::rates::{one_with_rate, with_rates};
 use super::{JsonAnswer, StatusAnswer};
@@ -36,10 +36,11 @@ impl ListedConnection {
 
 /// `GET /api/connections/{name}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [name]) = call.parts();
     let found = find(&api, &name).await?;
     user.require_vhost(found.vhost())?;
-    Ok(Json(found.to_json(&api)))
+    Ok(Json(columns.shown(found.to_json(&api))))
 }
 
 /// `DELETE /api/connections/{name}`: closes it with 320 `CONNECTION_FORCED` and the text of the
@@ -96,7 +97,11 @@ fn close_reason(call: &Call) -> CloseReason {
     CloseReason::Administrator { reason }
 }
 
-async fn find(api: &ApiState, name: &str) -> Result<ListedConnection, ApiError> {
+/// The one of that name.
+///
+/// # Errors
+/// [`ApiError::NotFound`].
+pub(super) async fn find(api: &ApiState, name: &str) -> Result<ListedConnection, ApiError> {
     let connections = fetch::<ListedConnection>(api, None).await?;
     connections.into_iter().find(|c| c.report.name == name).ok_or(ApiError::NotFound)
 }

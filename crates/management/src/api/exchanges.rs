@@ -11,9 +11,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::list_query::Columns;
 use super::listing::{Listed, fetch};
 use super::rates::{one_with_rate, with_rates};
-use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, required_field};
+use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, text_field};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
@@ -23,13 +24,15 @@ use crate::state::ApiState;
 
 /// `GET /api/exchanges/{vhost}/{name}`; the default exchange is called `amq.default` here.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
     let found = fetch_one(&api, vhost, &name).await?;
-    found.map(|exchange| Json(exchange.to_json(&api))).ok_or(ApiError::NotFound)
+    let found = found.ok_or(ApiError::NotFound)?;
+    Ok(Json(columns.shown(found.to_json(&api))))
 }
 
-/// `PUT /api/exchanges/{vhost}/{name}` with `type`, `durable` (default true), `auto_delete`,
+/// `PUT /api/exchanges/{vhost}/{name}` with `type` (default `direct`, as in RabbitMQ), `durable` (default true), `auto_delete`,
 /// `internal` and `arguments`. 201 if it is new, 204 if it was there.
 pub(crate) async fn declare(call: Call) -> StatusAnswer {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
@@ -37,7 +40,7 @@ pub(crate) async fn declare(call: Call) -> StatusAnswer {
     let arguments = arguments_field(&body)?;
     let request = DeclareExchange {
         name,
-        kind: required_field(&body, "type")?.to_owned(),
+        kind: text_field(&body, "type")?.unwrap_or("direct").to_owned(),
         passive: false,
         durable: flag_field(&body, "durable", true)?,
         auto_delete: flag_field(&body, "auto_delete", false)?,

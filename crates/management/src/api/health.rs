@@ -85,6 +85,21 @@ pub(crate) async fn unreadable_messages(call: Call) -> Answer {
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)))
 }
 
+/// `GET …/certificate-expiration/{within}/{unit}`: no certificate runs out, since there is none.
+pub(crate) async fn certificate_expiration(call: Call) -> Answer {
+    let [within, unit] = call.path() else { return Err(ApiError::NotFound) };
+    if within.parse::<u32>().is_err() {
+        let reason = format!("within must be from 0 to {}, it is {within:?}", u32::MAX);
+        return Err(ApiError::BadRequest(reason));
+    }
+    let units = ["days", "weeks", "months", "years"];
+    if !units.contains(&&*unit.to_ascii_lowercase()) {
+        let reason = format!("unit must be days, weeks, months or years, it is {unit:?}");
+        return Err(ApiError::BadRequest(reason));
+    }
+    alive(call).await
+}
+
 /// The core thread answers. All virtual hosts are served by the one node: they are up when it does.
 pub(crate) async fn alive(call: Call) -> Answer {
     call.api().ask(|_| ()).await?;

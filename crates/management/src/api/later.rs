@@ -72,7 +72,9 @@ async fn answer(
     list_depth: Option<usize>,
     what: &'static str,
 ) -> Result<Response, ApiError> {
-    let depth = call.path().first().map_or(0, |rest| 1 + rest.matches('/').count());
+    // A virtual host's name may hold slashes, which are counted as long as they are `%2F`.
+    let segments = call.uri().path().trim_start_matches('/').split('/').count();
+    let depth = segments - 1;
     match list_depth {
         Some(deepest) if method == Method::GET && depth <= deepest => {
             Ok(array(std::iter::empty::<Value>()).into_response())

@@ -49,8 +49,19 @@ pub(crate) struct ListQuery {
     filter: Option<NameFilter>,
     sort: Option<Column>,
     is_reversed: bool,
-    columns: Option<Vec<Column>>,
+    columns: Columns,
 }
+
+/// As it stands behind `?` where one object is asked for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct RawColumns {
+    /// Fields that are answered, separated by commas.
+    columns: Option<String>,
+}
+
+/// Which fields are answered; all unless they are named.
+#[derive(Debug, Default)]
+pub(crate) struct Columns(Option<Vec<Column>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Page {
@@ -116,15 +127,6 @@ impl ListQuery {
             Some(other) => Err(bad(format!("{field} must be true or false, it is {other:?}"))),
         };
         let use_regex = flag("use_regex", raw.use_regex)?;
-        let columns = raw.columns.filter(|text| !text.is_empty()).map(|text| {
-            let columns: Vec<_> = text.split(',').map(column).collect();
-            match columns.len() {
-                count if count > COLUMNS_MAX => {
-                    Err(bad(format!("columns are at most {COLUMNS_MAX}, they are {count}")))
-                }
-                _ => Ok(columns),
-            }
-        });
         Ok(Self {
             page: page(raw.page, raw.page_size)?,
             filter: raw
@@ -134,7 +136,7 @@ impl ListQuery {
                 .transpose()?,
             sort: raw.sort.filter(|sort| !sort.is_empty()).map(|sort| column(&sort)),
             is_reversed: flag("sort_reverse", raw.sort_reverse)?,
-            columns: columns.transpose()?,
+            columns: Columns::parse(raw.columns)?,
         })
     }
 
@@ -160,7 +162,9 @@ impl ListQuery {
         let objects = |places: &[usize]| places.iter().map(|place| &all[*place]).collect();
         let Some(page) = self.page else {
             let all: Vec<&T> = objects(&order);
-            return Ok(array(all.into_iter().map(|object| self.shown(object.to_json(state)))));
+            return Ok(array(
+                all.into_iter().map(|object| self.columns.shown(object.to_json(state))),
+            ));
         };
         let counted = Counted { total, filtered: order.len(), page };
         let objects: Vec<&T> = objects(&order[counted.places()?]);
@@ -198,7 +202,8 @@ impl ListQuery {
         counted: Counted,
         objects: impl Iterator<Item = &'a T>,
     ) -> Json<Value> {
-        let items: Vec<_> = objects.map(|object| self.shown(object.to_json(state))).collect();
+        let items: Vec<_> =
+            objects.map(|object| self.columns.shown(object.to_json(state))).collect();
         let Counted { total, filtered, page } = counted;
         Json(json!({
             "total_count": total,
@@ -227,9 +232,31 @@ impl ListQuery {
         }
         order
     }
+}
 
-    fn shown(&self, object: Value) -> Value {
-        let Some(columns) = &self.columns else { return object };
+impl Columns {
+    /// What a request for one object asks for.
+    ///
+    /// # Errors
+    /// [`ApiError::BadRequest`] with the limit and how many they are.
+    pub(crate) fn of<S>(call: &Call<S>) -> Result<Self, ApiError> {
+        Self::parse(call.query::<RawColumns>()?.columns)
+    }
+
+    fn parse(raw: Option<String>) -> Result<Self, ApiError> {
+        let Some(text) = raw.filter(|text| !text.is_empty()) else { return Ok(Self(None)) };
+        let columns: Vec<_> = text.split(',').map(column).collect();
+        match columns.len() {
+            count if count > COLUMNS_MAX => {
+                Err(bad(format!("columns are at most {COLUMNS_MAX}, they are {count}")))
+            }
+            _ => Ok(Self(Some(columns))),
+        }
+    }
+
+    /// What of an object is answered.
+    pub(crate) fn shown(&self, object: Value) -> Value {
+        let Some(columns) = &self.0 else { return object };
         let mut shown = Map::new();
         for column in columns {
             copy(&object, &mut shown, column);
@@ -389,7 +416,7 @@ mod tests {
         let object =
             json!({"name": "q", "stats": {"publish": {"rate": 2.5, "n": 1}, "ack": 3}, "x": 1});
         let shown = json!({"name": "q", "stats": {"publish": {"rate": 2.5}, "ack": 3}});
-        assert_eq!(query.shown(object), shown);
+        assert_eq!(query.columns.shown(object), shown);
     }
 
     #[test]

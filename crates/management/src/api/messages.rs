@@ -366,7 +366,10 @@ fn number_field(body: &Value, field: &str) -> Result<Option<usize>, ApiError> {
     };
     match number.and_then(|number| usize::try_from(number).ok()) {
         Some(number) => Ok(Some(number)),
-        None => Err(ApiError::bad(format!("{field} must be a number, it is {}", body[field]))),
+        None => Err(ApiError::bad(format!(
+            "{field} must be a whole number of 0 or more, it is {}",
+            body[field]
+        ))),
     }
 }
 
@@ -390,12 +393,12 @@ mod tests {
         assert_eq!(Wanted::parse(&float).unwrap().count, 7);
         for (field, value, problem) in [
             ("count", json!(null), "count is missing"),
-            ("count", json!(1.5), "count must be a number, it is 1.5"),
-            ("count", json!(-1), "count must be a number, it is -1"),
+            ("count", json!(1.5), "count must be a whole number of 0 or more, it is 1.5"),
+            ("count", json!(-1), "count must be a whole number of 0 or more, it is -1"),
             ("count", json!(10_001), "count is at most 10000, it is 10001"),
             ("ackmode", json!("maybe"), "ackmode must be ack_requeue_true"),
             ("encoding", json!("utf-16"), "encoding must be auto or base64, it is \"utf-16\""),
-            ("truncate", json!([]), "truncate must be a number, it is []"),
+            ("truncate", json!([]), "truncate must be a whole number of 0 or more, it is []"),
         ] {
             let mut bad = good.clone();
             bad[field] = value;

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
+use super::list_query::Columns;
 use super::overview::{self, contexts, sockets};
 use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
 use crate::call::Call;
@@ -14,17 +15,19 @@ use crate::state::ApiState;
 
 /// `GET /api/nodes`.
 pub(super) async fn list(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, []) = call.parts();
     user.require_monitoring()?;
-    Ok(array(std::iter::once(node(&api).await?)))
+    Ok(array(std::iter::once(columns.shown(node(&api).await?))))
 }
 
 /// `GET /api/nodes/{name}`.
 pub(super) async fn one(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [name]) = call.parts();
     user.require_monitoring()?;
     existed(*api.node == *name)?;
-    node(&api).await.map(Json)
+    Ok(Json(columns.shown(node(&api).await?)))
 }
 
 /// `GET /api/nodes/{name}/memory`: what the process takes, and how much of it are messages and their index.

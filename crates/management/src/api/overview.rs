@@ -3,14 +3,18 @@
 use std::sync::{Arc, PoisonError};
 
 use axum::Json;
+use quelea_broker::ListKey;
 use quelea_broker::report::Overview;
+use quelea_model::VhostName;
 use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
+use super::list_query::Columns;
 use super::rates::{self, RateQuery, Shown, with_rates};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::history::Subject;
 use crate::recent::{CHURN_RATES, CONFIRM_STATS};
 use crate::state::{ApiState, Listener};
 
@@ -21,21 +25,41 @@ pub(crate) const RABBITMQ_LEVEL: &str = "3.13.0";
 /// Some tools of RabbitMQ's read no overview without a version of Erlang.
 const NO_ERLANG: &str = "none";
 
-/// `GET /api/overview`.
+/// `GET /api/overview`: of the whole broker for who sees all of it, else of the virtual hosts that the user sees.
 pub(crate) async fn overview(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let query = RateQuery::parse(&call.query()?)?;
-    let api = call.api();
-    let overview = fetch(&api).await?;
-    let confirmed = api.ask(|core| core.counters().confirmed).await?;
+    let (api, user, []) = call.parts();
+    if user.is_monitoring() {
+        let overview = fetch(&api).await?;
+        let confirmed = api.ask(|core| core.counters().confirmed).await?;
+        let mut shown = totals(&api, &overview);
+        shown["node"] = json!(&*api.node);
+        shown["unreadable_last"] = json!(overview.unreadable_last);
+        shown["publishers_blocked"] = json!(overview.publishers_blocked);
+        shown["listeners"] = sockets(&api);
+        shown["contexts"] = contexts(&api);
+        rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
+        add_churn(&api, &mut shown, &overview, confirmed);
+        return Ok(Json(columns.shown(shown)));
+    }
+    let vhosts = user.vhosts();
+    let subjects = vhosts.iter().filter_map(|vhost| VhostName::parse(vhost).ok());
+    let subjects: Vec<_> = subjects.map(Subject::Vhost).collect();
+    let overview = fetch_of(&api, vhosts.to_vec()).await?;
     let mut shown = totals(&api, &overview);
-    rates::add(&api, &mut shown, Shown::Totals, &overview.counters, query);
+    rates::add(&api, &mut shown, Shown::Sum(&subjects), &overview.counters, query);
+    Ok(Json(columns.shown(shown)))
+}
+
+/// What came and went of connections, channels and queues, and what publishers know to be accepted: of the whole broker.
+fn add_churn(api: &ApiState, shown: &mut Value, overview: &Overview, confirmed: u64) {
     let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
     let churn = with_rates(CHURN_RATES, &overview.churn, recent.churn.rates(&()));
     let confirms = with_rates(CONFIRM_STATS, &confirmed, recent.confirms.rates(&()));
     drop(recent);
     shown["churn_rates"] = churn.into();
     confirms.into_iter().for_each(|(name, value)| shown["message_stats"][name] = value);
-    Ok(Json(shown))
 }
 
 fn totals(api: &ApiState, overview: &Overview) -> Value {
@@ -51,7 +75,6 @@ fn totals(api: &ApiState, overview: &Overview) -> Value {
         "statistics_db_event_queue": 0,
         "disable_stats": false,
         "cluster_name": &*api.node,
-        "node": &*api.node,
         "rates_mode": "basic",
         "queue_classes": &*api.queue_classes,
         "exchange_types": exchange_types,
@@ -68,10 +91,6 @@ fn totals(api: &ApiState, overview: &Overview) -> Value {
             "messages_unacknowledged": overview.messages_unacknowledged,
             "messages_unreadable": overview.messages_unreadable,
         },
-        "unreadable_last": overview.unreadable_last,
-        "publishers_blocked": overview.publishers_blocked,
-        "listeners": sockets(api),
-        "contexts": contexts(api),
     })
 }
 
@@ -105,7 +124,22 @@ pub(super) fn contexts(api: &ApiState) -> Value {
 
 /// The totals. Where there are very many queues the core is asked several times, and serves others in between.
 pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
-    let (mut overview, keys) = api.ask(|core| core.broker.begin_overview()).await?;
+    let begun = api.ask(|core| core.broker.begin_overview()).await?;
+    with_queues(api, begun).await
+}
+
+/// The same of these virtual hosts.
+async fn fetch_of(api: &ApiState, vhosts: Vec<Arc<str>>) -> Result<Overview, ApiError> {
+    let begin =
+        move |core: &mut Core| core.broker.begin_overview_of(vhosts.iter().map(|vhost| &**vhost));
+    let begun = api.ask(begin).await?;
+    with_queues(api, begun).await
+}
+
+async fn with_queues(
+    api: &ApiState,
+    (mut overview, keys): (Overview, Vec<ListKey>),
+) -> Result<Overview, ApiError> {
     let (keys, mut from) = (Arc::new(keys), 0);
     while from < keys.len() {
         let keys = Arc::clone(&keys);

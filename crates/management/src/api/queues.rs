@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::connections::consumer_details;
+use super::list_query::Columns;
 use super::listing::Listed;
 use super::rates::{self, RateQuery, Shown};
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field};
@@ -28,6 +29,7 @@ use crate::time::now_ms;
 
 /// `GET /api/queues/{vhost}/{name}`, with `lengths_age` and `lengths_incr`, `msg_rates_age` and `msg_rates_incr` perhaps.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let query = RateQuery::parse(&call.query()?)?;
     let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
@@ -39,7 +41,7 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     });
     let keys = consumers.await?.unwrap_or_default();
     shown["consumer_details"] = consumer_details(&api, keys).await?;
-    Ok(Json(shown))
+    Ok(Json(columns.shown(shown)))
 }
 
 /// `PUT /api/queues/{vhost}/{name}` with `durable` (default true), `auto_delete` and `arguments`.

@@ -34,6 +34,9 @@ pub(super) struct RawRateQuery {
     msg_rates_incr: Option<String>,
 }
 
+/// Of how many objects together there are samples; of more, rates alone, since whoever asks holds up all others.
+const SUMMED_SAMPLES_SERIES_MAX: usize = 64;
+
 /// Which samples are wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateQuery {
@@ -90,7 +93,10 @@ fn samples(
 /// Whose counters are shown.
 #[derive(Clone, Copy)]
 pub(super) enum Shown<'a> {
+    /// Of the whole broker.
     Totals,
+    /// Of these together, as totals.
+    Sum(&'a [Subject]),
     Of(&'a Subject),
 }
 
@@ -104,17 +110,18 @@ pub(super) fn add(
 ) {
     let history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
     let series = match shown {
-        Shown::Totals => Some(history.totals()),
-        Shown::Of(subject) => history.of(subject),
+        Shown::Totals => vec![history.totals()],
+        Shown::Sum(subjects) => subjects.iter().filter_map(|one| history.of(one)).collect(),
+        Shown::Of(subject) => history.of(subject).into_iter().collect(),
     };
-    object["message_stats"] = message_stats(&history, series, counters, query.rates);
+    object["message_stats"] = message_stats(&Past::of(&history, &series, query.rates), counters);
     let lengths = match shown {
-        Shown::Totals => &mut object["queue_totals"],
+        Shown::Totals | Shown::Sum(_) => &mut object["queue_totals"],
         Shown::Of(_) => object,
     };
+    let past = Past::of(&history, &series, query.lengths);
     for (place, name) in LENGTHS.into_iter().enumerate() {
-        let details = details(&history, series, query.lengths, |counts| counts.lengths[place]);
-        lengths[format!("{name}_details")] = details;
+        lengths[format!("{name}_details")] = past.details(|counts| counts.lengths[place]);
     }
 }
 
@@ -122,9 +129,8 @@ pub(super) fn add(
 pub(super) fn current(api: &ApiState, subject: &Subject, counter: &str) -> Option<Value> {
     let place = MESSAGE_STATS.iter().position(|(name, _)| *name == counter)?;
     let history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
-    let series = history.of(subject);
-    let details = details(&history, series, None, |counts| counts.stats[place]);
-    details.get("rate").cloned()
+    let past = Past::of(&history, history.of(subject).as_slice(), None);
+    past.details(|counts| counts.stats[place]).get("rate").cloned()
 }
 
 /// Counters of what rates alone are known of, with those; without, of what is one too many.
@@ -160,48 +166,68 @@ pub(super) fn one_with_rate<C, const N: usize>(
     }
 }
 
-fn message_stats(
-    history: &History,
-    series: Option<&Series>,
-    counters: &MessageCounters,
-    samples: Option<Samples>,
-) -> Value {
+fn message_stats(past: &Past, counters: &MessageCounters) -> Value {
     let mut stats = Map::new();
     for (place, (name, of)) in MESSAGE_STATS.into_iter().enumerate() {
         stats.insert(name.to_owned(), json!(of(counters)));
-        let details = details(history, series, samples, |counts| counts.stats[place]);
-        stats.insert(format!("{name}_details"), details);
+        stats.insert(format!("{name}_details"), past.details(|counts| counts.stats[place]));
     }
     Value::Object(stats)
 }
 
-/// The rate between the last two samples, and what else is asked for, the latest first.
-fn details(
-    history: &History,
-    series: Option<&Series>,
-    wanted: Option<Samples>,
-    of: impl Fn(&Counts) -> u64,
-) -> Value {
-    let (Some((before_ms, last_ms)), Some(series)) = (history.last_two_ms(), series) else {
-        return json!({ "rate": 0.0 });
-    };
-    let value = |at_ms| series.at(at_ms).map(|counts| of(&counts));
-    let mut details = json!({ "rate": rate(value(before_ms), before_ms, value(last_ms), last_ms) });
-    let Some(Samples { count, every_ms }) = wanted else { return details };
-    let taken: Vec<_> = (0..count)
-        .map_while(|back| {
-            let at_ms = last_ms.checked_sub(back * every_ms)?;
-            Some((at_ms, value(at_ms)?))
-        })
-        .collect();
-    if let (Some((newest_ms, newest)), Some((oldest_ms, oldest))) = (taken.first(), taken.last()) {
-        details["avg_rate"] = json!(rate(Some(*oldest), *oldest_ms, Some(*newest), *newest_ms));
-        let sum: u64 = taken.iter().map(|(_, value)| value).sum();
-        details["avg"] = json!(sum as f64 / taken.len() as f64);
+/// What was sampled of one object, or of several together.
+struct Past {
+    /// The last two samples with their times; `None` before there are two.
+    last_two: Option<[(u64, Option<Counts>); 2]>,
+    /// What else is asked for, the latest first.
+    taken: Option<Vec<(u64, Counts)>>,
+}
+
+impl Past {
+    fn of(history: &History, series: &[&Series], wanted: Option<Samples>) -> Self {
+        let Some((before_ms, last_ms)) = history.last_two_ms().filter(|_| !series.is_empty())
+        else {
+            return Self { last_two: None, taken: None };
+        };
+        // One that was not there yet adds nothing.
+        let at = |at_ms| {
+            let counts = series.iter().filter_map(|one| one.at(at_ms));
+            counts.reduce(|sum, counts| sum.plus(&counts))
+        };
+        let taken = wanted.map(|Samples { count, every_ms }| {
+            let count = if series.len() <= SUMMED_SAMPLES_SERIES_MAX { count } else { 0 };
+            let sample = |back| {
+                let at_ms = last_ms.checked_sub(back * every_ms)?;
+                Some((at_ms, at(at_ms)?))
+            };
+            (0..count).map_while(sample).collect()
+        });
+        let last_two = [before_ms, last_ms].map(|at_ms| (at_ms, at(at_ms)));
+        Self { last_two: Some(last_two), taken }
     }
-    details["samples"] =
-        taken.iter().map(|(at_ms, value)| json!({ "sample": value, "timestamp": at_ms })).collect();
-    details
+
+    /// The rate between the last two samples, and what else is asked for.
+    fn details(&self, of: impl Fn(&Counts) -> u64) -> Value {
+        let Some([(before_ms, before), (last_ms, last)]) = &self.last_two else {
+            return json!({ "rate": 0.0 });
+        };
+        let rate_now = rate(before.as_ref().map(&of), *before_ms, last.as_ref().map(&of), *last_ms);
+        let mut details = json!({ "rate": rate_now });
+        let Some(taken) = &self.taken else { return details };
+        let taken: Vec<_> = taken.iter().map(|(at_ms, counts)| (*at_ms, of(counts))).collect();
+        if let (Some((newest_ms, newest)), Some((oldest_ms, oldest))) =
+            (taken.first(), taken.last())
+        {
+            let avg_rate = rate(Some(*oldest), *oldest_ms, Some(*newest), *newest_ms);
+            details["avg_rate"] = json!(avg_rate);
+            let sum: u64 = taken.iter().map(|(_, value)| value).sum();
+            details["avg"] = json!(sum as f64 / taken.len() as f64);
+        }
+        let samples = taken.iter();
+        details["samples"] =
+            samples.map(|(at_ms, value)| json!({ "sample": value, "timestamp": at_ms })).collect();
+        details
+    }
 }
 
 /// By how much it changes a second.
@@ -228,7 +254,7 @@ mod tests {
     }
 
     fn publish(history: &History, wanted: Option<Samples>) -> Value {
-        details(history, Some(history.totals()), wanted, |counts| counts.stats[0])
+        Past::of(history, &[history.totals()], wanted).details(|counts| counts.stats[0])
     }
 
     #[test]
@@ -238,6 +264,34 @@ mod tests {
         assert_eq!(publish(&history(&[(5_000, 10), (10_000, 35)]), None), json!({ "rate": 5.0 }));
         let idle = [(5_000, 10), (10_000, 35), (15_000, 35)];
         assert_eq!(publish(&history(&idle), None), json!({ "rate": 0.0 }));
+    }
+
+    #[test]
+    fn several_objects_add_up_and_one_that_is_new_was_nothing_before() {
+        let mut history = History::default();
+        let subject = |name: &str| Subject::Vhost(quelea_model::VhostName::parse(name).unwrap());
+        let mut record = |at_ms, objects: &[(&str, u64)]| {
+            let counts = |publish| {
+                let counters = MessageCounters { publish, ..MessageCounters::default() };
+                Counts::new(publish, 0, &counters)
+            };
+            let objects: Vec<_> =
+                objects.iter().map(|(name, publish)| (subject(name), counts(*publish))).collect();
+            history.record(at_ms, counts(0), objects.into_iter());
+        };
+        record(5_000, &[("a", 10), ("else", 100)]);
+        record(10_000, &[("a", 20), ("b", 5), ("else", 900)]);
+        let series = ["a", "b"].map(|name| history.of(&subject(name)).unwrap());
+        let wanted = Some(Samples { count: 9, every_ms: 5_000 });
+        let details = Past::of(&history, &series, wanted).details(|counts| counts.stats[0]);
+        assert_eq!(details["rate"], 3.0);
+        assert_eq!(
+            details["samples"],
+            json!([{"sample": 25, "timestamp": 10_000}, {"sample": 10, "timestamp": 5_000}])
+        );
+        let many = [series[0]; SUMMED_SAMPLES_SERIES_MAX + 1];
+        let details = Past::of(&history, &many, wanted).details(|counts| counts.stats[0]);
+        assert_eq!((&details["rate"], &details["samples"]), (&json!(130.0), &json!([])));
     }
 
     #[test]

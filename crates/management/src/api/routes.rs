@@ -13,7 +13,7 @@ use super::rates::RawRateQuery;
 use super::shapes::{
     DefinitionsDocument, GetMessages, Health, NewBinding, NewExchange, NewMessage, NewQueue,
     NewTopicPermissions, Published, QueueAction, TopicPermissionsOf, deletes, lists, puts, shows,
-    shows_all,
+    shows_all, shows_one,
 };
 use super::{
     bindings, channels, connections, definitions, exchanges, health, later, messages, nodes,
@@ -42,6 +42,10 @@ pub(super) fn of_broker() -> Vec<Route<ApiState>> {
 pub(crate) fn of_access<S: BrokerState>() -> Vec<Route<S>> {
     let mut all = identity_routes();
     all.push(vhost_route());
+    all.push(
+        Route::at("/users/{user}/topic-permissions")
+            .get(topic_permissions::of_user::<S>, lists("Returns a user's topic permissions")),
+    );
     all.extend(of_definitions());
     all
 }
@@ -52,11 +56,13 @@ fn later(summary: &'static str) -> Operation {
 }
 
 fn of_node() -> Vec<Route<ApiState>> {
-    let overview = shows("Returns the state of the broker as a whole").query::<RawRateQuery>();
+    let overview =
+        shows_one("Returns totals: of the broker, or of the virtual hosts that the user sees")
+            .query::<RawRateQuery>();
     vec![
         Route::at("/overview").get(overview::overview, overview),
         Route::at("/nodes").get(nodes::list, shows_all("Returns the node, in a list")),
-        Route::at("/nodes/{name}").get(nodes::one, shows("Returns the node")),
+        Route::at("/nodes/{name}").get(nodes::one, shows_one("Returns the node")),
         Route::at("/nodes/{name}/memory")
             .get(nodes::memory, shows("Returns what the node's memory holds")),
         Route::at("/cluster-name")
@@ -95,7 +101,7 @@ fn health_checks() -> Vec<Route<ApiState>> {
         Route::at("/health/checks/protocol-listener/{protocol}")
             .get(health::protocol_listener, listens("Fails if nobody listens for the protocol")),
         Route::at("/health/checks/certificate-expiration/{within}/{unit}")
-            .get(health::alive, answers()),
+            .get(health::certificate_expiration, answers().refuses(&[400])),
         Route::at("/health/checks/node-is-mirror-sync-critical").get(health::alive, answers()),
         Route::at("/health/checks/node-is-quorum-critical").get(health::alive, answers()),
         Route::at("/health/checks/is-in-service").get(health::alive, answers()),
@@ -107,7 +113,7 @@ fn of_connections() -> Vec<Route<ApiState>> {
         Route::at("/connections")
             .get(list::<connections::ListedConnection>, lists("Returns connections")),
         Route::at("/connections/{name}")
-            .get(connections::one, shows("Returns a connection"))
+            .get(connections::one, shows_one("Returns a connection"))
             .delete(
                 connections::close,
                 deletes("Closes a connection; the header X-Reason says why"),
@@ -119,12 +125,12 @@ fn of_connections() -> Vec<Route<ApiState>> {
             .get(channels::of_connection, lists("Returns a connection's channels")),
         Route::at("/channels").get(list::<channels::ListedChannel>, lists("Returns channels")),
         Route::at("/channels/{name}")
-            .get(channels::one, shows("Returns a channel with its consumers")),
+            .get(channels::one, shows_one("Returns a channel with its consumers")),
         Route::at("/consumers").get(list::<ConsumerReport>, lists("Returns consumers")),
         Route::at("/consumers/{vhost}")
             .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
         Route::at("/vhosts").get(list::<VhostReport>, lists("Returns virtual hosts")),
-        Route::at("/vhosts/{vhost}").get(vhosts::one, shows("Returns a virtual host")),
+        Route::at("/vhosts/{vhost}").get(vhosts::one, shows_one("Returns a virtual host")),
         Route::at("/vhosts/{vhost}/start/{node}")
             .post(nodes::start_vhost, deletes("Does nothing: a virtual host runs on its one node")),
         Route::at("/vhosts/{vhost}/connections").get(
@@ -139,11 +145,17 @@ fn of_connections() -> Vec<Route<ApiState>> {
 fn of_queues() -> Vec<Route<ApiState>> {
     vec![
         Route::at("/queues").get(list::<QueueReport>, lists("Returns queues")),
+        // As RabbitMQ has it since 3.13, where the list above is shorter. It goes before a virtual host of that name.
+        Route::at("/queues/detailed")
+            .get(list::<QueueReport>, lists("Returns queues with all their fields")),
         Route::at("/queues/{vhost}")
             .get(list_in::<QueueReport>, lists("Returns a virtual host's queues")),
         Route::at("/queues/{vhost}/{name}")
-            .get(queues::one, shows("Returns a queue with its consumers").query::<RawRateQuery>())
-            .put(queues::declare, puts("Declares a queue").body::<NewQueue>())
+            .get(
+                queues::one,
+                shows_one("Returns a queue with its consumers").query::<RawRateQuery>(),
+            )
+            .put(queues::declare, puts("Declares a queue").optional_body::<NewQueue>())
             .delete(queues::delete, deletes("Deletes a queue").query::<queues::DeleteQuery>()),
         Route::at("/queues/{vhost}/{name}/contents")
             .delete(queues::purge, deletes("Deletes a queue's messages that are ready")),
@@ -167,8 +179,8 @@ fn of_exchanges() -> Vec<Route<ApiState>> {
         Route::at("/exchanges/{vhost}")
             .get(list_in::<ExchangeReport>, lists("Returns a virtual host's exchanges")),
         Route::at("/exchanges/{vhost}/{name}")
-            .get(exchanges::one, shows("Returns an exchange"))
-            .put(exchanges::declare, puts("Declares an exchange").body::<NewExchange>())
+            .get(exchanges::one, shows_one("Returns an exchange"))
+            .put(exchanges::declare, puts("Declares an exchange").optional_body::<NewExchange>())
             .delete(
                 exchanges::delete,
                 deletes("Deletes an exchange").query::<exchanges::DeleteQuery>(),
@@ -189,10 +201,10 @@ fn of_exchanges() -> Vec<Route<ApiState>> {
 fn of_bindings() -> Vec<Route<ApiState>> {
     let binds = || {
         Operation::new("Binds, and returns the binding's properties key in Location")
-            .body::<NewBinding>()
+            .optional_body::<NewBinding>()
             .answers_status(201)
     };
-    let one = || shows("Returns a binding");
+    let one = || shows_one("Returns a binding");
     let all = || lists("Returns the bindings of a pair");
     let unbinds = || deletes("Unbinds");
     vec![
@@ -218,8 +230,6 @@ fn of_topic_permissions() -> Vec<Route<ApiState>> {
     vec![
         Route::at("/topic-permissions")
             .get(list_all::<TopicPermission>, lists("Returns topic permissions")),
-        Route::at("/users/{user}/topic-permissions")
-            .get(topic_permissions::of_user, lists("Returns a user's topic permissions")),
         Route::at("/vhosts/{vhost}/topic-permissions")
             .get(topic_permissions::of_vhost, lists("Returns a virtual host's topic permissions")),
         Route::at("/topic-permissions/{vhost}/{user}")
@@ -229,9 +239,7 @@ fn of_topic_permissions() -> Vec<Route<ApiState>> {
             )
             .put(
                 topic_permissions::put,
-                Operation::new("Sets a user's topic permissions")
-                    .body::<NewTopicPermissions>()
-                    .answers_status(201),
+                puts("Sets a user's topic permissions").body::<NewTopicPermissions>(),
             )
             .delete(
                 topic_permissions::delete,
@@ -251,7 +259,7 @@ fn of_topic_permissions() -> Vec<Route<ApiState>> {
 
 fn of_definitions<S: BrokerState>() -> Vec<Route<S>> {
     let imports = |summary| {
-        deletes(summary).query::<definitions::ImportQuery>().body::<DefinitionsDocument>()
+        deletes(summary).query::<definitions::ImportQuery>().optional_body::<DefinitionsDocument>()
     };
     let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
     // By its name of today, and that of RabbitMQ's first versions.

@@ -8,12 +8,17 @@ use quelea_openapi::Operation;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::list_query::RawListQuery;
+use super::list_query::{RawColumns, RawListQuery};
 use crate::limits::GET_MESSAGES_MAX;
 
 /// One object.
 pub(crate) fn shows(summary: &'static str) -> Operation {
     Operation::new(summary).answers::<Object>(200)
+}
+
+/// One object, or some of its fields.
+pub(crate) fn shows_one(summary: &'static str) -> Operation {
+    shows(summary).query::<RawColumns>()
 }
 
 /// All of a list, which is short.
@@ -82,8 +87,9 @@ pub(crate) struct NewQueue {
 
 #[derive(JsonSchema)]
 pub(crate) struct NewExchange {
+    /// Absent: direct.
     #[schemars(rename = "type")]
-    kind: ExchangeKind,
+    kind: Option<ExchangeKind>,
     durable: Option<bool>,
     auto_delete: Option<bool>,
     /// Whether messages come by other exchanges only.

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::Broker;
 use quelea_broker::access::TopicPermission;
+use quelea_sqs_protocol::IdentityDirectory as _;
 use serde_json::{Value, json};
 
 use super::exchanges::name_of;
@@ -12,15 +13,16 @@ use super::listing::{Listed, array, fetch, matching};
 use super::{JsonAnswer, StatusAnswer, text_field, texts};
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operation::{done, existed};
-use crate::state::ApiState;
+use crate::operation::{done, existed, vhost_exists};
+use crate::state::{ApiState, BrokerState};
 
 /// `GET /api/users/{user}/topic-permissions`.
-pub(crate) async fn of_user(call: Call) -> JsonAnswer {
+pub(crate) async fn of_user<S: BrokerState>(call: Call<S>) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
-    matching(&api, &query, |p: &TopicPermission| *p.user == *name).await
+    existed(api.directory().user(&name).await?.is_some())?;
+    matching(api.broker(), &query, |p: &TopicPermission| *p.user == *name).await
 }
 
 /// `GET /api/vhosts/{vhost}/topic-permissions`.
@@ -28,6 +30,7 @@ pub(crate) async fn of_vhost(call: Call) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
+    existed(vhost_exists(&api, &vhost).await?)?;
     matching(&api, &query, |p: &TopicPermission| p.vhost() == vhost).await
 }
 
@@ -41,21 +44,24 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     Ok(array(permissions.iter().map(|permission| permission.to_json(&api))))
 }
 
-/// `PUT /api/topic-permissions/{vhost}/{user}` with `exchange`, `write` and `read`.
+/// `PUT /api/topic-permissions/{vhost}/{user}` with `exchange`, `write` and `read`. 201 if the user had none in the virtual
+/// host, as RabbitMQ says it, else 204.
 pub(crate) async fn put(call: Call) -> StatusAnswer {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let [exchange, write, read] = texts(&body, ["exchange", "write", "read"])?;
+    let permissions = fetch::<TopicPermission>(&api, None).await?;
+    let known = permissions.iter().any(|p| p.vhost() == vhost && *p.user == *name);
     done(&api, move |core| {
         core.broker.set_topic_permissions(core.now(), &name, &vhost, &exchange, &write, &read)
     })
     .await?;
-    Ok(StatusCode::CREATED)
+    Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
 }
 
 /// `DELETE /api/topic-permissions/{vhost}/{user}`: of one `exchange` if the body names it, or all.
 pub(crate) async fn delete(call: Call) -> StatusAnswer {
-    let (api, user, [vhost, name], body) = call.parts_and_optional_body().await?;
+    let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let exchange = text_field(&body, "exchange")?.map(str::to_owned);
     let permissions = fetch::<TopicPermission>(&api, None).await?;

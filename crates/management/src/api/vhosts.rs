@@ -7,6 +7,7 @@ use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
+use super::list_query::Columns;
 use super::listing::{Listed, fetch};
 use super::rates::{self, RateQuery, Shown};
 use crate::call::Call;
@@ -16,11 +17,12 @@ use crate::state::ApiState;
 
 /// `GET /api/vhosts/{vhost}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [vhost]) = call.parts();
     user.require_vhost(&vhost)?;
     let found = fetch::<VhostReport>(&api, Some(vhost)).await?;
     let found = found.first().ok_or(ApiError::NotFound)?;
-    Ok(Json(found.to_json(&api)))
+    Ok(Json(columns.shown(found.to_json(&api))))
 }
 
 impl Listed for VhostReport {

@@ -37,7 +37,7 @@ pub(super) async fn list<S: SharedState>(call: Call<S>) -> Result<Json<Vec<Accou
 /// `PUT /api/accounts/{account}`: 201 if it is new, 204 if it was there. Its maker gets all
 /// permissions, and its owner, if a password for one is given.
 pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
-    let (api, user, [account], body) = call.parts_and_optional_body().await?;
+    let (api, user, [account], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     check(&account)?;
     let wanted = quelea_openapi::from_value(body).map_err(ApiError::bad)?;

@@ -6,7 +6,7 @@ use quelea_broker::access::check_pattern;
 use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord};
 use serde_json::{Value, json};
 
-use crate::api::list_query::ListQuery;
+use crate::api::list_query::{Columns, ListQuery};
 use crate::api::listed::Row;
 use crate::api::{JsonAnswer, StatusAnswer, texts};
 use crate::call::Call;
@@ -27,6 +27,7 @@ pub(super) async fn of_user<S: SharedState>(call: Call<S>) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
+    existed(api.directory().user(&name).await?.is_some())?;
     let mut permissions = api.directory().permissions().await?;
     permissions.retain(|permission| *permission.user == *name);
     query.answer(&(), permissions)
@@ -37,6 +38,7 @@ pub(super) async fn of_vhost<S: SharedState>(call: Call<S>) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
+    existed(api.directory().vhosts().await?.iter().any(|known| *known.name == *vhost))?;
     let mut permissions = api.directory().permissions().await?;
     permissions.retain(|permission| *permission.vhost == *vhost);
     query.answer(&(), permissions)
@@ -44,14 +46,17 @@ pub(super) async fn of_vhost<S: SharedState>(call: Call<S>) -> JsonAnswer {
 
 /// `GET /api/permissions/{vhost}/{user}`.
 pub(super) async fn one<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [vhost, name]) = call.parts();
     user.require_administrator()?;
     let permissions = api.directory().permissions().await?;
     let found = permissions.iter().find(|one| *one.vhost == *vhost && *one.user == *name);
-    found.map(|permission| Json(to_json(permission))).ok_or(ApiError::NotFound)
+    let found = found.ok_or(ApiError::NotFound)?;
+    Ok(Json(columns.shown(to_json(found))))
 }
 
-/// `PUT /api/permissions/{vhost}/{user}` with `configure`, `write` and `read`.
+/// `PUT /api/permissions/{vhost}/{user}` with `configure`, `write` and `read`. 201 if the user had none there, else
+/// 204.
 pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
@@ -59,8 +64,12 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     check_patterns(&configure, &write, &read)?;
     let (user, vhost) = (name.into(), vhost.into());
     let permission = PermissionRecord { user, vhost, configure, write, read };
+    let all = api.directory().permissions().await?;
+    let is_there =
+        |one: &PermissionRecord| (&one.user, &one.vhost) == (&permission.user, &permission.vhost);
+    let known = all.iter().any(is_there);
     api.directory().put_permission(permission).await?;
-    Ok(StatusCode::CREATED)
+    Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
 }
 
 /// `DELETE /api/permissions/{vhost}/{user}`.

@@ -7,7 +7,7 @@ use super::shapes::{
 };
 use super::{access_keys, accounts, permissions, take_over, users, vhosts};
 use crate::api::shapes::{
-    NewPermissions, NewUser, TakeOver, UserNames, deletes, lists, puts, shows,
+    NewPermissions, NewUser, TakeOver, UserNames, deletes, lists, puts, shows, shows_one,
 };
 use crate::state::SharedState;
 use crate::v1;
@@ -52,17 +52,15 @@ fn of_users<S: SharedState>() -> Vec<Route<S>> {
             .get(users::without_permissions::<S>, lists("Returns users who may do nothing")),
         Route::at("/users/bulk-delete").post(users::bulk_delete::<S>, delete_all),
         Route::at("/users/{user}")
-            .get(users::one::<S>, shows("Returns a user"))
+            .get(users::one::<S>, shows_one("Returns a user"))
             .put(users::put::<S>, put)
             .delete(users::delete::<S>, delete),
     ]
 }
 
 fn of_permissions<S: SharedState>() -> Vec<Route<S>> {
-    let one = shows("Returns a user's permissions in a virtual host");
-    let put = Operation::new("Sets a user's permissions in a virtual host")
-        .body::<NewPermissions>()
-        .answers_status(201);
+    let one = shows_one("Returns a user's permissions in a virtual host");
+    let put = puts("Sets a user's permissions in a virtual host").body::<NewPermissions>();
     let delete = deletes("Deletes a user's permissions in a virtual host");
     vec![
         Route::at("/permissions").get(permissions::list::<S>, lists("Returns permissions")),

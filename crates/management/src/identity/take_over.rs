@@ -10,7 +10,7 @@ use crate::state::SharedState;
 
 /// `POST /api/take-over` with `replace` (default false). Answers with how much was taken over, and what was there already.
 pub(super) async fn take_over<S: SharedState>(call: Call<S>) -> JsonAnswer {
-    let (api, user, [], body) = call.parts_and_optional_body().await?;
+    let (api, user, [], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     let taken = api.directory().take_over(flag_field(&body, "replace", false)?).await?;
     Ok(Json(json!({

@@ -9,7 +9,7 @@ use quelea_node::RABBITMQ_DEFAULT_ALGORITHM;
 use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
 use serde_json::{Value, json};
 
-use crate::api::list_query::ListQuery;
+use crate::api::list_query::{Columns, ListQuery};
 use crate::api::listed::Row;
 use crate::api::{AuditedAnswer, JsonAnswer, StatusAnswer, text_field};
 use crate::audit::Details;
@@ -34,10 +34,12 @@ pub(super) async fn list<S: SharedState>(call: Call<S>) -> JsonAnswer {
 
 /// `GET /api/users/{user}`.
 pub(super) async fn one<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let columns = Columns::of(&call)?;
     let (api, user, [name]) = call.parts();
     user.require_administrator()?;
     let found = api.directory().user(&name).await?;
-    found.as_ref().map(to_json).map(Json).ok_or(ApiError::NotFound)
+    let found = found.ok_or(ApiError::NotFound)?;
+    Ok(Json(columns.shown(to_json(&found))))
 }
 
 /// `PUT /api/users/{user}` with `password`, or with `password_hash` (that this API gave,
@@ -138,6 +140,7 @@ pub(crate) fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
             let texts: Option<_> = list.iter().map(Value::as_str).collect();
             texts.ok_or_else(wrong)?
         }
+        Value::Null => return Err(ApiError::bad("tags is missing")),
         _ => return Err(wrong()),
     };
     Ok(tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect())

@@ -13,7 +13,7 @@ use crate::state::SharedState;
 /// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions. Of what RabbitMQ takes
 /// besides, `tracing` is refused, since messages would be missed; `description`, `tags` and `default_queue_type` are passed over.
 pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
-    let (api, user, [vhost], body) = call.parts_and_optional_body().await?;
+    let (api, user, [vhost], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     if flag_field(&body, "tracing", false)? {
         return Err(ApiError::NotSupportedYet(

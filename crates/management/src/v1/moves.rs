@@ -23,7 +23,7 @@ pub(super) fn routes() -> Vec<Route<ApiState>> {
         "Begins to move the messages that are visible in a queue now, in their order: to another queue of the same \
          virtual host, or dead letters of SQS queues back to where each came from",
     )
-    .body::<NewMove>()
+    .optional_body::<NewMove>()
     .answers::<Begun>(202)
     .refuses(&[409]);
     let cancel_one = Operation::new("Ends a move; what was moved stays where it is")

@@ -40,7 +40,7 @@ pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
 
 async fn call<S: SharedState>(call: Call<S>) -> Result<Response, ApiError> {
     let user_agent = user_agent(call.headers());
-    let (api, user, [account, action], body) = call.parts_and_optional_body().await?;
+    let (api, user, [account, action], body) = call.parts_and_body().await?;
     let service = api.sqs_service().ok_or(ApiError::NoSqs)?;
     user.require_vhost(api.vhost_of(&account))?;
     let action = Action::from_name(&action).ok_or(ApiError::NoSqsOperation(action))?;

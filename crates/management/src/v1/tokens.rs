@@ -1,7 +1,6 @@
 //! `/quelea/v1/tokens`: what scripts show instead of a password.
 
 use axum::Json;
-use axum::http::StatusCode;
 use quelea_openapi::{Operation, Route};
 use quelea_sqs_protocol::IdentityDirectory as _;
 use schemars::JsonSchema;
@@ -21,7 +20,7 @@ pub(super) fn routes() -> Vec<Route<ApiState>> {
     );
     vec![
         Route::at("/tokens")
-            .post(create, operation.optional_body::<NewToken>().answers::<Token>(201)),
+            .post(create, operation.optional_body::<NewToken>().answers::<Token>(200)),
     ]
 }
 
@@ -42,9 +41,9 @@ struct Token {
     expires_at: u64,
 }
 
-/// `POST /tokens`, signed in by the password: tokens make no tokens, or one would hold for ever.
-async fn create(call: Call) -> Result<(StatusCode, Json<Token>), ApiError> {
-    let (api, user, [], body) = call.parts_and_optional_body().await?;
+/// `POST /tokens`: 200, since a token has no address at which it would be found. Signed in by the password: tokens make no tokens, or one would hold for ever.
+async fn create(call: Call) -> Result<Json<Token>, ApiError> {
+    let (api, user, [], body) = call.parts_and_body().await?;
     if user.by_token {
         return Err(ApiError::Forbidden("a token makes no tokens: sign in by the password".into()));
     }
@@ -62,5 +61,5 @@ async fn create(call: Call) -> Result<(StatusCode, Json<Token>), ApiError> {
     let tokens = api.tokens.as_deref();
     let tokens = tokens.ok_or_else(|| ApiError::bad("there is no key for tokens here"))?;
     let (token, expires_at) = tokens.make(&user.name, &known.password_hash, valid_s);
-    Ok((StatusCode::CREATED, Json(Token { token, expires_at })))
+    Ok(Json(Token { token, expires_at }))
 }

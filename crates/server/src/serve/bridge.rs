@@ -151,6 +151,11 @@ impl Prepared {
         self.keeper.clone()
     }
 
+    /// Where what is kept comes to, if that is here.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.settings.keep.as_ref()?.local_addr().ok()
+    }
+
     /// Begins, unless there is nothing to do.
     pub(crate) fn start(
         self,

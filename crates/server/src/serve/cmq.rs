@@ -1,6 +1,6 @@
 //! CMQ's front of the broker, as `serve` starts and stops it.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +122,11 @@ fn forward(forward: &CmqForward) -> Result<ForwardSettings, CmqError> {
 }
 
 impl Prepared {
+    /// Where it will listen, if it does.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.socket.as_ref()?.local_addr().ok()
+    }
+
     /// Serves the node's exchanges and queues.
     pub(crate) fn start(
         self,

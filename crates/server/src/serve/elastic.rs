@@ -341,6 +341,12 @@ impl ElasticDirectory {
         self.server.address().to_string()
     }
 
+    /// The same and where its entries do, with the protocol of each.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> + '_ {
+        let entries = self.entries.addresses().map(|address| ("zmtp", address));
+        std::iter::once(("elastic", self.server.address())).chain(entries)
+    }
+
     /// What it and its entries count, for the metrics page.
     pub(crate) fn collectors(&self) -> [Arc<dyn Collector>; 2] {
         [Arc::clone(&self.counters) as _, Arc::clone(&self.entries_counters) as _]

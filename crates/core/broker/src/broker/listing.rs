@@ -20,7 +20,7 @@ use crate::work::{STEPS_PER_NAME, STEPS_PER_REPORT, STEPS_PER_TOTAL};
 pub(super) const PLACES_PER_KEY: u32 = 16;
 
 /// Keys that are collected in a step.
-const KEYS_PER_STEP: u64 = 16;
+pub(super) const KEYS_PER_STEP: u64 = 16;
 
 /// What a list has to look at. It may be gone by then.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,14 @@ impl ListKey {
     pub(super) const fn queue(self) -> Option<QueueId> {
         match self.0 {
             Key::Queue(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// One that is added to the totals of its virtual host.
+    pub(super) const fn queue_of_vhost(self) -> Option<QueueId> {
+        match self.0 {
+            Key::TotalsOf(_, id) => Some(id),
             _ => None,
         }
     }
@@ -171,6 +179,13 @@ impl Broker {
         known.flat_map(|known| known.in_order.values()).map(|id| ListKey(Key::Queue(*id)))
     }
 
+    /// The queues of a virtual host, for its totals.
+    pub(super) fn totals_keys(&self, id: VhostId) -> impl Iterator<Item = ListKey> + '_ {
+        let known = self.messaging.queues.in_vhost(id);
+        let queues = known.into_iter().flat_map(|known| known.by_name.values());
+        queues.map(move |queue| ListKey(Key::TotalsOf(id, *queue)))
+    }
+
     /// Names of queues by their keys, in the keys' order: enough to find a page of them. Returns how many of the keys it has
     /// looked at, too; 1 at least.
     pub fn list_queue_names(&mut self, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
@@ -228,10 +243,7 @@ impl Listable for VhostReport {
     fn keys(broker: &Broker, vhost: Option<&str>) -> Vec<ListKey> {
         let vhosts = broker.vhosts_listed(vhost);
         let keys = vhosts.flat_map(|(id, _)| {
-            let known = broker.messaging.queues.in_vhost(id);
-            let queues = known.into_iter().flat_map(|known| known.by_name.values());
-            let queues = queues.map(move |queue| Key::TotalsOf(id, *queue));
-            [Key::Vhost(id)].into_iter().chain(queues).map(ListKey)
+            [ListKey(Key::Vhost(id))].into_iter().chain(broker.totals_keys(id))
         });
         keys.collect()
     }

@@ -1,9 +1,10 @@
 //! Filling the reports in.
 
 use quelea_store::{SegmentReport, StoreState};
+use rustc_hash::FxHashSet;
 
 use super::Broker;
-use super::listing::ListKey;
+use super::listing::{KEYS_PER_STEP, ListKey};
 use crate::clients::consumer::ConsumerState;
 use crate::ids::{ChannelId, ConnectionId, ConsumerId};
 use crate::queues::queue::Queue;
@@ -11,6 +12,7 @@ use crate::report::{
     BindingReport, ChannelReport, ConnectionReport, ConnectionState, ConsumerReport,
     ExchangeReport, Overview, QueueReport, QueueState, VhostReport,
 };
+use crate::routing::router::Router;
 use crate::work::STEPS_PER_TOTAL;
 
 impl Broker {
@@ -27,12 +29,49 @@ impl Broker {
         (self.overview_without_queues(), self.list_keys::<QueueReport>(None))
     }
 
+    /// The same of some virtual hosts alone: what is of the whole broker, such as memory, is nothing.
+    pub fn begin_overview_of<'a>(
+        &mut self,
+        vhosts: impl Iterator<Item = &'a str>,
+    ) -> (Overview, Vec<ListKey>) {
+        let (mut overview, mut keys) = (Overview::default(), Vec::new());
+        let ids: FxHashSet<_> = vhosts.filter_map(|name| self.routing.vhost_id(name)).collect();
+        for id in &ids {
+            let router = self.routing.vhost(*id).map(|vhost| &vhost.router);
+            overview.exchanges += router.map_or(0, Router::exchange_count);
+            overview.bindings += router.map_or(0, Router::binding_count);
+            if let Some(known) = self.messaging.queues.in_vhost(*id) {
+                overview.queues += known.by_name.len();
+                overview.counters.add(&known.counters);
+            }
+            keys.extend(self.totals_keys(*id));
+        }
+        let clients = &self.messaging.clients;
+        let connections = clients.connections.values().filter(|c| ids.contains(&c.vhost));
+        overview.connections = connections.count();
+        let channels = clients.channels.values().filter(|c| ids.contains(&c.vhost));
+        overview.channels = channels.count();
+        let looked_at = clients.connections.len() + clients.channels.len() + keys.len();
+        self.work.spend(1 + looked_at as u64 / KEYS_PER_STEP);
+        (overview, keys)
+    }
+
     /// Adds as many queues as one call may look at. Returns how many; 1 at least.
     pub fn add_to_overview(&mut self, overview: &mut Overview, keys: &[ListKey]) -> usize {
         let max = (self.work.per_turn() / STEPS_PER_TOTAL).max(1) as usize;
         let keys = &keys[..keys.len().min(max)];
-        let queues = keys.iter().filter_map(|key| self.messaging.queues.get(key.queue()?));
-        queues.for_each(|queue| add_queue(overview, queue));
+        let queues = &self.messaging.queues;
+        for key in keys {
+            if let Some(queue) = key.queue().and_then(|id| queues.get(id)) {
+                add_queue(overview, queue);
+            }
+            // Of the whole broker both are known already.
+            if let Some(queue) = key.queue_of_vhost().and_then(|id| queues.get(id)) {
+                add_queue(overview, queue);
+                overview.consumers += queue.consumers.len();
+                overview.counters.add(&queue.counters);
+            }
+        }
         self.work.spend(keys.len() as u64 * STEPS_PER_TOTAL);
         keys.len()
     }

@@ -1,7 +1,9 @@
 //! Whether a document contradicts itself or what stands, before anything is changed. What only the broker knows, such as
 //! whether an argument has a sense, shows when it is applied.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use quelea_broker::exchange::ExchangeKind;
 use quelea_broker::{DeclareExchange, DeclareQueue};
@@ -22,7 +24,9 @@ pub(super) fn check(document: &Document, standing: &Standing) -> Result<(), ApiE
     check.queues()?;
     check.exchanges()?;
     check.bindings()?;
-    check.permissions()
+    check.users()?;
+    check.permissions()?;
+    check.topic_permissions()
 }
 
 struct Check<'a> {
@@ -58,10 +62,7 @@ impl Check<'_> {
                     return here.refuse(&queue.name, reason);
                 }
             }
-            let facts = (facts, &definition.sqs);
-            if seen.insert(place, facts.clone()).is_some_and(|other| other != facts) {
-                return here.refuse(&queue.name, "it stands twice in the definitions and differs");
-            }
+            here.alike(&queue.name, &mut seen, place, (facts, &definition.sqs))?;
         }
         Ok(())
     }
@@ -89,10 +90,7 @@ impl Check<'_> {
                         .refuse(&exchange.name, "an exchange of that name stands and differs");
                 }
             }
-            if seen.insert(place, facts.clone()).is_some_and(|other| other != facts) {
-                return here
-                    .refuse(&exchange.name, "it stands twice in the definitions and differs");
-            }
+            here.alike(&exchange.name, &mut seen, place, facts)?;
         }
         Ok(())
     }
@@ -136,14 +134,35 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn permissions(&self) -> Result<(), ApiError> {
-        let permissions = self.document.permissions.iter().map(|p| (&p.user, &p.vhost));
-        for (at, (user, vhost)) in permissions.enumerate() {
-            self.user_in(Here("permissions", at), user, vhost)?;
+    fn users(&self) -> Result<(), ApiError> {
+        let mut seen = HashMap::new();
+        for (at, user) in self.document.users.iter().enumerate() {
+            let mut tags: Vec<_> = user.tags.iter().map(String::as_str).collect();
+            tags.sort_unstable();
+            let facts = (tags, password_facts(&user.body));
+            Here("users", at).alike(&user.name, &mut seen, &user.name, facts)?;
         }
-        let permissions = self.document.topic_permissions.iter().map(|p| (&p.user, &p.vhost));
-        for (at, (user, vhost)) in permissions.enumerate() {
-            self.user_in(Here("topic_permissions", at), user, vhost)?;
+        Ok(())
+    }
+
+    fn permissions(&self) -> Result<(), ApiError> {
+        let mut seen = HashMap::new();
+        for (at, permission) in self.document.permissions.iter().enumerate() {
+            let (here, user) = (Here("permissions", at), &permission.user);
+            self.user_in(here, user, &permission.vhost)?;
+            let place = (user, &permission.vhost);
+            here.alike(user, &mut seen, place, &permission.patterns)?;
+        }
+        Ok(())
+    }
+
+    fn topic_permissions(&self) -> Result<(), ApiError> {
+        let mut seen = HashMap::new();
+        for (at, permission) in self.document.topic_permissions.iter().enumerate() {
+            let (here, user) = (Here("topic_permissions", at), &permission.user);
+            self.user_in(here, user, &permission.vhost)?;
+            let place = (user, &permission.vhost, &permission.exchange);
+            here.alike(user, &mut seen, place, &permission.patterns)?;
         }
         Ok(())
     }
@@ -172,6 +191,34 @@ impl Here {
     fn refuse(self, name: &str, reason: impl std::fmt::Display) -> Result<(), ApiError> {
         let Self(section, at) = self;
         Err(ApiError::BadRequest(format!("{section}[{at}] {name:?}: {reason}")))
+    }
+
+    /// Refuses what stands twice in the section and differs.
+    fn alike<K: Eq + Hash, F: PartialEq>(
+        self,
+        name: &str,
+        seen: &mut HashMap<K, F>,
+        key: K,
+        facts: F,
+    ) -> Result<(), ApiError> {
+        match seen.entry(key) {
+            Entry::Occupied(other) if *other.get() != facts => {
+                self.refuse(name, "it stands twice in the definitions and differs")
+            }
+            Entry::Occupied(_) => Ok(()),
+            Entry::Vacant(first) => {
+                first.insert(facts);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The fields of a user that set the password.
+fn password_facts(body: &Value) -> [&Value; 2] {
+    match &body["password"] {
+        Value::Null => [&body["password_hash"], &body["hashing_algorithm"]],
+        password => [password, &Value::Null],
     }
 }
 

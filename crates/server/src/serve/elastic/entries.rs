@@ -122,6 +122,15 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 impl Entries {
+    /// Where they listen.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let of_one = |entry: &Entry| {
+            let addresses = entry.addresses();
+            [addresses.producers, addresses.listeners]
+        };
+        self.0.iter().flat_map(of_one).flatten()
+    }
+
     /// Stops them, all at once. Waits; not within a runtime.
     pub(crate) fn stop(self) {
         self.0.iter().for_each(Entry::begin_stop);
