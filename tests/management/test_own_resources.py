@@ -56,7 +56,7 @@ def test_accounts_and_keys_stand_beside_the_other_resources(api, name):
     api.delete(f"/quelea/v1/accounts/{account}")
 
 
-OF_THE_BROKER = {"node", "listeners", "contexts", "publishers_blocked", "unreadable_last"}
+OF_THE_BROKER = {"churn_rates", "node", "listeners", "contexts", "publishers_blocked", "unreadable_last"}
 
 
 def test_an_accounts_owner_sees_totals_of_the_account_alone(broker, api, name):
