@@ -12,6 +12,9 @@ use super::{AdminError, argument, input};
 /// What SQS delivers at once.
 const RECEIVED_MAX: u64 = 10;
 
+/// What one look shows at most.
+const LOOKED_AT_MAX: u64 = 100;
+
 #[derive(Debug, Args)]
 pub(crate) struct ReplicatedArgs {
     #[command(flatten)]
@@ -59,6 +62,16 @@ enum Command {
         /// Of a FIFO queue that does not deduplicate by content.
         #[arg(long)]
         deduplication_id: Option<String>,
+    },
+    /// Looks at the oldest messages, also at those that are delayed or in flight; changes nothing.
+    Get {
+        name: String,
+        /// How many at most.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=LOOKED_AT_MAX))]
+        count: u64,
+        /// Bytes of each body that are shown.
+        #[arg(long)]
+        truncate: Option<usize>,
     },
     /// Receives messages: others do not see them until their visibility timeout is over.
     Receive {
@@ -122,6 +135,14 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
             }
             let sent = sqs("SendMessage", &name, Value::Object(message))?;
             table::print(&json!([sent]), &["MessageId", "SequenceNumber"], output);
+        }
+        Command::Get { name, count, truncate } => {
+            let truncate = truncate.map_or(String::new(), |bytes| format!("&truncate={bytes}"));
+            let queue = format!("{}/{}", path(&account), segment(&name));
+            let look = client.get(&format!("{queue}/messages?count={count}{truncate}"))?;
+            let columns =
+                ["message_id", "state", "receive_count", "group_id", "payload_bytes", "payload"];
+            table::print(&look["messages"], &columns, output);
         }
         Command::Receive { name, count, take } => {
             let wanted = json!({
