@@ -1,15 +1,19 @@
 """One node for the suite, with users and TLS."""
 
 import subprocess
-from contextlib import ExitStack
+import urllib.request
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from harness.broker import Broker, binary_path
 from harness.cassandra import cluster, configuration
 from harness.cassandra.front_ends import READY_TIMEOUT_S
+from harness.management import Management, Refused
+from harness.sqs.client import until
 
 KEYTOOL_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +83,32 @@ def broker(front_ends, settings):
     """One with queues of its own and those of the front-ends."""
     with Broker(binary_path(), environment=settings) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def frozen(nodes, broker, front_ends):
+    """While `with frozen()` lasts the node is there and answers nothing. Afterwards all that the suite's tests share is as
+    before, whichever of them comes next."""
+
+    @contextmanager
+    def freeze():
+        nodes[1].pause()
+        try:
+            yield
+        finally:
+            nodes[1].resume()
+            for one in (broker, *front_ends):
+                until(lambda one=one: is_recovered(one), "to be in service, and heard by the others, again")
+
+    return freeze
+
+
+def is_recovered(one: Broker) -> bool:
+    """Whether it reads from Cassandra, and its heartbeats are answered."""
+    try:
+        if Management(one.http).get("/api/health/checks/is-in-service") != {"status": "ok"}:
+            return False
+    except Refused:
+        return False
+    with urllib.request.urlopen(f"{one.http}/metrics", timeout=ANSWER_TIMEOUT_S) as answer:
+        return b"\nquelea_cassandra_answers 1\n" in answer.read()

@@ -2,41 +2,22 @@
 
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pika
 import pytest
 from harness.management import Management, Refused
-from harness.sqs.client import Sqs, until
+from harness.sqs.client import Sqs
 
 PATIENCE_S = 60
 """A request to Cassandra is given up after five seconds."""
-
-
-@contextmanager
-def frozen(nodes, serving):
-    """The node is there and answers nothing; afterwards all who use it are as before."""
-    nodes[1].pause()
-    try:
-        yield
-    finally:
-        nodes[1].resume()
-        for one in serving:
-            until(lambda one=one: is_in_service(one), "to be in service again")
-
-
-def is_in_service(one) -> bool:
-    try:
-        return Management(one.http).get("/api/health/checks/is-in-service") == {"status": "ok"}
-    except Refused:
-        return False
 
 
 def opened(broker, password="secret"):
     return closing(pika.BlockingConnection(pika.URLParameters(broker.uri(user="kestrel", password=password))))
 
 
-def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(nodes, broker, front_ends):
+def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(frozen, broker, front_ends):
     management = Management(broker.http)
     management.put_user("kestrel", "secret")
     management.permit("/", "kestrel")
@@ -44,7 +25,7 @@ def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(node
     with opened(broker) as connection:
         connection.channel().queue_declare("own-of-amqp", durable=True)
     own = sqs.create("own-of-sqs", Class="ordered")
-    with frozen(nodes, [broker, *front_ends]), ThreadPoolExecutor(1) as pool:
+    with frozen(), ThreadPoolExecutor(1) as pool:
         with opened(broker) as connection:
             channel = connection.channel()
             channel.confirm_delivery()

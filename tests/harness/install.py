@@ -1,5 +1,6 @@
 """Clients from their registries, each installed once for what pins it."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -57,10 +58,17 @@ def jars(name: str, pom: Path, program: Path | None = None) -> Path:
         libraries = directory / "lib"
         install_command(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={libraries}"], directory)
         if program:
-            classes = directory / "classes"
-            install_command(["javac", "-encoding", "UTF-8", "-cp", f"{libraries}/*", "-d", classes, program])
+            javac(program, libraries, directory / "classes")
 
     return installed(name, [pom, program] if program else [pom], "", install)
+
+
+def javac(program: Path, libraries: Path, classes: Path) -> None:
+    """Compiles a program. The compiler is a module of Debian's Java runtime, too, which has no command for it."""
+    compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    # Only the command would know what a `*` means there.
+    path = os.pathsep.join(map(str, sorted(libraries.glob("*.jar"))))
+    install_command([*compiler, "-encoding", "UTF-8", "-cp", path, "-d", classes, program])
 
 
 def apt(words: list[str], directory: Path | None = None) -> None:

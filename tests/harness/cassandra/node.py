@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cassandra import configuration
-from harness.install import InstallError, apt, install_command, jars
+from harness.install import InstallError, apt, jars, javac
 from harness.process import die_with_parent
 
 READY_TIMEOUT_S = 300
@@ -67,7 +67,7 @@ class Options:
     keystore: Path | None = None
     """With a certificate, clients may use TLS on the same port."""
     clock_ahead_ms: int = 0
-    """By how much the machine's clock is ahead, as the node has it; Java's compiler has to be there."""
+    """By how much the machine's clock is ahead, as the node has it."""
     commitlog_sync: str = "periodic"
     compiler_tiers: int = 4
     """1 is ready sooner, and slower later."""
@@ -95,7 +95,7 @@ class Node:
         is_first = not self.place.directory.exists()
         configuration.write(self.place, self.options)
         if self.options.clock_ahead_ms:
-            install_command(["javac", "-encoding", "UTF-8", "-cp", f"{libraries}/*", "-d", self.place.directory / "conf", CLOCK])
+            javac(CLOCK, libraries, self.place.directory / "conf")
         log_begins_at = self.log.stat().st_size if self.log.exists() else 0
         command = [*self.wrapper, "java", *configuration.java_words(self.place, self.options, libraries), MAIN]
         with open(self.place.directory / "logs" / "output.log", "wb") as output:

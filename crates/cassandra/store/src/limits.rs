@@ -58,6 +58,10 @@ pub const INTERESTED_MAX: usize = 64;
 /// Front-ends that are told of one new message, of those that poll its queue: enough for one of them to be waiting still.
 pub const NUDGED_MAX: usize = 8;
 
+/// How long the answer to a change of a queue waits for the other front-ends to have heard of it, in ms: some hundred times
+/// what a datagram and its acknowledgement take. One that has died costs it that time, until it is known to be dead.
+pub const NOTED_MS_MAX: u64 = 250;
+
 /// For how long an entry that another front-end takes is left to it, in ms: as long as a request to Cassandra may last. So
 /// long a message waits when that front-end dies.
 pub const CLAIM_MS: u64 = 5_000;
