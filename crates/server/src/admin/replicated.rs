@@ -16,6 +16,19 @@ const RECEIVED_MAX: u64 = 10;
 /// What one look shows at most.
 const LOOKED_AT_MAX: u64 = 100;
 
+/// What a list shows of each queue.
+const LIST_COLUMNS: [&str; 9] = [
+    "name",
+    "fifo",
+    "messages_visible",
+    "messages_in_flight",
+    "messages_delayed",
+    "oldest_message_age_s",
+    "order_hint.configured",
+    "order_hint.k",
+    "order_hint.duplicates_per_message",
+];
+
 #[derive(Debug, Args)]
 pub(crate) struct ReplicatedArgs {
     #[command(flatten)]
@@ -96,18 +109,7 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
     match args.command {
         Command::List { prefix } => {
             let path = format!("{}?prefix={}", path(&account), segment(&prefix));
-            let columns = [
-                "name",
-                "fifo",
-                "messages_visible",
-                "messages_in_flight",
-                "messages_delayed",
-                "oldest_message_age_s",
-                "order_hint.configured",
-                "order_hint.k",
-                "order_hint.duplicates_per_message",
-            ];
-            table::print(&pages(client, &path, "name")?, &columns, output);
+            table::print(&pages(client, &path, "name")?, &LIST_COLUMNS, output);
         }
         Command::Show { name } => {
             let queue = client.get(&format!("{}/{}", path(&account), segment(&name)))?;
@@ -138,12 +140,8 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
             table::print(&json!([sent]), &["MessageId", "SequenceNumber"], output);
         }
         Command::Get { name, count, truncate } => {
-            let truncate = truncate.map_or(String::new(), |bytes| format!("&truncate={bytes}"));
             let queue = format!("{}/{}", path(&account), segment(&name));
-            let look = client.get(&format!("{queue}/messages?count={count}{truncate}"))?;
-            let columns =
-                ["message_id", "state", "receive_count", "group_id", "payload_bytes", "payload"];
-            table::print(&look["messages"], &columns, output);
+            look(client, &queue, count, truncate, output)?;
         }
         Command::Receive { name, count, take } => {
             let wanted = json!({
@@ -161,6 +159,21 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
             table::print(&Value::Array(messages), &columns, output);
         }
     }
+    Ok(())
+}
+
+/// Shows the oldest messages of the queue at a path.
+fn look(
+    client: &Client,
+    queue: &str,
+    count: u64,
+    truncate: Option<usize>,
+    output: Output,
+) -> Result<(), AdminError> {
+    let truncate = truncate.map_or(String::new(), |bytes| format!("&truncate={bytes}"));
+    let look = client.get(&format!("{queue}/messages?count={count}{truncate}"))?;
+    let columns = ["message_id", "state", "receive_count", "group_id", "payload_bytes", "payload"];
+    table::print(&look["messages"], &columns, output);
     Ok(())
 }
 

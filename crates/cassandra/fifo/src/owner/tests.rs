@@ -232,7 +232,7 @@ fn a_task_hears_why_nothing_moves_and_when_nothing_is_left() {
 }
 
 fn sequence(number: u64) -> String {
-    send::sequence_number(number)
+    sequence_number(number)
 }
 
 #[test]
