@@ -68,6 +68,7 @@ const STATED: &[(&str, &str, &str, &str)] = &[
     (API, "looks at up to {} of the oldest", PEEK, "PEEKED_MESSAGES_MAX"),
     (API, "ends at `count`, at {}, or", PEEK, "PEEKED_BYTES_MAX"),
     (API, "has read {} partitions", REPLICATED, "PEEKED_BUCKETS_MAX"),
+    (API, "  within {}, `state`", REPLICATED, "PEEKED_OWNER_MS_MAX"),
     ("docs/elastic/clients.md", "with all its parts | {}, ", ELASTIC, "MESSAGE_BYTES_MAX"),
     ("docs/elastic/clients.md", "MiB, {} parts |", ELASTIC, "PARTS_MAX"),
     ("docs/elastic/clients.md", "prefixes of a listener | {} bytes", ELASTIC, "PREFIX_BYTES_MAX"),
