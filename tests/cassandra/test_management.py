@@ -99,6 +99,52 @@ def test_a_queue_is_shown_with_what_waits_in_it(apis, front_ends):
         assert refusal.value.status == status and reason in refusal.value.reason
 
 
+def test_a_look_into_a_queue_leaves_no_trace(apis, front_ends):
+    sqs = Sqs(front_ends[0].sqs)
+    sqs.create("looked-at", OrderHint="1")
+    for body in ("one", "two"):
+        sqs.send("looked-at", body)
+    sqs.send("looked-at", "later", DelaySeconds=600)
+    path = f"/quelea/v1/replicated/{ACCOUNT}/looked-at/messages"
+    for api in apis:
+        look = api.get(f"{path}?count=10&truncate=2")
+        assert look["is_whole"]
+        assert [one["payload"] for one in look["messages"]] == ["on", "tw", "la"]
+        assert [one["payload_bytes"] for one in look["messages"]] == [3, 3, 5]
+        assert [one["state"] for one in look["messages"]] == ["visible", "visible", "delayed"]
+        assert [one["receive_count"] for one in look["messages"]] == [0, 0, 0]
+        assert look["messages"][2]["visible_at_ms"] > look["messages"][2]["sent_at_ms"]
+    assert not apis[0].get(f"{path}?count=1")["is_whole"]
+    [first] = sqs.poll("looked-at", wait=20, AttributeNames=["ApproximateReceiveCount"])
+    assert (first["Body"], first["Attributes"]["ApproximateReceiveCount"]) == ("one", "1")
+
+    def is_in_flight():
+        return [one["state"] for one in apis[1].get(path)["messages"]] == ["visible", "in_flight", "delayed"]
+
+    assert until(is_in_flight, "the message in flight")
+    for query, status, reason in [("?count=101", 400, "must be from 1 to 100"), ("?counts=1", 400, "counts")]:
+        with pytest.raises(Refused) as refusal:
+            apis[0].get(path + query)
+        assert refusal.value.status == status and reason in refusal.value.reason
+    with pytest.raises(Refused) as refusal:
+        apis[2].get(f"/quelea/v1/replicated/{ACCOUNT}/nowhere/messages")
+    assert refusal.value.status == 404 and "there is no replicated queue" in refusal.value.reason
+
+
+def test_a_look_into_a_fifo_queue_is_alike_at_all_front_ends(apis, front_ends):
+    sqs = Sqs(front_ends[0].sqs)
+    sqs.create("looked-at.fifo", FifoQueue="true")
+    for group, body in [("a", "1"), ("b", "2"), ("a", "3")]:
+        sqs.send("looked-at.fifo", body, MessageGroupId=group, MessageDeduplicationId=body)
+    [taken] = sqs.poll("looked-at.fifo", wait=20)
+    assert taken["Body"] == "1"
+    for api in apis:
+        look = api.get(f"/quelea/v1/replicated/{ACCOUNT}/looked-at.fifo/messages")
+        shown = [(one["payload"], one["state"], one["receive_count"], one["group_id"]) for one in look["messages"]]
+        assert shown == [("1", "in_flight", 1, "a"), ("2", "visible", 0, "b"), ("3", "visible", 0, "a")]
+        assert look["is_whole"]
+
+
 def test_sqs_operations_of_the_api_reach_queues_of_both_classes(apis):
     def call(api, action, **request):
         return api.post(f"/quelea/v1/sqs/{ACCOUNT}/{action}", request)
@@ -128,8 +174,9 @@ def test_the_owner_of_an_account_sees_its_queues_and_not_the_cluster(apis, front
     admin.put("/api/accounts/birds", {"password": "a-password"})
     owl = Management(front_ends[0].http, "birds", "a-password")
     owl.post("/quelea/v1/sqs/birds/CreateQueue", {"QueueName": "nest"})
+    assert owl.get("/quelea/v1/replicated/birds/nest/messages") == {"messages": [], "is_whole": True}
     assert [one["name"] for one in owl.get("/quelea/v1/replicated/birds")] == ["nest"]
-    for path in ("cluster", f"replicated/{ACCOUNT}", f"replicated/{ACCOUNT}/shown-a"):
+    for path in ("cluster", f"replicated/{ACCOUNT}", f"replicated/{ACCOUNT}/shown-a", f"replicated/{ACCOUNT}/shown-a/messages"):
         with pytest.raises(Refused) as refusal:
             owl.get(f"/quelea/v1/{path}")
         assert refusal.value.status in (401, 403), path
@@ -161,6 +208,8 @@ def test_quelea_admin_does_what_the_console_does(front_ends):
     admin("replicated", "send", "by-admin", "on the line")
     admin("replicated", "send", "by-admin", given="from standard input")
     assert [one["name"] for one in admin("replicated", "list", "--prefix", "by-a")] == ["by-admin"]
+    [looked_at] = admin("replicated", "get", "by-admin", "--truncate", "2")
+    assert (looked_at["payload"], looked_at["payload_bytes"], looked_at["receive_count"]) == ("on", 11, 0)
     bodies = []
 
     def received():

@@ -25,6 +25,7 @@ def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(froz
     with opened(broker) as connection:
         connection.channel().queue_declare("own-of-amqp", durable=True)
     own = sqs.create("own-of-sqs", Class="ordered")
+    Sqs(front_ends[0].sqs).create("not-looked-at")
     with frozen(), ThreadPoolExecutor(1) as pool:
         with opened(broker) as connection:
             channel = connection.channel()
@@ -42,6 +43,10 @@ def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(froz
         with pytest.raises(Refused) as refusal:
             Management(front_ends[0].http).get("/api/health/checks/is-in-service")
         assert refusal.value.status == 503
+        for one in (broker, front_ends[0]):
+            with pytest.raises(Refused) as refusal:
+                Management(one.http).get("/quelea/v1/replicated/000000000000/not-looked-at/messages")
+            assert refusal.value.status == 503
         with urllib.request.urlopen(f"{front_ends[0].sqs}/health", timeout=PATIENCE_S) as answer:
             assert answer.status == 200
         sqs.send(own, "here too")

@@ -389,6 +389,29 @@ export interface ClusterNode {
   is_connected: boolean;
 }
 
+/** Of `/quelea/v1/replicated/ACCOUNT/QUEUE/messages`. */
+export interface ReplicatedLook {
+  messages: ReplicatedMessage[];
+  /** Whether there are no others. */
+  is_whole: boolean;
+}
+
+export interface ReplicatedMessage {
+  message_id: string;
+  /** None: the owner of the FIFO queue does not answer. */
+  state: "visible" | "delayed" | "in_flight" | null;
+  visible_at_ms: number | null;
+  receive_count: number | null;
+  sent_at_ms: number;
+  first_received_at_ms: number | null;
+  attributes: Record<string, { data_type: string; value_encoding: string; value: string }>;
+  group_id: string | null;
+  dead_letter_source: string | null;
+  payload_bytes: number;
+  payload_encoding: string;
+  payload: string;
+}
+
 /** What SQS's ReceiveMessage answers of a message. */
 export interface SqsMessage {
   MessageId: string;

@@ -45,6 +45,8 @@ pub(crate) enum ApiError {
     Malformed(StatusCode, String),
     /// There is no SQS interface.
     NoSqs,
+    /// There is no such queue in Cassandra, or no Cassandra.
+    NoReplicatedQueue { account: String, name: String },
     /// SQS has no operation of that name.
     NoSqsOperation(String),
     /// The SQS service refuses; its status, code and reason.
@@ -137,6 +139,11 @@ impl ApiError {
             }
             Self::NoSqs => {
                 let reason = "sqs.enabled is false: there is no SQS interface here".to_owned();
+                (StatusCode::NOT_FOUND, "Object Not Found", reason)
+            }
+            Self::NoReplicatedQueue { account, name } => {
+                let reason =
+                    format!("there is no replicated queue {name:?} in account {account:?}");
                 (StatusCode::NOT_FOUND, "Object Not Found", reason)
             }
             Self::NoSqsOperation(name) => {

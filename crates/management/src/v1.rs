@@ -6,6 +6,7 @@ mod log;
 mod messages;
 mod moves;
 mod password;
+mod replicated;
 mod sqs;
 mod tokens;
 mod watch;
@@ -75,8 +76,9 @@ impl Sections {
         api: &ApiState,
         elastic: Vec<Route>,
         datagram: Vec<Route>,
-        replicated: Vec<Route>,
+        mut replicated: Vec<Route>,
     ) -> Self {
+        replicated.extend(with_state(replicated::routes(), api));
         let mut node = with_state(audit::routes(), api);
         node.extend(with_state(tokens::routes(), api));
         node.extend(with_state(watch::routes(), api));
@@ -94,7 +96,8 @@ impl Sections {
     }
 
     /// Of a front-end without a broker.
-    pub(crate) fn of_front_end<S: SharedState>(front_end: &S, replicated: Vec<Route>) -> Self {
+    pub(crate) fn of_front_end<S: SharedState>(front_end: &S, mut replicated: Vec<Route>) -> Self {
+        replicated.extend(with_state(replicated::routes(), front_end));
         let mut node = audit::routes();
         node.extend(watch::routes());
         let queues = with_state(sqs::routes(), front_end);

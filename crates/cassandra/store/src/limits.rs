@@ -121,6 +121,9 @@ pub const PEEKED_BUCKETS_MAX: usize = 256;
 /// for minutes, and each has 512 rows at most.
 pub const PEEKED_SEGMENTS_MAX: usize = 256;
 
+/// How long a FIFO queue's owner may take to say to such a look what it has, before the rows are read without it.
+pub const PEEKED_OWNER_MS_MAX: u64 = 2_000;
+
 /// For how long a count is good.
 pub const COUNT_AGE_MS_MAX: u64 = 500;
 

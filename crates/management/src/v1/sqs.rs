@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use crate::audit::Unaudited;
+use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::SharedState;
@@ -44,18 +45,23 @@ async fn call<S: SharedState>(call: Call<S>) -> Result<Response, ApiError> {
     let service = api.sqs_service().ok_or(ApiError::NoSqs)?;
     user.require_vhost(api.vhost_of(&account))?;
     let action = Action::from_name(&action).ok_or(ApiError::NoSqsOperation(action))?;
-    let caller = Caller {
-        user: User { name: Some(user.name.as_str().into()), account: Arc::from(account) },
+    let caller = caller(&user, account.into(), user_agent);
+    let body = without_wait(action, body)?.to_string();
+    let answer = service.call_json(&caller, action, body.as_bytes()).await?;
+    Ok(answered(answer))
+}
+
+/// The user who asks, as the service knows callers.
+pub(super) fn caller(user: &ApiUser, account: Arc<str>, user_agent: Option<String>) -> Caller {
+    Caller {
+        user: User { name: Some(user.name.as_str().into()), account },
         // Queues have addresses without a host: here it would be that of another interface.
         base_url: String::new(),
         source_ip: Some(user.peer),
         user_agent,
         trace_header: None,
         now_ms: now_ms(),
-    };
-    let body = without_wait(action, body)?.to_string();
-    let answer = service.call_json(&caller, action, body.as_bytes()).await?;
-    Ok(answered(answer))
+    }
 }
 
 /// A receive that waits would hold a connection of this API for up to 20 s.
@@ -82,7 +88,7 @@ fn answered(answer: Bytes) -> Response {
 }
 
 /// A header's text is ASCII, so that it may be cut anywhere.
-fn user_agent(headers: &HeaderMap) -> Option<String> {
+pub(super) fn user_agent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(USER_AGENT)?.to_str().ok()?;
     Some(text[..text.len().min(USER_AGENT_BYTES_MAX)].to_owned())
 }

@@ -13,6 +13,22 @@ use crate::stdout::print_line;
 /// What SQS delivers at once.
 const RECEIVED_MAX: u64 = 10;
 
+/// What one look shows at most.
+const LOOKED_AT_MAX: u64 = 100;
+
+/// What a list shows of each queue.
+const LIST_COLUMNS: [&str; 9] = [
+    "name",
+    "fifo",
+    "messages_visible",
+    "messages_in_flight",
+    "messages_delayed",
+    "oldest_message_age_s",
+    "order_hint.configured",
+    "order_hint.k",
+    "order_hint.duplicates_per_message",
+];
+
 #[derive(Debug, Args)]
 pub(crate) struct ReplicatedArgs {
     #[command(flatten)]
@@ -61,6 +77,16 @@ enum Command {
         #[arg(long)]
         deduplication_id: Option<String>,
     },
+    /// Looks at the oldest messages, also at those that are delayed or in flight; changes nothing.
+    Get {
+        name: String,
+        /// How many at most.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=LOOKED_AT_MAX))]
+        count: u64,
+        /// Bytes of each body that are shown.
+        #[arg(long)]
+        truncate: Option<usize>,
+    },
     /// Receives messages: others do not see them until their visibility timeout is over.
     Receive {
         name: String,
@@ -83,18 +109,7 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
     match args.command {
         Command::List { prefix } => {
             let path = format!("{}?prefix={}", path(&account), segment(&prefix));
-            let columns = [
-                "name",
-                "fifo",
-                "messages_visible",
-                "messages_in_flight",
-                "messages_delayed",
-                "oldest_message_age_s",
-                "order_hint.configured",
-                "order_hint.k",
-                "order_hint.duplicates_per_message",
-            ];
-            table::print(&pages(client, &path, "name")?, &columns, output);
+            table::print(&pages(client, &path, "name")?, &LIST_COLUMNS, output);
         }
         Command::Show { name } => {
             let queue = client.get(&format!("{}/{}", path(&account), segment(&name)))?;
@@ -124,6 +139,10 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
             let sent = sqs("SendMessage", &name, Value::Object(message))?;
             table::print(&json!([sent]), &["MessageId", "SequenceNumber"], output);
         }
+        Command::Get { name, count, truncate } => {
+            let queue = format!("{}/{}", path(&account), segment(&name));
+            look(client, &queue, count, truncate, output)?;
+        }
         Command::Receive { name, count, take } => {
             let wanted = json!({
                 "MaxNumberOfMessages": count,
@@ -140,6 +159,21 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
             table::print(&Value::Array(messages), &columns, output);
         }
     }
+    Ok(())
+}
+
+/// Shows the oldest messages of the queue at a path.
+fn look(
+    client: &Client,
+    queue: &str,
+    count: u64,
+    truncate: Option<usize>,
+    output: Output,
+) -> Result<(), AdminError> {
+    let truncate = truncate.map_or(String::new(), |bytes| format!("&truncate={bytes}"));
+    let look = client.get(&format!("{queue}/messages?count={count}{truncate}"))?;
+    let columns = ["message_id", "state", "receive_count", "group_id", "payload_bytes", "payload"];
+    table::print(&look["messages"], &columns, output);
     Ok(())
 }
 

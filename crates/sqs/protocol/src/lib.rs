@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod identity;
 mod identity_directory;
 mod md5;
+mod message_attribute;
 mod message_rules;
 mod names;
 mod peek;
@@ -47,6 +48,7 @@ pub use identity_directory::{
     VhostRecord,
 };
 pub use md5::{md5_of_attributes, md5_of_body};
+pub use message_attribute::MessageAttribute;
 pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};
 pub use peek::{PEEKED_BYTES_MAX, PEEKED_MESSAGES_MAX, Peeked, PeekedMessage, PeekedState};
 pub use policy::{
@@ -59,8 +61,8 @@ pub use queue_settings::{
     DeduplicationScope, FifoSettings, OrderHint, QueueDurability, QueuePolicy, QueueSettings,
 };
 pub use queues::{
-    Backlog, Created, Delivery, MessageAttribute, MoveTask, MoveTaskState, NewMessage, NewMoveTask,
-    Queues, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
+    Backlog, Created, Delivery, MoveTask, MoveTaskState, NewMessage, NewMoveTask, Queues,
+    ReceiptOutcome, Receive, Received, SendOutcome, Sent,
 };
 pub use redrive::{RedriveAllowPolicy, RedrivePolicy};
 pub use service::{

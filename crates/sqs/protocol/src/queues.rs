@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Capabilities, Fault, NewQueue, Peeked, QueueClass, QueueFacts, QueueRef};
+use crate::{
+    Capabilities, Fault, MessageAttribute, NewQueue, Peeked, QueueClass, QueueFacts, QueueRef,
+};
 
 /// What became of the wish to make a queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,17 +20,6 @@ pub enum Created {
     Exists(Arc<QueueFacts>),
     /// One of that name was deleted less than a minute ago.
     DeletedRecently,
-}
-
-/// A message attribute with its data type, such as `Number.int`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageAttribute {
-    /// Its name.
-    pub name: String,
-    /// Its type, custom label included.
-    pub data_type: String,
-    /// UTF-8 for the types String and Number, anything for Binary.
-    pub value: Bytes,
 }
 
 /// A message to send; what its sizes and characters have to be has been checked.

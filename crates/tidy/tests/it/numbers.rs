@@ -9,6 +9,9 @@ const CMQ: &str = "crates/cmq/proto/src/limits.rs";
 const ELASTIC: &str = "crates/elastic/proto/src/limits.rs";
 const RELAY: &str = "crates/elastic/core/src/relay/limits.rs";
 const MANAGEMENT: &str = "crates/management/src/limits.rs";
+const PEEK: &str = "crates/sqs/protocol/src/peek.rs";
+const REPLICATED: &str = "crates/cassandra/store/src/limits.rs";
+const API: &str = "docs/operate/management-api.md";
 const SIGN_INS: &str = "crates/core/node/src/authenticator/waiting.rs";
 const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
@@ -62,6 +65,10 @@ const STATED: &[(&str, &str, &str, &str)] = &[
     ("docs/operate/management-api.md", "for some {} of each", MANAGEMENT, "SAMPLED_OBJECTS_MAX"),
     (LIMITS, "that wait to be verified | {} |", SIGN_INS, "WAITING_MAX"),
     (LIMITS, "its password is verified | {} |", CONNECTION, "EARLY_BYTES_MAX"),
+    (API, "looks at up to {} of the oldest", PEEK, "PEEKED_MESSAGES_MAX"),
+    (API, "ends at `count`, at {}, or", PEEK, "PEEKED_BYTES_MAX"),
+    (API, "has read {} partitions", REPLICATED, "PEEKED_BUCKETS_MAX"),
+    (API, "  within {}, `state`", REPLICATED, "PEEKED_OWNER_MS_MAX"),
     ("docs/elastic/clients.md", "with all its parts | {}, ", ELASTIC, "MESSAGE_BYTES_MAX"),
     ("docs/elastic/clients.md", "MiB, {} parts |", ELASTIC, "PARTS_MAX"),
     ("docs/elastic/clients.md", "prefixes of a listener | {} bytes", ELASTIC, "PREFIX_BYTES_MAX"),

@@ -14,12 +14,11 @@ use uuid::Uuid;
 
 use super::operation::{Answer, FifoQueue, Operation};
 use super::part_reads::READS_AT_ONCE;
-use crate::limits::PEEKED_SEGMENTS_MAX;
+use crate::limits::{PEEKED_OWNER_MS_MAX, PEEKED_SEGMENTS_MAX};
 use crate::shared::Shared;
 use crate::standard::batch::batches;
 
-/// How long an owner may take to say what it has.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(PEEKED_OWNER_MS_MAX);
 
 impl Shared {
     /// Looks at the oldest messages of a FIFO queue.

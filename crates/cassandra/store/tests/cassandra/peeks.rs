@@ -1,6 +1,7 @@
 //! Looks that are no receptions: what they leave as it is, and what they know of FIFO queues.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use quelea_cassandra_store::CassandraQueues;
 use quelea_sqs_protocol::{Peeked, PeekedState, QueueFacts, Queues};
@@ -11,6 +12,10 @@ use crate::fifo::{fifo_queue, generation, receive_one, send, session};
 use crate::site::{Site, queue, receive, receive_now};
 
 const HIDDEN_MS: u64 = 600_000;
+
+/// Longer than a front-end takes to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// What is stored of a standard queue beside its bodies, with the times at which it was written.
 async fn index(session: &Session, generation: Uuid) -> (Vec<(i64, Uuid, i64)>, Vec<i64>, usize) {
@@ -118,5 +123,31 @@ fn a_look_takes_no_fifo_queue_over_and_knows_what_its_owner_has_said() {
         }
         assert_eq!(owner(&session, generation).await, before);
         assert_eq!(receive_now(&other, &facts).await, [], "its group waits");
+    });
+}
+
+#[test]
+fn a_look_does_without_a_fifo_queues_owner() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (first, other) = (site.another().await, site.another().await);
+        let facts = fifo_queue(&first, "looked-at-alone", &[]).await;
+        assert_eq!(peek(&other, &facts).await, Peeked { messages: Vec::new(), is_whole: true });
+        send(&first, &facts, &["a", "b"]).await;
+        receive_one(&first, &facts).await;
+        drop(first);
+        // It may answer once more as it ends.
+        let began = Instant::now();
+        while peek(&other, &facts).await.messages[0].state.is_some() {
+            assert!(began.elapsed() < PATIENCE, "the owner that is gone still answers");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let session = session().await;
+        let generation = generation(&session, &facts).await;
+        let before = owner(&session, generation).await;
+        let peeked = peek(&other, &facts).await;
+        assert_eq!(shown(&peeked), [("a", None, None), ("b", None, None)]);
+        assert!(peeked.is_whole);
+        assert_eq!(owner(&session, generation).await, before);
     });
 }
