@@ -32,6 +32,10 @@ export function bytes(value: number | null | undefined): string {
   return `${scaled < 10 && unit > 0 ? scaled.toFixed(1) : whole.format(scaled)} ${units[unit]}`;
 }
 
+export function bytesRate(value: number | null | undefined): string {
+  return value == null ? "–" : `${bytes(value)}/s`;
+}
+
 export function clock(ms: number): string {
   return time.format(ms);
 }

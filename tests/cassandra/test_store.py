@@ -36,6 +36,10 @@ def test_a_move_task_survives_its_front_end(cassandra):
     run_store_tests("moves::", cassandra)
 
 
+def test_looks_leave_no_trace(cassandra):
+    run_store_tests("peeks::", cassandra)
+
+
 def test_front_ends_help_each_other(cassandra):
     print(run_store_tests("peers::", cassandra))
 

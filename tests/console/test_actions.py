@@ -213,6 +213,18 @@ def test_channels_are_listed_beside_connections_with_their_rates(busy, open_cons
     expect(publishing.first).to_be_visible()
     publishing.first.get_by_role("link").click()
     expect(page.get_by_role("region", name="Client")).to_contain_text("connection_name")
+    # How fast it sends, which the first samples do not say yet.
+    from_client = page.get_by_role("region", name="Figures").get_by_text(re.compile(r"^(?!0 B)[\d.,]+ [KM]?i?B/s, [\d.,]+ \w+ so far$"))
+    expect(from_client.first).to_be_visible()
+
+
+def test_an_exchange_shows_what_comes_in_and_goes_out(busy, open_console):
+    console = open_console(busy)
+    page = console.go("exchanges", "/", "orders")
+    figures = page.get_by_role("region", name="Figures")
+    expect(figures.get_by_text(re.compile(r"^(?!0/s)[\d.,KM]+/s$"))).to_have_count(2)
+    console.go("exchanges")
+    expect(console.table("exchanges").get_by_role("row").filter(has_text="orders")).to_contain_text(re.compile(r"[1-9]\d*(\.\d)?/s"))
 
 
 @pytest.mark.whole

@@ -121,6 +121,9 @@ def test_the_command_line_defines_shows_and_deletes(elastic, queue):
     done = admin(elastic, "elastic", "queue", "define", queue, "relays_min=2", "slow=drop_newest")
     assert done.returncode == 0, done.stderr
     elastic.wait_for_relays(queue, 2)
+    planned = admin(elastic, "elastic", "plan", queue, "relays_min=3").stdout
+    assert "relays_min" in planned or "start" in planned, planned
+    assert admin(elastic, "elastic", "relays", queue).stdout.count(" up ") == 2, "a dry run changes nothing"
     shown = json.loads(admin(elastic, "elastic", "queue", "show", queue).stdout)
     assert shown["definition"]["slow"] == "drop_newest" and len(shown["relays"]) == 2
     assert queue in admin(elastic, "elastic", "queue", "list").stdout

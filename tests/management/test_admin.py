@@ -107,6 +107,43 @@ def test_connections_are_listed_and_closed(admin, broker, name):
         other.process_data_events(time_limit=60)
 
 
+def test_one_of_each_is_shown_with_what_belongs_to_it(admin, broker, name):
+    exchange, queue = name("exchange"), name("queue")
+    parameters = pika.URLParameters(broker.uri())
+    parameters.client_properties = {"connection_name": name("client")}
+    connection = pika.BlockingConnection(parameters)
+    channel = connection.channel()
+    channel.exchange_declare(exchange, "topic")
+    channel.queue_declare(queue)
+    channel.queue_bind(queue, exchange, "a.#")
+    channel.basic_qos(prefetch_count=7)
+    channel.basic_consume(queue, lambda *_: None, consumer_tag="reader")
+    shown = admin("queue", "show", queue)
+    assert [one["routing_key"] for one in shown["bindings"]] == [queue, "a.#"]
+    assert [one["consumer_tag"] for one in shown["consumer_details"]] == ["reader"]
+    lines = admin("queue", "show", queue, json_wanted=False).splitlines()
+    assert {"name": queue, "consumer_details.0.prefetch_count": "7"}.items() <= dict(line.split(maxsplit=1) for line in lines if " " in line).items()
+    shown = admin("exchange", "show", exchange)
+    assert ([one["destination"] for one in shown["bindings_from"]], shown["bindings_to"]) == ([queue], [])
+    [listed] = [one for one in admin("connection", "list") if one["user_provided_name"] == name("client")]
+    shown = admin("connection", "show", listed["name"])
+    assert [one["prefetch_count"] for one in shown["channel_details"]] == [7]
+    assert "Not Found" in admin("queue", "show", name("nope"), succeeds=False) or "404" in admin("queue", "show", name("nope"), succeeds=False)
+    connection.close()
+    admin("exchange", "delete", exchange)
+    admin("queue", "delete", queue)
+
+
+def test_who_has_read_enough_ends_a_command_quietly(broker):
+    for words in (["definitions", "export"], ["overview"], ["--json", "vhost", "list"]):
+        with subprocess.Popen(
+            [binary_path(), "admin", "--url", broker.http, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            process.stdout.close()
+            said = process.stderr.read()
+        assert (process.returncode, said) == (0, ""), words
+
+
 def test_the_overview_has_totals_and_rates(admin):
     table = admin("overview", json_wanted=False)
     assert "published a second" in table and "queues" in table

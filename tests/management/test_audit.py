@@ -34,6 +34,31 @@ def test_changes_are_kept_with_who_made_them(broker, api, name):
 
 
 @pytest.mark.quelea("RabbitMQ keeps no such trail")
+def test_the_trail_says_what_no_path_says(broker, api, name):
+    ada, bob, queue, other = name("ada"), name("bob"), name("queue"), name("other")
+    api.put_user(ada, "a-secret-password", "administrator")
+    api.put_user(bob, "a-secret-password")
+    api.permit("/", ada)
+    key = api.post("/api/access-keys", {"user": ada})
+    api.put(f"/api/access-keys/{key['access_key_id']}", {"enabled": False})
+    for one in (queue, other):
+        api.put(f"/api/queues/%2F/{one}")
+    api.post(f"/quelea/v1/queues/%2F/{queue}/moves", {"destination": other})
+    api.post("/api/users/bulk-delete", {"users": [ada, bob]})
+    said = {one["path"]: one.get("details") for one in api.get("/api/audit")}
+    assert said["/api/users/bulk-delete"] == f"{ada}, {bob}"
+    assert said[f"/api/users/{ada}"] == "tags administrator"
+    assert said["/api/access-keys"] == f"{key['access_key_id']}, user {ada}, account 000000000000"
+    assert said[f"/api/access-keys/{key['access_key_id']}"] == "disabled"
+    assert said[f"/quelea/v1/queues/%2F/{queue}/moves"] == f"to {other}"
+    log = broker.log.read_text()
+    assert f'path="/api/users/bulk-delete" status=204 details="{ada}, {bob}"' in log
+    assert key["secret_access_key"] not in log
+    for one in (queue, other):
+        api.delete(f"/api/queues/%2F/{one}")
+
+
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
 def test_what_clients_declare_is_kept_with_who_did_it(broker, api, name):
     exchange, queue = name("ex"), name("a queue")
     connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))
@@ -154,6 +179,10 @@ def test_nothing_secret_is_in_the_log_at_its_finest(own_broker):
     assert api.signed_in("ada", "a-marked-password").get("/api/whoami")["name"] == "ada"
     with pytest.raises(Refused, match="401"):
         api.signed_in("ada", "a-marked-guess").get("/api/whoami")
+    with socket.create_connection((own_broker.host, own_broker.port)) as early:
+        early.sendall(b"AMQP\0\0\x09\x01")
+        early.recv(1)
+    until(lambda: "the client is gone before" in own_broker.log.read_text(), "a line of the level")
     log = own_broker.log.read_text()
     assert " TRACE " in log or " DEBUG " in log, "the level is in force"
     for secret in (key["secret_access_key"], token, api.authorization.split()[1], "a-marked"):

@@ -6,10 +6,9 @@ import os
 
 import pytest
 from _pytest.runner import runtestprotocol
-from replicated_differences import DIFFERENCES, MAY_FAIL
+from replicated_differences import ATTEMPTS, DIFFERENCES, MAY_FAIL
 
 SUITE = "QUELEA_TEST_SUITE"
-ATTEMPTS = 3
 
 
 def pytest_collection_modifyitems(config, items):

@@ -35,7 +35,8 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     },
 }
 
-# Now and then: it depends on which front-end a request comes to. Such a test is tried up to three times.
+# Now and then: it depends on which front-end a request comes to. Such a test is tried so often, and fails when no attempt passes.
+ATTEMPTS = 3
 AGE = "of a purge another front-end hears by a datagram, and if that is late within two seconds (`facts_age_ms_max`)"
 KEY_AGE = "what was changed of keys and permissions holds at another front-end within two seconds"
 TWICE = "two front-ends may deliver a message at once where a claim comes late (docs/cassandra/running.md, order and duplicates)"
@@ -48,7 +49,7 @@ MAY_FAIL: dict[str, dict[str, str]] = {
         "test_work_that_takes_longer_than_the_visibility_timeout_is_done_once": TWICE,
     },
     "sqs_moto": {"test_purge_queue_before_delete_message": AGE},
-    # Runners of their own, which try nothing again.
+    # Runners of their own: the whole suite is run again.
     "sqs_javascript": {"a thousand messages sent at once are all there, once": TWICE},
     "sqs_java": {"theBatchManagerSendsReceivesAndDeletes": TWICE},
 }

@@ -15,6 +15,11 @@ export interface MessageStats {
   return_unroutable: number;
 }
 
+/** By how much a counter grew a second. Absent where there are more objects than rates are known of. */
+export interface Details {
+  rate: number;
+}
+
 export interface Overview {
   product_version: string;
   node: string;
@@ -82,6 +87,8 @@ export interface Exchange {
   auto_delete: boolean;
   internal: boolean;
   arguments: Arguments;
+  /** What clients published to it, and once more for each queue that it was routed to. */
+  message_stats: { publish_in: number; publish_in_details?: Details; publish_out: number; publish_out_details?: Details };
 }
 
 export interface Binding {
@@ -120,6 +127,11 @@ export interface Connection {
   channel_max: number;
   frame_max: number;
   timeout: number;
+  /** Bytes that came from the client, and went to it. */
+  recv_oct: number;
+  recv_oct_details?: Details;
+  send_oct: number;
+  send_oct_details?: Details;
   send_pend: number;
   state: "running" | "flow" | "blocking" | "blocked";
 }
@@ -135,8 +147,12 @@ export interface Channel {
   prefetch_count: number;
   global_prefetch_count: number;
   state: "flow" | "running";
-  message_stats: MessageStats;
+  message_stats: ChannelStats;
 }
+
+/** Of the channel's publishes, deliveries, acknowledgements and confirms. */
+type ChannelStat = "publish" | "confirm" | "deliver_get" | "redeliver" | "ack";
+export type ChannelStats = Record<ChannelStat, number> & { [Stat in ChannelStat as `${Stat}_details`]?: Details };
 
 export interface Consumer {
   consumer_tag: string;

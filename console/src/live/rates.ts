@@ -1,6 +1,7 @@
 // Rates of many objects: what each counter grew by between two answers.
 
-import type { MessageStats } from "../api/types";
+import type { Channel, MessageStats } from "../api/types";
+import { rate } from "../format";
 
 type Counters = Pick<MessageStats, "publish" | "deliver_get" | "ack">;
 
@@ -48,6 +49,12 @@ export class RatesOfMany<T> {
   of(object: T): Rates {
     return this.#rates.get(this.key(object)) ?? NONE;
   }
+}
+
+/** A column of channels: how much a second it is. */
+export function channelRate(title: string, stat: "publish" | "confirm" | "deliver_get" | "ack", minor: boolean) {
+  const of = (channel: Channel): number | undefined => channel.message_stats[`${stat}_details`]?.rate;
+  return { title, value: (channel: Channel) => of(channel) ?? 0, text: (channel: Channel) => rate(of(channel)), numeric: true, minor };
 }
 
 function grown(before: number, now: number, seconds: number): number {

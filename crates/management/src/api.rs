@@ -1,6 +1,7 @@
 //! The routes, and what all of them share.
 
 mod bindings;
+mod channels;
 mod connections;
 mod definitions;
 mod exchanges;
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use prometheus_client::collector::Collector;
 use quelea_model::Table;
 use quelea_net::HostNames;
@@ -41,7 +42,7 @@ use tokio::sync::Semaphore;
 
 pub use self::definitions::{Definitions, ImportError};
 pub(crate) use self::routes::of_access;
-use crate::audit::AuditTrail;
+use crate::audit::{AuditTrail, Details};
 use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::{ApiError, unknown_path};
@@ -166,6 +167,7 @@ impl ApiState {
             audit: settings.audit,
             gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
+            recent: Arc::default(),
             imports: Arc::new(Semaphore::new(1)),
         };
         let fronts = FrontRoutes { elastic, datagram, replicated };
@@ -223,6 +225,9 @@ pub(crate) type JsonAnswer = Result<Json<Value>, ApiError>;
 
 /// What is answered with a status alone.
 pub(crate) type StatusAnswer = Result<StatusCode, ApiError>;
+
+/// The same, with what [the audit trail](crate::audit) says of it beyond the path.
+pub(crate) type AuditedAnswer = Result<(StatusCode, Extension<Details>), ApiError>;
 
 /// A field of a request's object: absent is `None`, another type is an error with its name.
 pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a str>, ApiError> {

@@ -1,6 +1,7 @@
 //! The audit trail: who changed what by this API, the topology by AMQP, or queues by SQS, as lines of the log and, the last of them, at
 //! `/api/audit`. All changes of users, permissions, virtual hosts, accounts and keys are among them, since they are made
-//! here. Paths name what was changed; bodies, which may hold secrets, are never looked at.
+//! here. Paths name what was changed, and where they do not whoever answers says it; bodies, which may hold secrets, are never
+//! looked at.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{Method, StatusCode};
+use axum::response::Response;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use quelea_broker::{ChangedBinding, TopologyAction, TopologyChange};
 use quelea_node::{AUDIT_LOG_TARGET, Clock};
@@ -25,6 +27,9 @@ const AT_START: &str = "(start)";
 
 /// Bytes of a path that are kept.
 const PATH_BYTES_MAX: usize = 1_024;
+
+/// Characters of details that are kept.
+const DETAILS_CHARS_MAX: usize = 1_024;
 
 /// A change, or a try that was refused to who had signed in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -45,6 +50,29 @@ pub(crate) struct Change {
     /// Of an import of definitions: how much was imported.
     #[serde(skip_serializing_if = "Option::is_none")]
     imported: Option<Imported>,
+    /// What the path does not say: who was deleted of many, tags, whose key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<String>,
+}
+
+/// What goes with an answer for the trail, if the path does not say it. Nothing secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Details(pub(crate) String);
+
+/// What an answer says of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    imported: Option<Imported>,
+    details: Option<String>,
+}
+
+impl Noted {
+    pub(crate) fn of(response: &Response) -> Self {
+        let extensions = response.extensions();
+        let details = extensions.get::<Details>();
+        let details = details.map(|Details(text)| text.chars().take(DETAILS_CHARS_MAX).collect());
+        Self { imported: extensions.get().copied(), details }
+    }
 }
 
 /// How much an import of definitions held, whether it was there before or not. Also goes with the import's answer.
@@ -114,7 +142,7 @@ impl AuditTrail {
         peer: IpAddr,
         (method, path): (&Method, &str),
         status: StatusCode,
-        imported: Option<Imported>,
+        Noted { imported, details }: Noted,
     ) {
         if method.is_safe() || (!status.is_success() && status != StatusCode::FORBIDDEN) {
             return;
@@ -122,9 +150,9 @@ impl AuditTrail {
         // A path is ASCII: others are no URI.
         let path = path.get(..PATH_BYTES_MAX).unwrap_or(path).to_owned();
         let code = status.as_u16();
-        let counts = imported.map(tracing::field::display);
+        let (counts, more) = (imported.map(tracing::field::display), details.as_deref());
         tracing::info!(
-            target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, imported = counts, "management"
+            target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, imported = counts, details = more, "management"
         );
         self.by_api.add(Change {
             timestamp: self.clock.now().as_millis(),
@@ -135,6 +163,7 @@ impl AuditTrail {
             path,
             status: Some(code),
             imported,
+            details,
         });
     }
 
@@ -152,6 +181,7 @@ impl AuditTrail {
             path,
             status: None,
             imported: Some(imported),
+            details: None,
         });
     }
 
@@ -169,6 +199,7 @@ impl AuditTrail {
             path: path_of(change.vhost.as_str(), &change.action),
             status: None,
             imported: None,
+            details: None,
         });
     }
 
@@ -195,6 +226,7 @@ impl AuditTrail {
             path,
             status: None,
             imported: None,
+            details: None,
         });
     }
 
@@ -256,7 +288,7 @@ mod tests {
             (Method::DELETE, "/api/users/guest", StatusCode::FORBIDDEN),
             (Method::PUT, "/api/users/bob", StatusCode::BAD_REQUEST),
         ] {
-            trail.note("ada", PEER, (&method, path), status, None);
+            trail.note("ada", PEER, (&method, path), status, Noted::default());
         }
         let kept = json!(trail.changes());
         let kept: Vec<_> =
@@ -272,7 +304,7 @@ mod tests {
         let trail = AuditTrail::default();
         for number in 0..AUDIT_RECORDS_MAX + 5 {
             let path = format!("/api/vhosts/{number}");
-            trail.note("ada", PEER, (&Method::PUT, &path), StatusCode::CREATED, None);
+            trail.note("ada", PEER, (&Method::PUT, &path), StatusCode::CREATED, Noted::default());
         }
         let kept = json!(trail.changes());
         let kept = kept.as_array().unwrap();

@@ -34,7 +34,7 @@ pub(crate) const MESSAGE_STATS: [Field; 13] = [
     ("get", |c| c.get),
     ("get_no_ack", |c| c.get_no_ack),
     ("get_empty", |c| c.get_empty),
-    ("deliver_get", |c| c.deliver + c.deliver_no_ack + c.get + c.get_no_ack),
+    ("deliver_get", MessageCounters::all_delivered),
     ("redeliver", |c| c.redeliver),
     ("ack", |c| c.ack),
     ("expired", |c| c.expired),

@@ -22,6 +22,7 @@ mod metrics;
 mod operation;
 mod process;
 mod properties;
+mod recent;
 mod sampler;
 mod server;
 mod state;

@@ -47,6 +47,10 @@ pub(crate) const DEFINITIONS_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Samples of a counter that one request gets.
 pub(crate) const SAMPLES_MAX: u64 = 1_000;
 
+/// Exchanges whose rates are known, and connections, and channels: some 20 MB for all three. Further ones have their counters
+/// alone.
+pub(crate) const SAMPLED_OBJECTS_MAX: usize = 50_000;
+
 /// How often samples of the counters are taken (`http.sample_interval_ms`), as in RabbitMQ.
 pub const SAMPLE_INTERVAL_MS: u64 = 5_000;
 

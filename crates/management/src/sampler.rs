@@ -1,18 +1,20 @@
-//! Takes the samples of [`History`](crate::history::History), beside the requests.
+//! Takes the samples of [`History`](crate::history::History) and [`Recent`](crate::recent::Recent), beside the requests.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use quelea_broker::report::MessageCounters;
-use quelea_broker::{Broker, QueueSample, SampleStart};
+use quelea_broker::{QueueSample, SampleStart, SampledKeys};
 use quelea_model::VhostName;
-use quelea_node::Clock;
+use quelea_node::{Clock, Core};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::api::listing::by_turns;
 use crate::error::ApiError;
 use crate::history::{Counts, Subject};
+use crate::limits::SAMPLED_OBJECTS_MAX;
+use crate::recent::{CHANNEL_STATS, ChannelCounters, EXCHANGE_STATS, TRAFFIC_STATS};
 use crate::state::ApiState;
 
 /// Takes samples until the broker stops.
@@ -30,9 +32,9 @@ pub(crate) async fn run(api: ApiState, every: Duration) {
 
 async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     let at_ms = clock.now().as_millis();
-    let SampleStart { counters, vhosts, queues } =
-        api.ask(|core| core.broker.begin_samples()).await?;
-    let queues = by_turns(api, queues, Broker::sample_queues).await?;
+    let SampleStart { counters, vhosts, queues, exchanges, connections, channels } =
+        api.ask(|core| core.broker.begin_samples(SAMPLED_OBJECTS_MAX)).await?;
+    let queues = by_turns(api, queues, |core, keys| core.broker.sample_queues(keys)).await?;
     let mut totals = Sum::of(&counters);
     let mut of_vhosts: HashMap<&VhostName, Sum> =
         vhosts.iter().map(|(vhost, gone)| (vhost, Sum::of(gone))).collect();
@@ -51,8 +53,58 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
         (Subject::Queue(queue.vhost.clone(), queue.name.clone()), counts)
     });
     let objects: Vec<_> = of_vhosts.chain(of_queues).collect();
-    let mut history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
-    history.record(at_ms, totals.counts(), objects.into_iter());
+    api.history.lock().unwrap_or_else(PoisonError::into_inner).record(
+        at_ms,
+        totals.counts(),
+        objects.into_iter(),
+    );
+    sample_exchanges(api, at_ms, exchanges).await?;
+    sample_connections(api, at_ms, connections).await?;
+    sample_channels(api, at_ms, channels).await
+}
+
+async fn sample_exchanges(
+    api: &ApiState,
+    at_ms: u64,
+    SampledKeys { keys, are_all }: SampledKeys,
+) -> Result<(), ApiError> {
+    let exchanges = by_turns(api, keys, |core, keys| core.broker.sample_exchanges(keys)).await?;
+    let samples = exchanges.into_iter().map(|exchange| {
+        let counts = EXCHANGE_STATS.map(|(_, of)| of(&exchange.counters));
+        ((exchange.vhost, exchange.name), counts)
+    });
+    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.exchanges.record(at_ms, are_all, samples);
+    Ok(())
+}
+
+async fn sample_connections(
+    api: &ApiState,
+    at_ms: u64,
+    SampledKeys { keys, are_all }: SampledKeys,
+) -> Result<(), ApiError> {
+    let connections = by_turns(api, keys, Core::sample_traffic).await?;
+    let samples = connections.into_iter().map(|(id, traffic)| {
+        let counts = TRAFFIC_STATS.map(|(_, of)| of(&traffic));
+        (id, counts)
+    });
+    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.connections.record(at_ms, are_all, samples);
+    Ok(())
+}
+
+async fn sample_channels(
+    api: &ApiState,
+    at_ms: u64,
+    SampledKeys { keys, are_all }: SampledKeys,
+) -> Result<(), ApiError> {
+    let channels = by_turns(api, keys, Core::sample_channels).await?;
+    let samples = channels.into_iter().map(|(channel, confirmed)| {
+        let counters = ChannelCounters { messages: channel.counters, confirmed };
+        (channel.id, CHANNEL_STATS.map(|(_, of)| of(&counters)))
+    });
+    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.channels.record(at_ms, are_all, samples);
     Ok(())
 }
 

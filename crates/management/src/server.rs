@@ -29,7 +29,7 @@ use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
 use crate::answers::{Asked, without_last_slash};
-use crate::audit::{AuditTrail, Imported, Unaudited};
+use crate::audit::{AuditTrail, Noted, Unaudited};
 use crate::authentication::Shown;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
@@ -194,9 +194,8 @@ async fn respond(
             shared.counters.count_request(began.elapsed());
             let is_audited = response.extensions().get::<Unaudited>().is_none();
             if let Some(user) = user.filter(|_| is_audited) {
-                let imported = response.extensions().get::<Imported>().copied();
-                let status = response.status();
-                shared.audit.note(&user, peer.ip(), asked.what(), status, imported);
+                let noted = Noted::of(&response);
+                shared.audit.note(&user, peer.ip(), asked.what(), response.status(), noted);
             }
             asked.complete(response)
         }

@@ -15,6 +15,7 @@ use crate::audit::AuditTrail;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::history::History;
+use crate::recent::Recent;
 use crate::tokens::Tokens;
 
 /// An address that is listened at.
@@ -108,6 +109,8 @@ pub(crate) struct ApiState {
     pub(crate) audit: Arc<AuditTrail>,
     /// What was counted lately.
     pub(crate) history: Arc<Mutex<History>>,
+    /// What was counted last of what has rates alone.
+    pub(crate) recent: Arc<Mutex<Recent>>,
     /// A permit for each who gets messages.
     pub(crate) gets: Arc<Semaphore>,
     /// One permit: for who imports definitions.

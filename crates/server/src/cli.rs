@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::config::{Config, ConfigError, Settings, reference};
+use crate::stdout;
 
 /// Where the configuration comes from, on top of the defaults and the environment.
 #[derive(Debug, Args)]
@@ -39,9 +40,9 @@ impl ShowArgs {
     /// [`ConfigError`] if a source is not valid.
     pub(crate) fn print(&self) -> Result<(), ConfigError> {
         if self.markdown {
-            print!("{}", reference::markdown());
+            stdout::print(format_args!("{}", reference::markdown()));
         } else {
-            print!("{}", reference::show(&self.config.config()?));
+            stdout::print(format_args!("{}", reference::show(&self.config.config()?)));
         }
         Ok(())
     }

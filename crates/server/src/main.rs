@@ -15,6 +15,7 @@ mod relay;
 mod serve;
 mod shell;
 mod signals;
+mod stdout;
 
 use std::process::ExitCode;
 

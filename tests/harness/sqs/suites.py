@@ -3,11 +3,12 @@
 import os
 import shutil
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 
 from harness import outcome
 from harness.cache import installed
-from harness.cassandra.differences import judged
+from harness.cassandra.differences import run_and_judge
 from harness.cassandra.front_ends import front_ends_wanted
 from harness.install import TESTS, go_version, install_command, jars, node_modules, patch, python_environment
 from harness.outcome import Outcome
@@ -43,9 +44,24 @@ def replicated_words(suite: str, *plugins: Path) -> tuple[list[str], dict[str, o
     return words, environment
 
 
-def _judged(suite: str, code: int, read_off: Outcome, output: str) -> Outcome:
-    outcome_ = outcome.checked(code, read_off)
-    return judged(suite, outcome_, output) if front_ends_wanted() else outcome_
+def _run_program(
+    suite: str,
+    read_off: Callable[[str], Outcome],
+    command: list,
+    *,
+    cwd: Path | None = None,
+    environment: dict[str, object] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Outcome:
+    """Runs a client's own test program against a broker, or against front-ends over Cassandra where those are wanted."""
+
+    def run() -> tuple[Outcome, str]:
+        with fresh_broker() as broker:
+            where = {**(environment or {}), "SQS_ENDPOINT": broker.sqs}
+            code, output = run_group(command, cwd=cwd, environment=where, timeout_s=timeout_s)
+        return outcome.checked(code, read_off(output)), output
+
+    return run_and_judge(suite, run) if front_ends_wanted() else run()[0]
 
 
 def build_worker() -> Path:
@@ -79,14 +95,8 @@ def install_go() -> Path:
 
 def run_go() -> Outcome:
     directory = install_go()
-    with fresh_broker() as broker:
-        code, output = run_group(
-            [directory / "sqs.test", "-test.v", "-test.count=1", f"-test.timeout={TIMEOUT_S}s"],
-            cwd=directory,
-            environment={"SQS_ENDPOINT": broker.sqs},
-            timeout_s=TIMEOUT_S + 60,
-        )
-    return _judged("sqs_go", code, outcome.of_go(output), output)
+    command = [directory / "sqs.test", "-test.v", "-test.count=1", f"-test.timeout={TIMEOUT_S}s"]
+    return _run_program("sqs_go", outcome.of_go, command, cwd=directory, timeout_s=TIMEOUT_S + 60)
 
 
 # -- JavaScript: the AWS SDK v3 ------------------------------------------------------------------
@@ -98,13 +108,8 @@ def install_javascript() -> Path:
 
 def run_javascript() -> Outcome:
     tests = sorted((TESTS / "sqs_javascript").glob("*.test.js"))
-    with fresh_broker() as broker:
-        code, output = run_group(
-            ["node", "--test", "--test-reporter=spec", *tests],
-            environment={"NODE_PATH": install_javascript(), "SQS_ENDPOINT": broker.sqs},
-            timeout_s=TIMEOUT_S,
-        )
-    return _judged("sqs_javascript", code, outcome.of_node(output), output)
+    command = ["node", "--test", "--test-reporter=spec", *tests]
+    return _run_program("sqs_javascript", outcome.of_node, command, environment={"NODE_PATH": install_javascript()})
 
 
 # -- Java: the AWS SDK v2 ------------------------------------------------------------------------
@@ -118,13 +123,8 @@ def run_java() -> Outcome:
     directory = install_java()
     machine = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", f"{directory}/lib/*:{directory}/classes"]
     launcher = ["org.junit.platform.console.ConsoleLauncher", "execute", "-c", "SqsTest"]
-    with fresh_broker() as broker:
-        code, output = run_group(
-            [*machine, *launcher, "--disable-banner", "--disable-ansi-colors", "--details=tree"],
-            environment={"SQS_ENDPOINT": broker.sqs},
-            timeout_s=TIMEOUT_S,
-        )
-    return _judged("sqs_java", code, outcome.of_junit(output), output)
+    command = [*machine, *launcher, "--disable-banner", "--disable-ansi-colors", "--details=tree"]
+    return _run_program("sqs_java", outcome.of_junit, command)
 
 
 # -- other people's tests: kombu's and moto's ----------------------------------------------------

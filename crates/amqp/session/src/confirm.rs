@@ -26,6 +26,8 @@ pub(crate) struct Confirms {
     published: u64,
     /// The last publish of which the client knows.
     settled: u64,
+    /// How many of these were accepted.
+    accepted: u64,
     /// Those in between.
     runs: VecDeque<Run>,
 }
@@ -59,7 +61,7 @@ pub(crate) struct Confirm {
 
 impl Confirms {
     pub(crate) const fn new() -> Self {
-        Self { published: 0, settled: 0, runs: VecDeque::new() }
+        Self { published: 0, settled: 0, accepted: 0, runs: VecDeque::new() }
     }
 
     /// Numbers a publish that the broker took from the input of `since`; it is confirmed when `ticket` is reached.
@@ -88,9 +90,18 @@ impl Confirms {
             delivery_tag = run.last;
             self.runs.pop_front();
         }
-        let multiple = delivery_tag - self.settled > 1;
+        let settled = delivery_tag - self.settled;
+        if verdict == Verdict::Accepted {
+            self.accepted += settled;
+        }
+        let multiple = settled > 1;
         self.settled = delivery_tag;
         Some(Confirm { delivery_tag, multiple, verdict })
+    }
+
+    /// Publishes that the client knows to be accepted.
+    pub(crate) const fn confirmed(&self) -> u64 {
+        self.accepted
     }
 
     /// Runs that wait: what they cost in memory, for the limit of waiting replies.
@@ -154,7 +165,7 @@ mod tests {
             confirms.accepted(ticket, Time::ZERO);
         }
         assert_eq!(settle(&mut confirms, Progress::default()), None);
-        assert_eq!(confirms.waiting(), 3);
+        assert_eq!((confirms.waiting(), confirms.confirmed()), (3, 0));
         assert_eq!(settle(&mut confirms, log.sync()), confirm(3, true, Verdict::Accepted));
         assert_eq!(settle(&mut confirms, log.sync()), None);
         assert_eq!(confirms.waiting(), 0);
@@ -194,6 +205,7 @@ mod tests {
         assert_eq!(settle(&mut confirms, progress), confirm(3, false, Verdict::Rejected));
         assert_eq!(settle(&mut confirms, progress), confirm(4, false, Verdict::Accepted));
         assert_eq!(settle(&mut confirms, progress), None);
+        assert_eq!(confirms.confirmed(), 3);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use quelea_store::Progress;
 
+use crate::channel::Mode;
 use crate::confirm::ConfirmMeter;
 use crate::session::Session;
 
@@ -9,6 +10,15 @@ impl Session {
     /// Sends what the store's progress allows: confirms, and answers that promise durability.
     pub fn progress(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
         self.release(progress, meter, false);
+    }
+
+    /// Publishes that a channel's client knows to be accepted: 0 if the channel is not in confirm mode, or not open.
+    #[must_use]
+    pub fn confirmed(&self, channel: u16) -> u64 {
+        self.channels.get(&channel).map_or(0, |channel| match &channel.mode {
+            Mode::Confirm(confirms) => confirms.confirmed(),
+            Mode::Plain | Mode::Transactional(_) => 0,
+        })
     }
 
     /// Whether [`Session::progress`] may have something to send: the shell calls it for no others.

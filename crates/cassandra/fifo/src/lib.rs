@@ -7,6 +7,7 @@ mod call;
 mod clock;
 mod deduplications;
 mod effect;
+mod glimpse;
 mod groups;
 mod lease;
 pub mod limits;
@@ -22,12 +23,13 @@ mod window;
 pub use call::CallId;
 pub use clock::Now;
 pub use effect::{Batch, Effect, Renewal};
+pub use glimpse::{Glimpse, Glimpses, Unowned};
 pub use lease::{Observation, Watch};
 pub use message::{
     Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, moved_key, sent_at_ms,
 };
 pub use moving::{MoveCall, MovedOut};
-pub use owner::{Owner, ReceiveCall, SendCall, Settings};
+pub use owner::{Owner, ReceiveCall, SendCall, Settings, sequence_number};
 pub use receipt::Receipt;
 pub use segments::Stretch;
 pub use take_over::{OwnerRow, SegmentRow, TakeOver, listed_from, tail_of, take_over};

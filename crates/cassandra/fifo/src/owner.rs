@@ -5,6 +5,7 @@
 mod delete;
 mod load;
 mod move_out;
+mod peek;
 mod receive;
 mod send;
 #[cfg(test)]
@@ -35,7 +36,7 @@ use delete::{DeleteCall, Deletion};
 use receive::Reading;
 pub use receive::ReceiveCall;
 use send::PendingSend;
-pub use send::SendCall;
+pub use send::{SendCall, sequence_number};
 
 /// How often partitions are looked for of which nothing is left, in ms.
 const DROP_EVERY_MS: u64 = 5_000;

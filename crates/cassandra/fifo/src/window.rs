@@ -85,6 +85,11 @@ impl Window {
         self.messages.get(&number)
     }
 
+    /// All of them with their numbers.
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = (u64, &Held)> {
+        self.messages.iter().map(|(number, held)| (*number, held))
+    }
+
     pub(crate) fn oldest(&self) -> Option<&Held> {
         self.messages.first_key_value().map(|(_, held)| held)
     }

@@ -58,6 +58,10 @@ pub const INTERESTED_MAX: usize = 64;
 /// Front-ends that are told of one new message, of those that poll its queue: enough for one of them to be waiting still.
 pub const NUDGED_MAX: usize = 8;
 
+/// How long the answer to a change of a queue waits for the other front-ends to have heard of it, in ms: some hundred times
+/// what a datagram and its acknowledgement take. One that has died costs it that time, until it is known to be dead.
+pub const NOTED_MS_MAX: u64 = 250;
+
 /// For how long an entry that another front-end takes is left to it, in ms: as long as a request to Cassandra may last. So
 /// long a message waits when that front-end dies.
 pub const CLAIM_MS: u64 = 5_000;
@@ -108,6 +112,14 @@ pub const IN_FLIGHT_BUCKETS_MAX: usize = 256;
 /// Entries of messages that were received, which a count looks after one by one: some may lead nowhere, since their message was
 /// deleted by a receipt from before its visibility was changed. Where there are more, all are counted.
 pub const LOOKED_AFTER_ROWS_MAX: usize = 200;
+
+/// Buckets that a look which is no reception reads at most, some at once: at rates of hundreds of messages a second those between
+/// the low-water mark and the head are some dozens.
+pub const PEEKED_BUCKETS_MAX: usize = 256;
+
+/// Partitions of a FIFO queue that such a look reads at most where no owner answers: those whose messages are all deleted stay
+/// for minutes, and each has 512 rows at most.
+pub const PEEKED_SEGMENTS_MAX: usize = 256;
 
 /// For how long a count is good.
 pub const COUNT_AGE_MS_MAX: u64 = 500;

@@ -10,25 +10,28 @@ pub(crate) mod front_end_table;
 pub(crate) mod heartbeat;
 pub(crate) mod interest;
 pub(crate) mod internal_address;
+pub(crate) mod notices;
 pub(crate) mod peer_socket;
 pub(crate) mod rendezvous;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use quelea_sqs_protocol::QueueRef;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
 use crate::entry::Entry;
-use crate::limits::NUDGED_MAX;
+use crate::limits::{NOTED_MS_MAX, NUDGED_MAX};
 use crate::peers::alive::{Alive, FrontEnd, FrontEndView};
 use crate::peers::claims::{Claims, Heard, Settled};
 use crate::peers::datagram::{Claim, Datagram, EntryName, Said, THINGS_MAX};
 use crate::peers::interest::{Interest, some_of};
+use crate::peers::notices::Notices;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::rendezvous::owner;
 use crate::standard::order_hint::Others;
@@ -56,6 +59,7 @@ pub(crate) struct Peers {
     front_ends: AtomicUsize,
     interest: Mutex<Interest>,
     claims: Mutex<Claims>,
+    notices: Notices,
     socket: OnceLock<Arc<dyn PeerSocket>>,
     /// Somebody has spoken who is not known.
     pub(crate) stranger: Notify,
@@ -106,6 +110,7 @@ impl Peers {
             front_ends: AtomicUsize::new(1),
             interest: Mutex::default(),
             claims: Mutex::new(Claims::new(id)),
+            notices: Notices::default(),
             socket: OnceLock::new(),
             stranger: Notify::new(),
             counts: Counts::default(),
@@ -191,10 +196,25 @@ impl Peers {
         add(&self.counts.nudges_sent, self.tell(&nudged, said));
     }
 
-    /// A queue was changed here: its attributes, or which messages it has.
-    pub(crate) fn changed(&self, queue: &QueueRef) {
-        if self.socket.get().is_some() {
-            self.tell_all(Said::Changed(queue.clone()));
+    /// A queue was changed here: its attributes, or which messages it has. Returns when the others know, or at the latest
+    /// after [`NOTED_MS_MAX`]: one that has not heard it goes by what it remembers, for as long as it does.
+    pub(crate) async fn changed(&self, queue: &QueueRef) {
+        if self.socket.get().is_none() {
+            return;
+        }
+        let others = lock(&self.alive).addresses(Instant::now());
+        if others.is_empty() {
+            return;
+        }
+        let notice = self.notices.open(others.into_iter().map(|(id, _)| id));
+        let said = Said::Changed { notice: notice.number, queue: queue.clone() };
+        // A datagram may be lost: it is said twice.
+        for _ in 0..2 {
+            self.tell(&notice.missing(), said.clone());
+            let wait = Duration::from_millis(NOTED_MS_MAX / 2);
+            if timeout(wait, notice.noted_by_all()).await.is_ok() {
+                return;
+            }
         }
     }
 
@@ -313,7 +333,11 @@ impl Peers {
                     news(generation, News::Duplicate);
                 }
             }
-            Said::Changed(queue) => news(Uuid::nil(), News::Changed(queue)),
+            Said::Changed { notice, queue } => {
+                news(Uuid::nil(), News::Changed(queue));
+                self.tell(&[from], Said::Noted { notice });
+            }
+            Said::Noted { notice } => self.notices.noted(notice, from),
             Said::Release { generation, entries } => {
                 let mut claims = lock(&self.claims);
                 entries.iter().for_each(|entry| claims.hear_release(generation, *entry, from));
@@ -426,7 +450,7 @@ mod tests {
         let queue = QueueRef { account: "000000000000".into(), name: "q".into() };
         let mut changed = Vec::new();
         for from in [1, 2] {
-            let said = Said::Changed(queue.clone());
+            let said = Said::Changed { notice: 1, queue: queue.clone() };
             let datagram = Datagram { from: Uuid::from_u128(from), said }.encode();
             peers.hear(&datagram, &mut |_, news| {
                 if let News::Changed(queue) = news {

@@ -2,7 +2,7 @@
 //! while the others go on with it: many that ask at once cost one read.
 
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -12,7 +12,14 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Remembered<K, V> {
     age_max: Duration,
     entries_max: usize,
-    entries: Mutex<FxHashMap<K, Entry<V>>>,
+    kept: Mutex<Kept<K, V>>,
+}
+
+#[derive(Debug)]
+struct Kept<K, V> {
+    entries: FxHashMap<K, Entry<V>>,
+    /// When anything was forgotten last: what was being read then may be what it was before, and is not kept.
+    forgot_at: Option<Instant>,
 }
 
 /// A value, when it was read, and when somebody last went to read it anew.
@@ -25,13 +32,14 @@ struct Entry<V> {
 
 impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     pub(crate) fn new(age_max: Duration, entries_max: usize) -> Self {
-        Self { age_max, entries_max, entries: Mutex::default() }
+        let kept = Kept { entries: FxHashMap::default(), forgot_at: None };
+        Self { age_max, entries_max, kept: Mutex::new(kept) }
     }
 
     /// What is known of it, if that is not too old at `now`.
     pub(crate) fn recall(&self, key: &K, now: Instant) -> Option<V> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get_mut(key)?;
+        let mut kept = self.kept();
+        let entry = kept.entries.get_mut(key)?;
         // However often a reading of it has failed: it is as old as the last that did not.
         if now.saturating_duration_since(entry.read_at) >= self.age_max {
             return None;
@@ -46,7 +54,11 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
 
     /// What was read, by who began to at `now`.
     pub(crate) fn remember(&self, key: K, value: V, now: Instant) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
+        if kept.forgot_at.is_some_and(|forgot_at| now <= forgot_at) {
+            return;
+        }
+        let entries = &mut kept.entries;
         if entries.len() >= self.entries_max {
             entries.retain(|_, one| now.saturating_duration_since(one.read_at) < self.age_max);
         }
@@ -55,14 +67,27 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
         }
     }
 
-    /// It was changed here.
-    pub(crate) fn forget(&self, key: &K) {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    /// It was changed by `now`.
+    pub(crate) fn forget(&self, key: &K, now: Instant) {
+        let mut kept = self.kept();
+        kept.entries.remove(key);
+        kept.forgot_at = Some(now);
     }
 
-    /// Something was changed here.
+    /// Something was changed, of which nobody says what.
     pub(crate) fn forget_all(&self) {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut kept = self.kept();
+        kept.entries.clear();
+        kept.forgot_at = Some(Instant::now());
+    }
+
+    /// It is not there any more, as whoever read it has seen.
+    pub(crate) fn remove(&self, key: &K) {
+        self.kept().entries.remove(key);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept<K, V>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,5 +136,16 @@ mod tests {
         assert_eq!(remembered.recall(&3, start + SECOND), Some(3));
         remembered.forget_all();
         assert_eq!(remembered.recall(&3, start + SECOND), None);
+    }
+
+    #[test]
+    fn what_was_being_read_while_it_changed_is_not_kept() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 10);
+        remembered.forget(&"key", start + SECOND);
+        remembered.remember("key", "read too soon", start);
+        assert_eq!(remembered.recall(&"key", start + SECOND), None);
+        remembered.remember("key", "read after it", start + 2 * SECOND);
+        assert_eq!(remembered.recall(&"key", start + 2 * SECOND), Some("read after it"));
     }
 }

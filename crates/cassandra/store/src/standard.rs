@@ -18,6 +18,7 @@ pub(crate) mod jobs;
 pub(crate) mod look;
 pub(crate) mod move_step;
 pub(crate) mod order_hint;
+pub(crate) mod peek;
 pub(crate) mod queue;
 pub(crate) mod receipt;
 pub(crate) mod receive;
@@ -105,8 +106,13 @@ impl Standard {
 
     /// Where the rows of that queue are.
     pub(crate) fn rows(&self, facts: &QueueFacts, queue: &Queue) -> Rows<'_> {
+        self.rows_of(facts, queue.generation)
+    }
+
+    /// The same of a generation.
+    pub(crate) fn rows_of(&self, facts: &QueueFacts, generation: Uuid) -> Rows<'_> {
         let consistency = facts.settings.consistency.unwrap_or(self.settings.consistency);
-        Rows { tables: &*self.tables, of: Of { generation: queue.generation, consistency } }
+        Rows { tables: &*self.tables, of: Of { generation, consistency } }
     }
 
     /// Speaks with the other front-ends by that socket from now on. `false`: it does so by another one.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use quelea_sqs_protocol::{
     Backlog, Capabilities, Counts, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask,
-    NewQueue, OldReceipts, Order, QueueClass, QueueFacts, QueueRef, QueueSettings, Queues,
-    Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
+    NewQueue, OldReceipts, Order, PEEKED_MESSAGES_MAX, Peeked, QueueClass, QueueFacts, QueueRef,
+    QueueSettings, Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
 };
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -209,6 +209,16 @@ impl CassandraQueues {
     }
 }
 
+impl CassandraQueues {
+    /// Has the other front-ends know of a change that was made, or of which nobody knows whether it was, before it is answered.
+    async fn told<T>(&self, queue: &QueueRef, done: Result<T, Fault>) -> Result<T, Fault> {
+        if matches!(done, Ok(_) | Err(Fault::Unavailable(_))) {
+            self.shared.standard.peers.changed(queue).await;
+        }
+        done
+    }
+}
+
 fn keep_clocks_compared(shared: &Arc<Shared>) {
     let weak = Arc::downgrade(shared);
     shared.runtime.spawn(async move {
@@ -231,6 +241,7 @@ impl Queues for CassandraQueues {
             durability: false,
             consistency: Some(self.shared.standard.settings.consistency),
             facts_age_ms_max: FACTS_AGE_MS_MAX,
+            peeks: true,
         })
     }
 
@@ -252,23 +263,23 @@ impl Queues for CassandraQueues {
             return Err(fault);
         }
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        let created = queues.create(database, queue, &new, *cooldown_ms).await?;
-        self.shared.standard.peers.changed(queue);
-        Ok(created)
+        let created = queues.create(database, queue, &new, *cooldown_ms).await;
+        if matches!(created, Ok(Created::Exists(_))) {
+            return created;
+        }
+        self.told(queue, created).await
     }
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        queues.delete(database, queue, id_of(queue), *cooldown_ms).await?;
-        self.shared.standard.peers.changed(&queue.queue);
-        Ok(())
+        let done = queues.delete(database, queue, id_of(queue), *cooldown_ms).await;
+        self.told(&queue.queue, done).await
     }
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        queues.purge(database, queue, id_of(queue), *cooldown_ms).await?;
-        self.shared.standard.peers.changed(&queue.queue);
-        Ok(())
+        let done = queues.purge(database, queue, id_of(queue), *cooldown_ms).await;
+        self.told(&queue.queue, done).await
     }
 
     async fn list(
@@ -302,9 +313,8 @@ impl Queues for CassandraQueues {
             return Err(fault);
         }
         let Shared { queues, database, .. } = &*self.shared;
-        queues.put_attributes(database, seen, id_of(seen), attributes).await?;
-        self.shared.standard.peers.changed(&seen.queue);
-        Ok(())
+        let done = queues.put_attributes(database, seen, id_of(seen), attributes).await;
+        self.told(&seen.queue, done).await
     }
 
     async fn put_tags(
@@ -313,9 +323,8 @@ impl Queues for CassandraQueues {
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let Shared { queues, database, .. } = &*self.shared;
-        queues.put_tags(database, seen, id_of(seen), tags).await?;
-        self.shared.standard.peers.changed(&seen.queue);
-        Ok(())
+        let done = queues.put_tags(database, seen, id_of(seen), tags).await;
+        self.told(&seen.queue, done).await
     }
 
     async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
@@ -323,6 +332,14 @@ impl Queues for CassandraQueues {
             return self.shared.fifo_backlog(queue).await;
         }
         self.shared.standard.backlog(queue).await
+    }
+
+    async fn peek(&self, queue: &Arc<QueueFacts>, max: usize) -> Result<Peeked, Fault> {
+        let max = max.clamp(1, PEEKED_MESSAGES_MAX);
+        if queue.settings.is_fifo() {
+            return self.shared.fifo_peek(queue, max).await;
+        }
+        self.shared.standard.peek(queue, max).await
     }
 
     async fn send(

@@ -25,7 +25,7 @@ mod transaction;
 
 pub use listing::{ListKey, Listable, ListedName};
 pub use publish::PublishRoute;
-pub use samples::{QueueSample, SampleStart};
+pub use samples::{ChannelSample, ExchangeSample, QueueSample, SampleStart, SampledKeys};
 
 use std::sync::Arc;
 

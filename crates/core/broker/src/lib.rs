@@ -31,7 +31,10 @@ mod topology_changes;
 mod work;
 
 pub use access::access_key::{AccessKey, NewAccessKey};
-pub use broker::{Broker, ListKey, Listable, ListedName, PublishRoute, QueueSample, SampleStart};
+pub use broker::{
+    Broker, ChannelSample, ExchangeSample, ListKey, Listable, ListedName, PublishRoute,
+    QueueSample, SampleStart, SampledKeys,
+};
 pub use config::BrokerConfig;
 pub use effect::{CloseReason, Effect};
 pub use error::{

@@ -139,17 +139,4 @@ impl Messaging {
         let Self { flow_control, clients, queues, effects, .. } = self;
         flow_control.end_window(clients, queues, |effect| effects.push_back(effect), now);
     }
-
-    /// Counts a publish, and what became of it.
-    pub(crate) fn count_published(&mut self, channel: ChannelId, routed: bool, mandatory: bool) {
-        let channel = self.clients.channels.get_mut(channel).map(|channel| &mut channel.counters);
-        for counters in [Some(&mut self.counters), channel].into_iter().flatten() {
-            counters.publish += 1;
-            match (routed, mandatory) {
-                (true, _) => {}
-                (false, true) => counters.return_unroutable += 1,
-                (false, false) => counters.drop_unroutable += 1,
-            }
-        }
-    }
 }

@@ -56,6 +56,12 @@ pub struct MessageCounters {
 }
 
 impl MessageCounters {
+    /// Deliveries and gets of all kinds.
+    #[must_use]
+    pub const fn all_delivered(&self) -> u64 {
+        self.deliver + self.deliver_no_ack + self.get + self.get_no_ack
+    }
+
     /// Adds another's counts.
     pub const fn add(&mut self, other: &Self) {
         self.publish += other.publish;
@@ -79,6 +85,15 @@ impl MessageCounters {
         self.dead_letters_dropped += other.dead_letters_dropped;
         self.replies_dropped += other.replies_dropped;
     }
+}
+
+/// Messages that clients published to an exchange, counted from the time that it was declared or the broker started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeCounters {
+    /// Published to it. What comes to it from another exchange, or as a dead letter, is not counted, as in RabbitMQ.
+    pub publish_in: u64,
+    /// The same, each once for each queue that it was routed to, by way of other exchanges too.
+    pub publish_out: u64,
 }
 
 /// Whether a queue works.
@@ -165,6 +180,8 @@ pub struct ExchangeReport {
     pub internal: bool,
     /// As declared.
     pub arguments: Table,
+    /// What passed.
+    pub counters: ExchangeCounters,
 }
 
 /// One binding.

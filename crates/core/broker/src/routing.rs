@@ -5,7 +5,7 @@
 pub mod binding;
 pub mod exchange;
 pub(crate) mod last_route;
-mod route_cache;
+pub(crate) mod route_cache;
 pub(crate) mod router;
 pub(crate) mod vhost;
 

@@ -17,6 +17,8 @@ pub(crate) const STEPS_PER_QUEUE: u64 = 200;
 pub(crate) const STEPS_PER_REPORT: u64 = 50;
 /// A queue's counters for a sample.
 pub(crate) const STEPS_PER_SAMPLE: u64 = 25;
+/// The counters of an exchange or of a client for a sample.
+pub(crate) const STEPS_PER_COUNTERS: u64 = 5;
 /// A queue that is added to totals.
 pub(crate) const STEPS_PER_TOTAL: u64 = 5;
 /// A message that somebody looks at.

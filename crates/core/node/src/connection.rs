@@ -14,6 +14,7 @@ use tokio::io::AsyncWrite as _;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::authenticator::Verification;
+use crate::counters::Traffic;
 use crate::timers::Armed;
 
 /// Bytes of the buffer that all connections read into. A connection that waits holds none of it. A
@@ -99,6 +100,7 @@ pub(crate) struct Connection {
     pub(crate) has_more: bool,
     /// Output waits for the socket.
     pub(crate) write_blocked: bool,
+    pub(crate) traffic: Traffic,
 }
 
 impl Connection {
@@ -127,6 +129,7 @@ impl Connection {
             retry: false,
             has_more: false,
             write_blocked: false,
+            traffic: Traffic::default(),
         }
     }
 
@@ -168,7 +171,7 @@ impl Connection {
 
     /// Writes as much of the output as the socket takes.
     pub(crate) fn write(&mut self) -> Written {
-        let Self { session, writer: Some(writer), waker, .. } = self else {
+        let Self { session, writer: Some(writer), waker, traffic, .. } = self else {
             return Written::Broken;
         };
         let output = session.output();
@@ -184,6 +187,7 @@ impl Connection {
                 Poll::Ready(Ok(0) | Err(_)) => return Written::Broken,
                 Poll::Ready(Ok(bytes)) => {
                     output.advance(bytes);
+                    traffic.count_write(bytes);
                     written += bytes;
                 }
                 Poll::Pending => return Written::Blocked(written),

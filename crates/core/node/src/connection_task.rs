@@ -131,7 +131,7 @@ fn poll(
             Poll::Ready(Step::End)
         }
         Poll::Ready(Ok((bytes, socket_has_more))) => {
-            core.connections.count_received(bytes);
+            core.connections.count_received(slot, bytes);
             let has_more = receive(core, slot) || socket_has_more;
             Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
         }
@@ -152,7 +152,7 @@ fn poll_signing_in(
     match read {
         Poll::Pending => Poll::Pending,
         Poll::Ready(Ok(bytes @ 1..)) if core.connections[slot].early.len() <= EARLY_BYTES_MAX => {
-            core.connections.count_received(bytes);
+            core.connections.count_received(slot, bytes);
             Poll::Ready(Step::Read)
         }
         Poll::Ready(_) => {

@@ -5,7 +5,6 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use quelea_amqp_codec::CloseCause;
 use quelea_amqp_session::{AuthOutcome, AuthRequest, ConfirmMeter, Notice, Peer, SessionConfig};
 use quelea_broker::{Broker, ConnectionId, Effect};
 use quelea_model::{Time, Timestamp};
@@ -146,7 +145,8 @@ impl Connections {
         self.counters.accept_errors += 1;
     }
 
-    pub(crate) const fn count_received(&mut self, bytes: usize) {
+    pub(crate) fn count_received(&mut self, slot: usize, bytes: usize) {
+        self.open[slot].traffic.count_read(bytes);
         self.counters.bytes_received += bytes as u64;
     }
 
@@ -154,12 +154,16 @@ impl Connections {
     pub(crate) fn disconnect(&mut self, slot: usize, broker: &mut Broker, now: Timestamp) {
         let connection = &mut self.open[slot];
         if connection.phase == Phase::Open {
-            let what = match connection.session.connection_id() {
-                Some(_) => "the client is gone without a close",
-                None => "the client is gone before the connection was open",
-            };
+            let was_open = connection.session.connection_id().is_some();
             let Client { connection, user, vhost, product } = Client::of(connection);
-            tracing::debug!(target: LOG_TARGET, connection, user, vhost, product, "{what}");
+            if was_open {
+                let what = "the client is gone without a close";
+                tracing::info!(target: LOG_TARGET, connection, user, vhost, product, "{what}");
+            } else {
+                // A balancer that looks whether somebody listens does so every second.
+                let what = "the client is gone before the connection was open";
+                tracing::debug!(target: LOG_TARGET, connection, user, vhost, product, "{what}");
+            }
         }
         connection.abandon(broker, now);
     }
@@ -515,10 +519,7 @@ fn log(client: Client<'_>, notice: &Notice) {
     match notice {
         // All of it is in the text.
         Notice::Opened { .. } => {
-            tracing::debug!(target: LOG_TARGET, connection, user, "{notice}");
-        }
-        Notice::Closed(CloseCause::Client { .. }) => {
-            tracing::debug!(target: LOG_TARGET, connection, user, vhost, product, "{notice}");
+            tracing::info!(target: LOG_TARGET, connection, user, "{notice}");
         }
         // Its user is in the text, escaped: nobody has looked at the name.
         Notice::LoginRefused { .. } => tracing::warn!(target: LOG_TARGET, connection, "{notice}"),

@@ -39,6 +39,7 @@ mod step_budget;
 mod stop;
 mod stop_signal;
 mod timers;
+mod traffic;
 mod turn;
 
 pub use audit::AUDIT_LOG_TARGET;
@@ -47,7 +48,7 @@ pub use backoff::Backoff;
 pub use beside::{Adopt, OtherStore};
 pub use clock::Clock;
 pub use core::{Core, ReceiveAnswer};
-pub use counters::NetCounters;
+pub use counters::{NetCounters, Traffic};
 pub use data_dir::{DataDir, DataDirError, LOCK_FILE};
 pub use file_disk::FileDisk;
 pub use file_limit::{raise_file_limit, share_files};

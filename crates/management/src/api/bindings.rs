@@ -11,6 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use quelea_broker::report::BindingReport;
 use quelea_broker::{Broker, ExchangeBinding, ListKey, Listable, QueueBinding};
 use quelea_model::Table;
+use quelea_node::Core;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -199,8 +200,8 @@ impl Listed for BindingReport {
         broker.list_keys::<Self>(vhost)
     }
 
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        core.broker.list_page(keys)
     }
 
     fn sort(all: &mut Vec<Self>) {

@@ -1,21 +1,37 @@
-//! `/api/connections`, `/api/channels` and `/api/consumers`.
+//! `/api/connections` and `/api/consumers`.
+
+use std::sync::PoisonError;
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::report::{ChannelReport, ConnectionReport, ConnectionState, ConsumerReport};
+use quelea_broker::report::{ConnectionReport, ConnectionState, ConsumerReport};
 use quelea_broker::{Broker, CloseReason, ListKey, Listable};
+use quelea_node::{Core, Traffic};
 use serde_json::{Value, json};
 
 use super::list_query::ListQuery;
 use super::listing::{Listed, by_turns, fetch, matching};
-use super::rates::counters_alone;
+use super::rates::{one_with_rate, with_rates};
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
-use crate::limits::DETAILS_MAX;
 use crate::operation::existed;
+use crate::recent::TRAFFIC_STATS;
 use crate::state::ApiState;
+
+/// A connection with what went through its socket.
+pub(crate) struct ListedConnection {
+    report: ConnectionReport,
+    traffic: Traffic,
+}
+
+impl ListedConnection {
+    fn rates(&self, api: &ApiState) -> Option<[f64; TRAFFIC_STATS.len()]> {
+        let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.connections.rates(&self.report.id)
+    }
+}
 
 /// `GET /api/connections/{name}`.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
@@ -31,10 +47,10 @@ pub(crate) async fn close(call: Call) -> StatusAnswer {
     let reason = close_reason(&call);
     let (api, user, [name]) = call.parts();
     let found = find(&api, &name).await?;
-    if found.user != user.name {
+    if found.report.user != user.name {
         user.require_administrator()?;
     }
-    let id = found.id;
+    let id = found.report.id;
     existed(api.ask(move |core| core.broker.request_close(id, reason)).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -43,7 +59,7 @@ pub(crate) async fn close(call: Call) -> StatusAnswer {
 pub(crate) async fn of_user(call: Call) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [name]) = call.parts();
-    let is_wanted = |c: &ConnectionReport| c.user == name && user.sees(c.vhost());
+    let is_wanted = |c: &ListedConnection| c.report.user == name && user.sees(c.vhost());
     matching(&api, &query, is_wanted).await
 }
 
@@ -54,26 +70,14 @@ pub(crate) async fn close_of_user(call: Call) -> StatusAnswer {
     if name != user.name {
         user.require_administrator()?;
     }
-    let connections = fetch::<ConnectionReport>(&api, None).await?;
-    for connection in connections.iter().filter(|connection| connection.user == name) {
+    let connections = fetch::<ListedConnection>(&api, None).await?;
+    let reports = connections.iter().map(|connection| &connection.report);
+    for connection in reports.filter(|connection| connection.user == name) {
         let (id, reason) = (connection.id, reason.clone());
         // One that has gone by itself meanwhile is as good.
         api.ask(move |core| core.broker.request_close(id, reason)).await?;
     }
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// `GET /api/channels/{name}`.
-pub(crate) async fn one_channel(call: Call) -> JsonAnswer {
-    let (api, user, [name]) = call.parts();
-    let channels = fetch::<ChannelReport>(&api, None).await?;
-    let found = channels.iter().find(|channel| channel_name(channel) == name);
-    let found = found.ok_or(ApiError::NotFound)?;
-    user.require_vhost(found.vhost())?;
-    let (mut shown, id) = (found.to_json(&api), found.id);
-    let keys = api.ask(move |core| core.broker.consumers_of_channel(id, DETAILS_MAX)).await?;
-    shown["consumer_details"] = consumer_details(&api, keys).await?;
-    Ok(Json(shown))
 }
 
 /// What the detail of a queue or a channel says of consumers.
@@ -85,27 +89,15 @@ pub(super) async fn consumer_details(
     Ok(consumers.iter().map(|consumer| consumer.to_json(api)).collect())
 }
 
-fn channel_name(channel: &ChannelReport) -> String {
-    format!("{} ({})", channel.connection_name, channel.number)
-}
-
 fn close_reason(call: &Call) -> CloseReason {
     let reason = call.headers().get("x-reason").and_then(|value| value.to_str().ok());
     let reason = reason.unwrap_or("Closed via management plugin").to_owned();
     CloseReason::Administrator { reason }
 }
 
-/// `GET /api/connections/{name}/channels`.
-pub(crate) async fn channels_of(call: Call) -> JsonAnswer {
-    let query = ListQuery::of(&call)?;
-    let (api, user, [name]) = call.parts();
-    let is_wanted = |c: &ChannelReport| c.connection_name == name && user.sees(c.vhost());
-    matching(&api, &query, is_wanted).await
-}
-
-async fn find(api: &ApiState, name: &str) -> Result<ConnectionReport, ApiError> {
-    let connections = fetch::<ConnectionReport>(api, None).await?;
-    connections.into_iter().find(|c| c.name == name).ok_or(ApiError::NotFound)
+async fn find(api: &ApiState, name: &str) -> Result<ListedConnection, ApiError> {
+    let connections = fetch::<ListedConnection>(api, None).await?;
+    connections.into_iter().find(|c| c.report.name == name).ok_or(ApiError::NotFound)
 }
 
 /// `10.0.0.1:5672` as host and port; an address that is none is shown as it is.
@@ -116,98 +108,76 @@ fn host_and_port(address: &str) -> (&str, Option<u16>) {
     }
 }
 
-impl Listed for ConnectionReport {
+impl Listed for ListedConnection {
     fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
+        broker.list_keys::<ConnectionReport>(vhost)
     }
 
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        let (reports, looked_at) = core.broker.list_page::<ConnectionReport>(keys);
+        let with_traffic =
+            |report: ConnectionReport| Self { traffic: core.traffic(report.id), report };
+        (reports.into_iter().map(with_traffic).collect(), looked_at)
     }
 
     fn vhost(&self) -> &str {
-        self.vhost.as_str()
+        self.report.vhost.as_str()
     }
 
     fn name(&self) -> &str {
-        &self.name
+        &self.report.name
+    }
+
+    fn column(&self, api: &ApiState, column: &[String]) -> Option<Value> {
+        match column {
+            [name] if name == "send_pend" => Some(json!(self.report.output_waiting_bytes)),
+            [name] if name == "channels" => Some(json!(self.report.channels)),
+            _ => one_with_rate(TRAFFIC_STATS, &self.traffic, self.rates(api), column),
+        }
     }
 
     fn to_json(&self, api: &ApiState) -> Value {
-        let (peer_host, peer_port) = host_and_port(&self.peer);
-        let (host, port) = host_and_port(&self.local);
-        json!({
-            "name": self.name,
-            "node": &*api.node,
-            "user": self.user,
-            "vhost": self.vhost.as_str(),
-            "peer_host": peer_host,
-            "peer_port": peer_port,
-            "host": host,
-            "port": port,
-            "ssl": false,
-            "protocol": self.protocol,
-            "auth_mechanism": self.mechanism,
-            "client_properties": from_table(&self.client_properties),
-            "user_provided_name": self.client_properties.get("connection_name")
-                .and_then(quelea_model::Value::as_text),
-            "connected_at": self.connected_at.as_millis(),
-            "channels": self.channels,
-            "channel_max": self.channel_max,
-            "frame_max": self.frame_max,
-            "timeout": self.heartbeat_s,
-            "send_pend": self.output_waiting_bytes,
-            "state": match self.state {
-                ConnectionState::Running => "running",
-                ConnectionState::Flow => "flow",
-                ConnectionState::Blocking => "blocking",
-                ConnectionState::Blocked => "blocked",
-            },
-            "type": "network",
-        })
+        let mut shown = connection(api, &self.report);
+        shown["recv_cnt"] = json!(self.traffic.reads);
+        shown["send_cnt"] = json!(self.traffic.writes);
+        let octets = with_rates(TRAFFIC_STATS, &self.traffic, self.rates(api));
+        octets.into_iter().for_each(|(name, value)| shown[name] = value);
+        shown
     }
 }
 
-impl Listed for ChannelReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
-
-    fn vhost(&self) -> &str {
-        self.vhost.as_str()
-    }
-
-    fn name(&self) -> &str {
-        &self.connection_name
-    }
-
-    fn to_json(&self, _api: &ApiState) -> Value {
-        json!({
-            "name": channel_name(self),
-            "number": self.number,
-            "connection_details": { "name": self.connection_name },
-            "user": self.user,
-            "vhost": self.vhost.as_str(),
-            "consumer_count": self.consumers,
-            "messages_unacknowledged": self.messages_unacknowledged,
-            "prefetch_count": self.prefetch_count,
-            "global_prefetch_count": self.global_prefetch_count,
-            "state": if self.flow_stopped { "flow" } else { "running" },
-            "message_stats": counters_alone(&self.counters),
-        })
-    }
+fn connection(api: &ApiState, report: &ConnectionReport) -> Value {
+    let (peer_host, peer_port) = host_and_port(&report.peer);
+    let (host, port) = host_and_port(&report.local);
+    json!({
+        "name": report.name,
+        "node": &*api.node,
+        "user": report.user,
+        "vhost": report.vhost.as_str(),
+        "peer_host": peer_host,
+        "peer_port": peer_port,
+        "host": host,
+        "port": port,
+        "ssl": false,
+        "protocol": report.protocol,
+        "auth_mechanism": report.mechanism,
+        "client_properties": from_table(&report.client_properties),
+        "user_provided_name": report.client_properties.get("connection_name")
+            .and_then(quelea_model::Value::as_text),
+        "connected_at": report.connected_at.as_millis(),
+        "channels": report.channels,
+        "channel_max": report.channel_max,
+        "frame_max": report.frame_max,
+        "timeout": report.heartbeat_s,
+        "send_pend": report.output_waiting_bytes,
+        "state": match report.state {
+            ConnectionState::Running => "running",
+            ConnectionState::Flow => "flow",
+            ConnectionState::Blocking => "blocking",
+            ConnectionState::Blocked => "blocked",
+        },
+        "type": "network",
+    })
 }
 
 impl Listed for ConsumerReport {
@@ -215,8 +185,8 @@ impl Listed for ConsumerReport {
         broker.list_keys::<Self>(vhost)
     }
 
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        core.broker.list_page(keys)
     }
 
     fn sort(all: &mut Vec<Self>) {

@@ -1,19 +1,24 @@
 //! `/api/exchanges`.
 
+use std::sync::PoisonError;
+
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::ExchangeReport;
 use quelea_broker::{Broker, DeclareExchange, ListKey, Listable};
+use quelea_node::Core;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::listing::{Listed, fetch};
+use super::rates::{one_with_rate, with_rates};
 use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, required_field};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
 use crate::operation::{done_as, existed, until_free};
+use crate::recent::EXCHANGE_STATS;
 use crate::state::ApiState;
 
 /// `GET /api/exchanges/{vhost}/{name}`; the default exchange is called `amq.default` here.
@@ -87,8 +92,8 @@ impl Listed for ExchangeReport {
         broker.list_keys::<Self>(vhost)
     }
 
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        core.broker.list_page(keys)
     }
 
     fn sort(all: &mut Vec<Self>) {
@@ -103,11 +108,25 @@ impl Listed for ExchangeReport {
         self.name.as_str()
     }
 
-    fn to_json(&self, _api: &ApiState) -> Value {
+    fn column(&self, api: &ApiState, column: &[String]) -> Option<Value> {
+        let [stats, column @ ..] = column else { return None };
+        let is_of_stats = stats == "message_stats";
+        let one = || one_with_rate(EXCHANGE_STATS, &self.counters, rates(api, self), column);
+        is_of_stats.then(one)?
+    }
+
+    fn to_json(&self, api: &ApiState) -> Value {
         let mut shown = definition(self);
+        shown["message_stats"] =
+            with_rates(EXCHANGE_STATS, &self.counters, rates(api, self)).into();
         shown["policy"] = Value::Null;
         shown
     }
+}
+
+fn rates(api: &ApiState, exchange: &ExchangeReport) -> Option<[f64; EXCHANGE_STATS.len()]> {
+    let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.exchanges.rates(&(exchange.vhost.clone(), exchange.name.clone()))
 }
 
 /// All that declares an exchange.

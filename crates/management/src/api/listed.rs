@@ -2,6 +2,7 @@
 
 use axum::Json;
 use quelea_broker::{Broker, ListKey, ListedName};
+use quelea_node::Core;
 use serde_json::Value;
 
 use crate::state::ApiState;
@@ -51,8 +52,8 @@ pub(crate) trait Listed: Sized + Send + 'static {
     }
 
     /// One turn's share of them, and how many of the keys that took.
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        let _ = broker;
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        let _ = core;
         (Vec::new(), keys.len())
     }
 

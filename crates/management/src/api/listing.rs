@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_broker::{Broker, ListKey};
+use quelea_broker::ListKey;
 use quelea_node::Core;
 
 use super::JsonAnswer;
@@ -51,7 +51,7 @@ async fn page_by_names<T: Listed>(
     sees: impl Fn(&str) -> bool,
 ) -> JsonAnswer {
     let keys = api.ask(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
-    let mut names = by_turns(api, keys, T::names).await?;
+    let mut names = by_turns(api, keys, |core, keys| T::names(&mut core.broker, keys)).await?;
     names.retain(|one| sees(one.vhost.as_str()));
     let (counted, found) = query.page_of(names)?;
     let mut objects = by_turns::<T>(api, found, T::page).await?;
@@ -65,12 +65,12 @@ async fn page_by_names<T: Listed>(
 pub(crate) async fn by_turns<T: Send + 'static>(
     api: &ApiState,
     keys: Vec<ListKey>,
-    ask: fn(&mut Broker, &[ListKey]) -> (Vec<T>, usize),
+    ask: fn(&mut Core, &[ListKey]) -> (Vec<T>, usize),
 ) -> Result<Vec<T>, ApiError> {
     let (mut all, keys, mut from) = (Vec::new(), Arc::new(keys), 0);
     while from < keys.len() {
         let keys = Arc::clone(&keys);
-        let turn = move |core: &mut Core| ask(&mut core.broker, &keys[from..]);
+        let turn = move |core: &mut Core| ask(core, &keys[from..]);
         let (found, looked_at) = api.ask(turn).await?;
         all.extend(found);
         from += looked_at;

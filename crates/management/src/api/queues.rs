@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use quelea_broker::report::{QueueReport, QueueState};
 use quelea_broker::{Broker, DeclareQueue, ListKey, Listable, ListedName};
 use quelea_model::Timestamp;
+use quelea_node::Core;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -125,8 +126,8 @@ impl Listed for QueueReport {
         broker.list_keys::<Self>(vhost)
     }
 
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        core.broker.list_page(keys)
     }
 
     const HAS_NAMES: bool = true;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::history::{Counts, History, LENGTHS, MESSAGE_STATS, Series, Subject};
 use crate::limits::SAMPLES_MAX;
+use crate::recent::Field;
 use crate::state::ApiState;
 
 /// A day.
@@ -126,9 +127,37 @@ pub(super) fn current(api: &ApiState, subject: &Subject, counter: &str) -> Optio
     details.get("rate").cloned()
 }
 
-/// Counters of what no samples are taken of.
-pub(super) fn counters_alone(counters: &MessageCounters) -> Value {
-    MESSAGE_STATS.map(|(name, of)| (name.to_owned(), json!(of(counters)))).into_iter().collect()
+/// Counters of what rates alone are known of, with those; without, of what is one too many.
+pub(super) fn with_rates<C, const N: usize>(
+    fields: [Field<C>; N],
+    counters: &C,
+    rates: Option<[f64; N]>,
+) -> Map<String, Value> {
+    let mut shown = Map::new();
+    for (place, (name, of)) in fields.into_iter().enumerate() {
+        shown.insert(name.to_owned(), json!(of(counters)));
+        if let Some(rates) = rates {
+            shown.insert(format!("{name}_details"), json!({ "rate": rates[place] }));
+        }
+    }
+    shown
+}
+
+/// One of them, or its rate, as `publish` and `publish_details.rate`: what lists are sorted by.
+pub(super) fn one_with_rate<C, const N: usize>(
+    fields: [Field<C>; N],
+    counters: &C,
+    rates: Option<[f64; N]>,
+    column: &[String],
+) -> Option<Value> {
+    let place = |wanted: &str| fields.iter().position(|(name, _)| *name == wanted);
+    match column {
+        [name] => Some(json!(fields[place(name)?].1(counters))),
+        [details, rate] if rate == "rate" => {
+            Some(json!(rates?[place(details.strip_suffix("_details")?)?]))
+        }
+        _ => None,
+    }
 }
 
 fn message_stats(

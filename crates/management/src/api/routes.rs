@@ -4,8 +4,7 @@
 use axum::extract::DefaultBodyLimit;
 use quelea_broker::access::TopicPermission;
 use quelea_broker::report::{
-    BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport, QueueReport,
-    VhostReport,
+    BindingReport, ConsumerReport, ExchangeReport, QueueReport, VhostReport,
 };
 use quelea_openapi::{Operation, Route};
 
@@ -17,8 +16,8 @@ use super::shapes::{
     shows_all,
 };
 use super::{
-    bindings, connections, definitions, exchanges, health, later, messages, nodes, overview,
-    queues, topic_permissions, vhosts,
+    bindings, channels, connections, definitions, exchanges, health, later, messages, nodes,
+    overview, queues, topic_permissions, vhosts,
 };
 use crate::identity::{identity_routes, users, vhost_route};
 use crate::limits::DEFINITIONS_BYTES_MAX;
@@ -105,7 +104,8 @@ fn health_checks() -> Vec<Route<ApiState>> {
 
 fn of_connections() -> Vec<Route<ApiState>> {
     vec![
-        Route::at("/connections").get(list::<ConnectionReport>, lists("Returns connections")),
+        Route::at("/connections")
+            .get(list::<connections::ListedConnection>, lists("Returns connections")),
         Route::at("/connections/{name}")
             .get(connections::one, shows("Returns a connection"))
             .delete(
@@ -116,10 +116,10 @@ fn of_connections() -> Vec<Route<ApiState>> {
             .get(connections::of_user, lists("Returns a user's connections"))
             .delete(connections::close_of_user, deletes("Closes a user's connections")),
         Route::at("/connections/{name}/channels")
-            .get(connections::channels_of, lists("Returns a connection's channels")),
-        Route::at("/channels").get(list::<ChannelReport>, lists("Returns channels")),
+            .get(channels::of_connection, lists("Returns a connection's channels")),
+        Route::at("/channels").get(list::<channels::ListedChannel>, lists("Returns channels")),
         Route::at("/channels/{name}")
-            .get(connections::one_channel, shows("Returns a channel with its consumers")),
+            .get(channels::one, shows("Returns a channel with its consumers")),
         Route::at("/consumers").get(list::<ConsumerReport>, lists("Returns consumers")),
         Route::at("/consumers/{vhost}")
             .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
@@ -127,10 +127,12 @@ fn of_connections() -> Vec<Route<ApiState>> {
         Route::at("/vhosts/{vhost}").get(vhosts::one, shows("Returns a virtual host")),
         Route::at("/vhosts/{vhost}/start/{node}")
             .post(nodes::start_vhost, deletes("Does nothing: a virtual host runs on its one node")),
-        Route::at("/vhosts/{vhost}/connections")
-            .get(list_in::<ConnectionReport>, lists("Returns a virtual host's connections")),
+        Route::at("/vhosts/{vhost}/connections").get(
+            list_in::<connections::ListedConnection>,
+            lists("Returns a virtual host's connections"),
+        ),
         Route::at("/vhosts/{vhost}/channels")
-            .get(list_in::<ChannelReport>, lists("Returns a virtual host's channels")),
+            .get(list_in::<channels::ListedChannel>, lists("Returns a virtual host's channels")),
     ]
 }
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use quelea_broker::report::VhostReport;
 use quelea_broker::{Broker, ListKey, Listable};
+use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
@@ -27,8 +28,8 @@ impl Listed for VhostReport {
         broker.list_keys::<Self>(vhost)
     }
 
-    fn page(broker: &mut Broker, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        broker.list_page(keys)
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
+        core.broker.list_page(keys)
     }
 
     fn sort(all: &mut Vec<Self>) {

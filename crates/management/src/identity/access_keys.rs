@@ -1,16 +1,17 @@
 //! `/api/access-keys`: what clients of the SQS interface sign with. A secret is shown once, in the
 //! answer to the request that makes it.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderName, LOCATION};
+use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quelea_sqs_protocol::{AccessKeyRecord, IdentityDirectory as _};
 
 use super::owner;
 use super::shapes::{AccessKeyState, MadeAccessKey, NewAccessKey, ShownAccessKey};
-use crate::api::StatusAnswer;
+use crate::api::{AuditedAnswer, StatusAnswer};
+use crate::audit::Details;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -44,11 +45,13 @@ async fn of_user(
     key.filter(|key| user.has_keys_of(&key.user)).ok_or(ApiError::NotFound)
 }
 
+/// Where a new key is, what the audit trail says of it, and the key itself.
+pub(super) type CreatedAccessKey =
+    (StatusCode, [(HeaderName, String); 1], Extension<Details>, Json<MadeAccessKey>);
+
 /// `POST /api/access-keys` with `user` and `account`, which is that of virtual host `/` if absent.
 /// 201 with the key's place, and the key with its secret, which is shown this once.
-pub(super) async fn create<S: SharedState>(
-    call: Call<S>,
-) -> Result<(StatusCode, [(HeaderName, String); 1], Json<MadeAccessKey>), ApiError> {
+pub(super) async fn create<S: SharedState>(call: Call<S>) -> Result<CreatedAccessKey, ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
     let wanted: NewAccessKey = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     let NewAccessKey { user: owner, account } = wanted;
@@ -64,6 +67,7 @@ pub(super) async fn create<S: SharedState>(
     };
     api.directory().create_access_key(key, &secret).await?;
     let place = format!("/api/access-keys/{id}");
+    let details = Details(format!("{id}, user {owner}, account {account}"));
     let answer = MadeAccessKey {
         access_key_id: id,
         secret_access_key: secret,
@@ -71,16 +75,17 @@ pub(super) async fn create<S: SharedState>(
         account,
         enabled: true,
     };
-    Ok((StatusCode::CREATED, [(LOCATION, place)], Json(answer)))
+    Ok((StatusCode::CREATED, [(LOCATION, place)], Extension(details), Json(answer)))
 }
 
 /// `PUT /api/access-keys/{id}` with `enabled`.
-pub(super) async fn enable<S: SharedState>(call: Call<S>) -> StatusAnswer {
+pub(super) async fn enable<S: SharedState>(call: Call<S>) -> AuditedAnswer {
     let (api, user, [id], body) = call.parts_and_body().await?;
     let AccessKeyState { enabled } = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     of_user(&api, &user, &id).await?;
     existed(api.directory().enable_access_key(&id, enabled).await?)?;
-    Ok(StatusCode::NO_CONTENT)
+    let details = if enabled { "enabled" } else { "disabled" };
+    Ok((StatusCode::NO_CONTENT, Extension(Details(details.to_owned()))))
 }
 
 /// `DELETE /api/access-keys/{id}`.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use axum::Json;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use quelea_broker::access::check_user_name;
 use quelea_node::RABBITMQ_DEFAULT_ALGORITHM;
 use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::api::list_query::ListQuery;
 use crate::api::listed::Row;
-use crate::api::{JsonAnswer, StatusAnswer, text_field};
+use crate::api::{AuditedAnswer, JsonAnswer, StatusAnswer, text_field};
+use crate::audit::Details;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
@@ -41,15 +42,17 @@ pub(super) async fn one<S: SharedState>(call: Call<S>) -> JsonAnswer {
 
 /// `PUT /api/users/{user}` with `password`, or with `password_hash` (that this API gave,
 /// or RabbitMQ with its `hashing_algorithm`) and `tags`, comma-separated text or a list. 201 if the user is new, 204 if it was changed.
-pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
+pub(super) async fn put<S: SharedState>(call: Call<S>) -> AuditedAnswer {
     let (api, user, [name], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     check_user_name(&name).map_err(ApiError::bad)?;
     let tags = tags(&body)?;
     let password_hash = password_hash(&api, &body).await?.into();
+    let details = Details(format!("tags {}", tags.join(",")));
     let new = UserRecord { name: name.into(), password_hash, tags };
     let is_new = api.directory().put_user(new).await?;
-    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
+    Ok((status, Extension(details)))
 }
 
 /// `DELETE /api/users/{user}`, with permissions and access keys.
@@ -73,13 +76,14 @@ pub(super) async fn without_permissions<S: SharedState>(call: Call<S>) -> JsonAn
 }
 
 /// `POST /api/users/bulk-delete` with `users`, a list of names. Those that are not there are no error.
-pub(super) async fn bulk_delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
+pub(super) async fn bulk_delete<S: SharedState>(call: Call<S>) -> AuditedAnswer {
     let (api, user, [], body) = call.parts_and_body().await?;
     user.require_administrator()?;
-    for name in names(&body)? {
-        api.directory().delete_user(&name).await?;
+    let names = names(&body)?;
+    for name in &names {
+        api.directory().delete_user(name).await?;
     }
-    Ok(StatusCode::NO_CONTENT)
+    Ok((StatusCode::NO_CONTENT, Extension(Details(names.join(", ")))))
 }
 
 /// The `users` of a request.

@@ -106,7 +106,7 @@ impl Totals {
     /// Both as they were counted by channel, summed, and as later versions of RabbitMQ count them over all.
     fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let c = &self.overview.counters;
-        let delivered = c.deliver + c.deliver_no_ack + c.get + c.get_no_ack;
+        let delivered = c.all_delivered();
         for (name, by_channel, help, value) in [
             ("received", "published", "Messages taken from publishers", c.publish),
             ("acknowledged", "acked", "Acknowledgements", c.ack),

@@ -1,14 +1,15 @@
 //! `/quelea/v1/queues/{vhost}/{name}/moves`: messages that go from one queue to another, or dead letters back to where
 //! each came from, while the broker goes on with all else.
 
-use axum::Json;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use quelea_broker::{MoveError, MoveTaskId, MoveTaskReport, MoveTaskState, NoMoveTaskId};
 use quelea_openapi::{Operation, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::StatusAnswer;
+use crate::audit::Details;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -95,7 +96,7 @@ async fn list(call: Call) -> Result<Json<Vec<Move>>, ApiError> {
     Ok(Json(reports.iter().map(shown).collect()))
 }
 
-async fn start(call: Call) -> Result<(StatusCode, Json<Begun>), ApiError> {
+async fn start(call: Call) -> Result<(StatusCode, Extension<Details>, Json<Begun>), ApiError> {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     let wanted: NewMove = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     let rate = wanted.messages_per_s_max.unwrap_or(1);
@@ -104,6 +105,10 @@ async fn start(call: Call) -> Result<(StatusCode, Json<Begun>), ApiError> {
             format!("messages_per_s_max must be from 1 to {MESSAGES_PER_S_MAX}, it is {rate}");
         return Err(ApiError::BadRequest(reason));
     }
+    let details = Details(match &wanted.destination {
+        Some(destination) => format!("to {destination}"),
+        None => "back to where each came from".to_owned(),
+    });
     let info = connection_of(&user, vhost);
     let begun = api.ask(move |core| {
         let now = core.now();
@@ -117,7 +122,7 @@ async fn start(call: Call) -> Result<(StatusCode, Json<Begun>), ApiError> {
     });
     let (id, ticket) = begun.await??;
     api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)?;
-    Ok((StatusCode::ACCEPTED, Json(Begun { id: id.to_string() })))
+    Ok((StatusCode::ACCEPTED, Extension(details), Json(Begun { id: id.to_string() })))
 }
 
 async fn cancel(call: Call) -> StatusAnswer {

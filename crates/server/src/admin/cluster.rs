@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::AdminError;
 use super::client::Client;
 use super::table::{self, Output};
+use crate::stdout::print_line;
 
 /// Shows the front-ends of replicated queues and Cassandra's nodes, as the one that is asked knows them.
 ///
@@ -13,15 +14,15 @@ use super::table::{self, Output};
 pub(crate) fn run(client: &Client, output: Output) -> Result<(), AdminError> {
     let cluster = client.get("/quelea/v1/cluster")?;
     if output == Output::Json {
-        println!("{cluster:#}");
+        print_line!("{cluster:#}");
         return Ok(());
     }
     let front_ends = ["id", "address", "is_self", "is_alive", "silent_for_ms"];
     let nodes = ["address", "datacenter", "rack", "is_connected", "host_id"];
     table::print(&cluster["front_ends"], &front_ends, output);
-    println!();
+    print_line!();
     table::print(&cluster["nodes"], &nodes, output);
-    println!();
+    print_line!();
     let counts = ["requests.messages", "requests.upkeep", "requests.peers", "requests.sweep"];
     let more =
         ["unknown_outcomes", "peers.duplicates_seen", "messages_restored", "clock_correction_us"];

@@ -10,6 +10,8 @@ use super::table::{self, Output};
 pub(crate) enum Command {
     /// All connections.
     List,
+    /// All of a connection: its client, bytes, and channels.
+    Show { name: String },
     /// Closes a connection.
     Close {
         name: String,
@@ -24,7 +26,7 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// All channels: prefetch, and what is not acknowledged.
+    /// All channels: prefetch, what is not acknowledged, and messages a second.
     Channels,
     /// All consumers.
     Consumers,
@@ -44,9 +46,18 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "channels",
                 "protocol",
                 "user_provided_name",
+                "recv_oct",
+                "send_oct",
                 "send_pend",
             ];
             list("/api/connections", &columns)
+        }
+        Command::Show { name } => {
+            let path = format!("/api/connections/{}", segment(&name));
+            let mut connection = client.get(&path)?;
+            connection["channel_details"] = client.get(&format!("{path}/channels"))?;
+            table::print_fields(&connection, output);
+            Ok(())
         }
         Command::Close { name, reason } => {
             let path = format!("/api/connections/{}", segment(&name));
@@ -64,6 +75,9 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "consumer_count",
                 "messages_unacknowledged",
                 "prefetch_count",
+                "message_stats.publish_details.rate",
+                "message_stats.deliver_get_details.rate",
+                "message_stats.ack_details.rate",
                 "state",
             ];
             list("/api/channels", &columns)

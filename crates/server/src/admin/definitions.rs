@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::AdminError;
 use super::client::{Client, segment};
+use crate::stdout::print_line;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -32,7 +33,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: Command, client: &Client) -> Result<(), AdminError> {
     match command {
-        Command::Export { vhost } => println!("{:#}", client.get(&path(vhost.as_deref()))?),
+        Command::Export { vhost } => print_line!("{:#}", client.get(&path(vhost.as_deref()))?),
         Command::Import { file, vhost, skip_unsupported } => {
             let query = if skip_unsupported { "?skip_unsupported=true" } else { "" };
             let document = read(&file)?;

@@ -7,6 +7,7 @@ use super::client::{Client, segment};
 use super::pages::pages;
 use super::table::{self, Output, visible};
 use super::{AdminError, argument};
+use crate::stdout::print_line;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -38,8 +39,12 @@ pub(crate) enum Command {
         #[arg(long)]
         to: Option<u64>,
     },
-    /// What the planner would do about a queue now, and why. Nothing of it is done.
-    Plan { queue: String },
+    /// What the planner would do about a queue now, or if it were defined so, and why. Nothing of it is done.
+    Plan {
+        queue: String,
+        /// FIELD=VALUE, as `queue define` takes them.
+        fields: Vec<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,15 +107,21 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
             let queue = queue.map(|queue| format!("&queue={}", segment(&queue)));
             let path = format!("/api/elastic/events?after={after}{}", queue.unwrap_or_default());
             let events = client.get(&path)?;
-            table::print(&events, &["number", "queue", "kind", "subject", "reason"], output);
+            let columns = ["number", "unix_ms", "queue", "kind", "subject", "reason"];
+            table::print(&events, &columns, output);
         }
         Command::Move { queue, producer, to } => {
             let wanted = json!({ "producer": producer, "to": to });
             let begun = client.post(&format!("{}/moves", path(&queue)), &wanted)?;
             table::print(&json!([begun]), &["producer", "from", "to"], output);
         }
-        Command::Plan { queue } => {
-            let plan = client.get(&format!("{}/plan", path(&queue)))?;
+        Command::Plan { queue, fields } => {
+            let changed = if fields.is_empty() {
+                String::new()
+            } else {
+                format!("?definition={}", segment(&definition(&fields)?.to_string()))
+            };
+            let plan = client.get(&format!("{}/plan{changed}", path(&queue)))?;
             print_plan(&plan, output);
         }
     }
@@ -135,12 +146,10 @@ fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), A
         }
         QueueCommand::Show { name } => {
             let queue = client.get(&path(&name))?;
-            println!("{queue:#}");
+            print_line!("{queue:#}");
         }
         QueueCommand::Define { name, fields } => {
-            let fields = fields.iter().map(|text| field(text));
-            let definition = fields.collect::<Result<Map<_, _>, _>>()?;
-            client.put(&path(&name), &Value::Object(definition))?;
+            client.put(&path(&name), &definition(&fields)?)?;
         }
         QueueCommand::Delete { name } => client.delete(&path(&name))?,
     }
@@ -150,12 +159,12 @@ fn queue(command: QueueCommand, client: &Client, output: Output) -> Result<(), A
 /// A plan as sentences: they say more than columns.
 fn print_plan(plan: &Value, output: Output) {
     if output == Output::Json {
-        println!("{plan:#}");
+        print_line!("{plan:#}");
         return;
     }
     let actions = plan["actions"].as_array().map_or(&[][..], Vec::as_slice);
     if actions.is_empty() {
-        println!("nothing to do");
+        print_line!("nothing to do");
     }
     for action in actions {
         let what = action["action"].as_str().unwrap_or_default();
@@ -164,15 +173,20 @@ fn print_plan(plan: &Value, output: Output) {
         let details: Vec<String> = details.map(|(name, value)| format!("{name} {value}")).collect();
         let reason = action["reason"].as_str().unwrap_or_default();
         let details = details.join(", ").replace('"', "");
-        println!("{}", visible(&format!("{what} {details}: {reason}")));
+        print_line!("{}", visible(&format!("{what} {details}: {reason}")));
     }
     for remark in plan["remarks"].as_array().into_iter().flatten() {
-        println!("({})", visible(remark.as_str().unwrap_or_default()));
+        print_line!("({})", visible(remark.as_str().unwrap_or_default()));
     }
 }
 
 fn path(queue: &str) -> String {
     format!("/api/elastic/queues/{}", segment(queue))
+}
+
+fn definition(fields: &[String]) -> Result<Value, AdminError> {
+    let fields = fields.iter().map(|text| field(text));
+    Ok(Value::Object(fields.collect::<Result<Map<_, _>, _>>()?))
 }
 
 fn field(text: &str) -> Result<(String, Value), AdminError> {

@@ -15,6 +15,12 @@ pub(crate) enum Command {
         #[arg(long, default_value = "/")]
         vhost: String,
     },
+    /// All of an exchange: what it is, messages in and out, bindings from it and to it.
+    Show {
+        name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+    },
     /// Declares an exchange.
     Declare {
         name: String,
@@ -60,8 +66,25 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
     match command {
         Command::List { vhost } => {
             let exchanges = client.get(&format!("/api/exchanges/{}", segment(&vhost)))?;
-            let columns = ["name", "type", "durable", "auto_delete", "internal", "arguments"];
+            let columns = [
+                "name",
+                "type",
+                "durable",
+                "auto_delete",
+                "internal",
+                "message_stats.publish_in",
+                "message_stats.publish_out",
+                "arguments",
+            ];
             table::print(&exchanges, &columns, output);
+        }
+        Command::Show { name, vhost } => {
+            let mut exchange = client.get(&path(&vhost, &name))?;
+            for (side, field) in [("source", "bindings_from"), ("destination", "bindings_to")] {
+                let bindings = format!("{}/bindings/{side}", path(&vhost, &name));
+                exchange[field] = client.get(&bindings)?;
+            }
+            table::print_fields(&exchange, output);
         }
         Command::Declare { name, vhost, kind, durable, auto_delete, internal, arguments } => {
             let body = json!({

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::AdminError;
 use super::client::{Client, segment};
 use super::table::{self, Output};
+use crate::stdout::print_line;
 
 /// How often it is looked how far a move is.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -55,8 +56,8 @@ pub(crate) fn run(
     match over["state"].as_str() {
         Some("completed") => {
             match output {
-                Output::Json => println!("{over:#}"),
-                Output::Table => println!("{moved} messages moved"),
+                Output::Json => print_line!("{over:#}"),
+                Output::Table => print_line!("{moved} messages moved"),
             }
             Ok(())
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::AdminError;
 use super::client::Client;
 use super::table::{Output, visible};
+use crate::stdout::print_line;
 
 /// What is shown, and where it stands in the API's answer.
 const FIGURES: [(&str, &str); 14] = [
@@ -27,7 +28,7 @@ const FIGURES: [(&str, &str); 14] = [
 pub(crate) fn run(client: &Client, output: Output) -> Result<(), AdminError> {
     let overview = client.get("/api/overview")?;
     if output == Output::Json {
-        println!("{overview:#}");
+        print_line!("{overview:#}");
         return Ok(());
     }
     for (name, place) in FIGURES {
@@ -39,7 +40,7 @@ pub(crate) fn run(client: &Client, output: Output) -> Result<(), AdminError> {
             }
             Some(other) => other.to_string(),
         };
-        println!("{name:24} {text}");
+        print_line!("{name:24} {text}");
     }
     Ok(())
 }

@@ -15,6 +15,12 @@ pub(crate) enum Command {
         #[arg(long, default_value = "/")]
         vhost: String,
     },
+    /// All of a queue: state, rates, age of the oldest message, consumers, bindings.
+    Show {
+        name: String,
+        #[arg(long, default_value = "/")]
+        vhost: String,
+    },
     /// Declares a queue.
     Declare {
         name: String,
@@ -112,9 +118,16 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
                 "messages_ready",
                 "messages_unacknowledged",
                 "consumers",
+                "message_stats.publish_details.rate",
+                "message_stats.deliver_get_details.rate",
                 "arguments",
             ];
             table::print(&queues, &columns, output);
+        }
+        Command::Show { name, vhost } => {
+            let mut queue = client.get(&path(&vhost, &name))?;
+            queue["bindings"] = client.get(&format!("{}/bindings", path(&vhost, &name)))?;
+            table::print_fields(&queue, output);
         }
         Command::Declare { name, vhost, durable, auto_delete, arguments } => {
             let arguments = argument::object(&arguments)?;

@@ -8,6 +8,7 @@ use super::pages::pages;
 use super::sqs::{Account, call};
 use super::table::{self, Output};
 use super::{AdminError, argument, input};
+use crate::stdout::print_line;
 
 /// What SQS delivers at once.
 const RECEIVED_MAX: u64 = 10;
@@ -97,7 +98,7 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
         }
         Command::Show { name } => {
             let queue = client.get(&format!("{}/{}", path(&account), segment(&name)))?;
-            println!("{queue:#}");
+            print_line!("{queue:#}");
         }
         Command::Create { name, attributes } => {
             let mut attributes = read(&attributes)?;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, segment};
 use super::{AdminError, input};
+use crate::stdout::print_line;
 
 #[derive(Debug, Args)]
 pub(crate) struct SqsArgs {
@@ -52,7 +53,7 @@ pub(crate) fn run(args: SqsArgs, client: &Client) -> Result<(), AdminError> {
     let request = request.map_err(|error| AdminError::Request(error.to_string()))?;
     let account = args.account.id(client)?;
     let result = call(client, &account, &args.action, &Value::Object(request))?;
-    println!("{result:#}");
+    print_line!("{result:#}");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::AdminError;
 use super::client::Client;
 use super::table::{Output, visible};
+use crate::stdout::print_line;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -16,14 +17,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, client: &Client, output: Output) -> Result<(), AdminError> {
     let taken = client.post("/api/take-over", &json!({ "replace": args.replace }))?;
     if output == Output::Json {
-        println!("{taken:#}");
+        print_line!("{taken:#}");
         return Ok(());
     }
     for kind in ["accounts", "users", "permissions", "access_keys"] {
-        println!("{:12} {}", kind.replace('_', " "), taken[kind]);
+        print_line!("{:12} {}", kind.replace('_', " "), taken[kind]);
     }
     for kept in taken["kept"].as_array().into_iter().flatten().filter_map(|kept| kept.as_str()) {
-        println!("stays as it is in Cassandra: {}", visible(kept));
+        print_line!("stays as it is in Cassandra: {}", visible(kept));
     }
     Ok(())
 }

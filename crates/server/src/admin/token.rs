@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::AdminError;
 use super::client::Client;
 use super::table::{self, Output};
+use crate::stdout::print_line;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -24,7 +25,7 @@ pub(crate) fn run(command: &Command, client: &Client, output: Output) -> Result<
     let made = client.post("/quelea/v1/tokens", &wanted.into())?;
     match (output, made["token"].as_str()) {
         // Alone on its line, for $(…) of a shell.
-        (Output::Table, Some(token)) => println!("{token}"),
+        (Output::Table, Some(token)) => print_line!("{token}"),
         _ => table::print(&made, &[], Output::Json),
     }
     Ok(())

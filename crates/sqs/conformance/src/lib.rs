@@ -21,6 +21,7 @@ mod fifo;
 mod listing;
 mod messages;
 mod moves;
+mod peeks;
 mod purge;
 mod queues;
 mod receipts;
@@ -111,6 +112,11 @@ cases! {
         a_backlog_counts_what_waits
         a_message_is_counted_once_however_often_it_was_moved
         an_empty_queue_has_no_backlog;
+    peeks:
+        a_look_is_no_reception_and_leaves_no_trace
+        a_look_says_what_each_message_waits_for
+        a_look_ends_at_its_limit_and_says_so
+        a_look_into_a_fifo_queue_is_in_its_order;
     purge:
         a_purge_takes_all_that_was_sent_before
         a_purge_forgets_deduplication_ids

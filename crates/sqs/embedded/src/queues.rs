@@ -79,6 +79,8 @@ impl Queues for EmbeddedQueues {
             durability: true,
             consistency: None,
             facts_age_ms_max: 0,
+            // The management API asks the broker itself.
+            peeks: false,
         })
     }
 

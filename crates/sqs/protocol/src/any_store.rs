@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::{
     AccessKey, Backlog, Capabilities, Created, Delivery, Fault, Identity, MoveTask, NewMessage,
-    NewMoveTask, NewQueue, Permits, QueueClass, QueueFacts, QueueRef, Queues, ReceiptOutcome,
-    Receive, Received, SendOutcome, User,
+    NewMoveTask, NewQueue, Peeked, Permits, QueueClass, QueueFacts, QueueRef, Queues,
+    ReceiptOutcome, Receive, Received, SendOutcome, User,
 };
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
@@ -66,6 +66,7 @@ erase! {
         fn put_attributes(seen: &'a Arc<QueueFacts>, attributes: BTreeMap<String, String>) -> ();
         fn put_tags(seen: &'a Arc<QueueFacts>, tags: BTreeMap<String, String>) -> ();
         fn backlog(queue: &'a Arc<QueueFacts>) -> Backlog;
+        fn peek(queue: &'a Arc<QueueFacts>, max: usize) -> Peeked;
         fn send(queue: &'a Arc<QueueFacts>, messages: Vec<NewMessage>) -> Vec<SendOutcome>;
         fn receive(queue: &'a Arc<QueueFacts>, receive: Receive) -> Vec<Received>;
         fn delete(queue: &'a Arc<QueueFacts>, deliveries: Vec<Delivery>) -> Vec<ReceiptOutcome>;
@@ -138,6 +139,10 @@ impl Queues for AnyQueues {
 
     async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
         self.0.backlog(queue).await
+    }
+
+    async fn peek(&self, queue: &Arc<QueueFacts>, max: usize) -> Result<Peeked, Fault> {
+        self.0.peek(queue, max).await
     }
 
     async fn send(

@@ -21,6 +21,8 @@ pub struct Capabilities {
     /// For how long facts that [`Queues::facts`](crate::Queues::facts) returns may be older than what
     /// another front-end did; 0: never.
     pub facts_age_ms_max: u64,
+    /// Whether it has [`Queues::peek`](crate::Queues::peek).
+    pub peeks: bool,
 }
 
 /// In what order messages are received with order hint 1 by one receiver.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::{
     Backlog, Capabilities, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask, NewQueue,
-    QueueClass, QueueFacts, QueueRef, Queues, ReceiptOutcome, Receive, Received, SendOutcome,
+    Peeked, QueueClass, QueueFacts, QueueRef, Queues, ReceiptOutcome, Receive, Received,
+    SendOutcome,
 };
 
 /// Makes a call of the store of that class.
@@ -179,6 +180,10 @@ impl<O: Queues, R: Queues, L: NameLock> Queues for ClassRouter<O, R, L> {
 
     async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {
         of_class!(self, queue.key.class(), store => store.backlog(queue).await)
+    }
+
+    async fn peek(&self, queue: &Arc<QueueFacts>, max: usize) -> Result<Peeked, Fault> {
+        of_class!(self, queue.key.class(), store => store.peek(queue, max).await)
     }
 
     async fn send(

@@ -21,6 +21,7 @@ mod identity_directory;
 mod md5;
 mod message_rules;
 mod names;
+mod peek;
 mod policy;
 mod queue_facts;
 mod queue_key;
@@ -47,6 +48,7 @@ pub use identity_directory::{
 };
 pub use md5::{md5_of_attributes, md5_of_body};
 pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};
+pub use peek::{PEEKED_BYTES_MAX, PEEKED_MESSAGES_MAX, Peeked, PeekedMessage, PeekedState};
 pub use policy::{
     CONDITIONS_MAX, POLICY_BYTES_MAX, PRINCIPALS_MAX, Policy, PolicyCaller, PolicyError,
     PolicyQuestion, STATEMENTS_MAX, Verdict,

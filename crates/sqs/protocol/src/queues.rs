@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Capabilities, Fault, NewQueue, QueueClass, QueueFacts, QueueRef};
+use crate::{Capabilities, Fault, NewQueue, Peeked, QueueClass, QueueFacts, QueueRef};
 
 /// What became of the wish to make a queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,6 +277,19 @@ pub trait Queues: Clone + Send + Sync + 'static {
         &self,
         queue: &Arc<QueueFacts>,
     ) -> impl Future<Output = Result<Backlog, Fault>> + Send;
+
+    /// Looks at the oldest messages, at most `max` (up to [`PEEKED_MESSAGES_MAX`](crate::PEEKED_MESSAGES_MAX)), whether or not
+    /// they can be received. It is no reception, and changes nothing: the store writes nothing, takes nothing over and counts
+    /// nothing. A store whose [`Capabilities::peeks`] is false answers [`Fault::Unsupported`].
+    fn peek(
+        &self,
+        queue: &Arc<QueueFacts>,
+        max: usize,
+    ) -> impl Future<Output = Result<Peeked, Fault>> + Send {
+        let (_, _) = (queue, max);
+        let why = "Messages of such queues cannot be looked at without receiving them.".to_owned();
+        std::future::ready(Err(Fault::Unsupported(why)))
+    }
 
     /// Sends up to ten messages, in order; an outcome for each.
     fn send(

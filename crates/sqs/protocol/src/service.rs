@@ -9,6 +9,7 @@ mod delete;
 mod json_call;
 mod moves;
 mod paging;
+mod peek;
 mod permissions;
 mod queue_change;
 mod queues;

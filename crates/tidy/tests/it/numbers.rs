@@ -59,6 +59,7 @@ const STATED: &[(&str, &str, &str, &str)] = &[
     (LIMITS, "of the management API | {} (", MANAGEMENT, "CONNECTIONS_MAX"),
     (LIMITS, "management API, a second | {} (", MANAGEMENT, "REQUESTS_PER_S_MAX"),
     (LIMITS, "its head and then its body | {} (", MANAGEMENT, "REQUEST_TIMEOUT_MS"),
+    ("docs/operate/management-api.md", "for some {} of each", MANAGEMENT, "SAMPLED_OBJECTS_MAX"),
     (LIMITS, "that wait to be verified | {} |", SIGN_INS, "WAITING_MAX"),
     (LIMITS, "its password is verified | {} |", CONNECTION, "EARLY_BYTES_MAX"),
     ("docs/elastic/clients.md", "with all its parts | {}, ", ELASTIC, "MESSAGE_BYTES_MAX"),

@@ -34,7 +34,8 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     for _ in 0..args.repeat {
         let urls = [service.create_queue(&[])?, service.create_queue(&[])?];
         let begun = now_ns();
-        pass_through(&service, &urls[0], passed, args.size)?;
+        let progress = Progress::new(passed, bench.args.quiet);
+        pass_through(&service, &urls[0], passed, args.size, &progress)?;
         let seconds = seconds_between(begun, now_ns());
         if !bench.args.quiet {
             let count = thousands(f64::from(passed));
@@ -67,14 +68,50 @@ struct Heads {
     passed_per_s: f64,
 }
 
+/// What is said while messages pass through, which takes the better part of an hour: each twentieth of them.
+struct Progress {
+    count: u32,
+    is_quiet: bool,
+    begun: u64,
+    shown: AtomicU32,
+}
+
+impl Progress {
+    const STEPS: u32 = 20;
+
+    fn new(count: u32, is_quiet: bool) -> Self {
+        Self { count, is_quiet, begun: now_ns(), shown: AtomicU32::new(0) }
+    }
+
+    fn show(&self, left: u32) {
+        let passed = self.count.saturating_sub(left);
+        let step = passed / (self.count / Self::STEPS).max(1);
+        if self.is_quiet || self.shown.fetch_max(step, Ordering::Relaxed) >= step {
+            return;
+        }
+        let seconds = seconds_between(self.begun, now_ns());
+        let left_s = seconds / f64::from(passed.max(1)) * f64::from(left);
+        eprintln!(
+            "{} messages after {seconds:.0} s, {left_s:.0} s to go",
+            thousands(f64::from(passed))
+        );
+    }
+}
+
 /// Sends, receives and deletes so many messages, none of which is left.
-fn pass_through(service: &Service, url: &str, count: u32, size: usize) -> Result<(), BenchError> {
+fn pass_through(
+    service: &Service,
+    url: &str,
+    count: u32,
+    size: usize,
+    progress: &Progress,
+) -> Result<(), BenchError> {
     let left = &AtomicU32::new(count.div_ceil(BATCH as u32));
     let outcomes: Vec<Result<(), Error>> = thread::scope(|scope| {
         let movers: Vec<_> = (0..MOVERS)
             .map(|number| {
                 let client = service.client_of(number);
-                scope.spawn(move || move_through(client, url, left, size))
+                scope.spawn(move || move_through(client, url, left, size, progress))
             })
             .collect();
         let join = |mover: thread::ScopedJoinHandle<'_, Result<(), Error>>| {
@@ -88,12 +125,19 @@ fn pass_through(service: &Service, url: &str, count: u32, size: usize) -> Result
     Ok(())
 }
 
-fn move_through(mut client: Client, url: &str, left: &AtomicU32, size: usize) -> Result<(), Error> {
+fn move_through(
+    mut client: Client,
+    url: &str,
+    left: &AtomicU32,
+    size: usize,
+    progress: &Progress,
+) -> Result<(), Error> {
     let body = call::send_batch(url, &"x".repeat(size), 0);
     let take = || left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
     while take().is_ok() {
         client.call("SendMessageBatch", &body)?;
         receive_and_delete(&mut client, url, 0)?;
+        progress.show(left.load(Ordering::Relaxed) * BATCH as u32);
     }
     Ok(())
 }

@@ -148,7 +148,8 @@ impl Owner {
 }
 
 /// SequenceNumber: 20 digits, as in SQS.
-pub(super) fn sequence_number(number: u64) -> String {
+#[must_use]
+pub fn sequence_number(number: u64) -> String {
     // 20 digits, as Amazon's are, of which the first is no zero.
     SEQUENCE_BASE.saturating_add(number).to_string()
 }

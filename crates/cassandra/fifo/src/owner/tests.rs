@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Delivery, Fault, ReceiptOutcome};
+use quelea_sqs_protocol::{Delivery, Fault, PeekedState, ReceiptOutcome};
 use uuid::Uuid;
 
 use super::*;
+use crate::glimpse::Glimpses;
 use crate::limits::{
     LEASE_MS, MOVE_WAITED_MS, RENEW_EVERY_MS, WAITING_ROWS_MAX, WINDOW_MESSAGES_MIN,
 };
@@ -359,4 +360,25 @@ fn of_what_nobody_has_heard_nobody_has_received() {
         _ => None,
     });
     assert_eq!(received, Some(Vec::new()));
+}
+
+#[test]
+fn a_look_is_no_use_and_says_what_is_in_flight() {
+    let mut first = owner(1, Vec::new(), SETTINGS);
+    (1..=3).for_each(|call| drop(send(&mut first, call, at(0))));
+    assert_eq!(receive(&mut first, 4, 0, at(1)).len(), 1);
+    let Glimpses { messages, is_whole } = first.peek(2);
+    let seen: Vec<_> =
+        messages.iter().map(|one| (one.row.number, one.receive_count, one.state)).collect();
+    let in_flight = PeekedState::InFlight { until_ms: at(11).wall_ms };
+    let expected =
+        [(1_000, Some(1), Some(in_flight)), (1_001, Some(0), Some(PeekedState::Visible))];
+    assert_eq!((&seen[..], is_whole), (&expected[..], false));
+    assert_eq!(messages[0].first_received_at_ms, at(1).wall_ms);
+    // Its visibility timeout ends, and nobody asks for anything but looks.
+    first.tick(at(20));
+    assert_eq!(first.peek(10).messages[0].state, Some(PeekedState::Visible));
+    assert!(first.peek(10).is_whole);
+    first.tick(at(1 + IDLE_MS));
+    assert!(first.has_ended(), "a look keeps no owner");
 }

@@ -150,7 +150,7 @@ impl QueueTable {
         match self.find(database, queue, None).await? {
             Found::Queue(record, _) => Ok(Some(self.remember(queue, *record, began))),
             Found::Deleted(..) | Found::Nothing => {
-                self.forget(queue);
+                self.remembered.remove(queue);
                 Ok(None)
             }
         }
@@ -165,7 +165,7 @@ impl QueueTable {
 
     /// What is remembered of it does not hold any more.
     pub(crate) fn forget(&self, queue: &QueueRef) {
-        self.remembered.forget(queue);
+        self.remembered.forget(queue, Instant::now());
     }
 
     async fn find(

@@ -209,6 +209,10 @@ impl Actor {
             let _ = reply.send(Answer::Backlog(self.owner.backlog(now)));
             return;
         }
+        if let Operation::Peek(max) = operation {
+            let _ = reply.send(Answer::Peeked(self.owner.peek(max)));
+            return;
+        }
         if matches!(operation, Operation::Send(_)) && shared.fifo.is_full() {
             let why = "this front-end's FIFO queues take all the memory that they may".to_owned();
             let _ = reply.send(Answer::Failed(Fault::Unavailable(why)));
@@ -234,7 +238,7 @@ impl Actor {
                 self.owner.change_visibility(call, &changes, now);
             }
             Operation::MoveOut(wanted) => self.owner.move_out(call, wanted, now),
-            Operation::Backlog => {}
+            Operation::Backlog | Operation::Peek(_) => {}
         }
     }
 

@@ -138,19 +138,12 @@ impl MessageRows {
         from: SegmentKey,
         max: usize,
     ) -> Result<Vec<SegmentRow>, Fault> {
-        let (epoch, first) = stored_key(from);
-        let before = (epoch, first - 1);
         let mut listed: Vec<SegmentRow> = Vec::new();
         loop {
-            let after = listed.last().map_or(before, |row| stored_key(row.key));
-            let values = (generation, after.0, after.1, PAGE);
-            let rows = select(database, For::Upkeep, &self.list, values).await?;
-            let count = rows.rows_num();
-            for row in rows.rows::<(i64, i64, Option<i64>)>().map_err(unreadable)? {
-                let (epoch, first, began_at) = row.map_err(unreadable)?;
-                let key = SegmentKey { epoch: number(epoch), first: number(first) };
-                listed.push(SegmentRow { key, began_at_ms: number(began_at.unwrap_or_default()) });
-            }
+            let after = listed.last().map_or_else(|| before(from), |row| stored_key(row.key));
+            let page = self.list_page(database, generation, after, PAGE).await?;
+            let count = page.len();
+            listed.extend(page);
             if listed.len() > max {
                 return Err(Fault::Unavailable("the queue has too many partitions".to_owned()));
             }
@@ -158,6 +151,36 @@ impl MessageRows {
                 return Ok(listed);
             }
         }
+    }
+
+    /// The first partitions of a queue from that one on, at most so many, which is no more than a page.
+    pub(crate) async fn list_first(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        from: SegmentKey,
+        most: usize,
+    ) -> Result<Vec<SegmentRow>, Fault> {
+        let most = i32::try_from(most).unwrap_or(PAGE).min(PAGE);
+        self.list_page(database, generation, before(from), most).await
+    }
+
+    async fn list_page(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        after: (i64, i64),
+        most: i32,
+    ) -> Result<Vec<SegmentRow>, Fault> {
+        let values = (generation, after.0, after.1, most);
+        let rows = select(database, For::Upkeep, &self.list, values).await?;
+        let mut page = Vec::with_capacity(rows.rows_num());
+        for row in rows.rows::<(i64, i64, Option<i64>)>().map_err(unreadable)? {
+            let (epoch, first, began_at) = row.map_err(unreadable)?;
+            let key = SegmentKey { epoch: number(epoch), first: number(first) };
+            page.push(SegmentRow { key, began_at_ms: number(began_at.unwrap_or_default()) });
+        }
+        Ok(page)
     }
 
     /// Writes a batch: first its partition is listed, if it is the first of it.
@@ -391,6 +414,12 @@ fn insert_row(
 
 fn stored_key(key: SegmentKey) -> (i64, i64) {
     (key.epoch as i64, key.first as i64)
+}
+
+/// What the list is to be read beyond, to have that partition in it.
+fn before(from: SegmentKey) -> (i64, i64) {
+    let (epoch, first) = stored_key(from);
+    (epoch, first - 1)
 }
 
 fn number(stored: i64) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_cassandra_fifo::{Content, MoveCall, MovedOut};
+use quelea_cassandra_fifo::{Content, Glimpses, MoveCall, MovedOut};
 use quelea_sqs_protocol::{
     Backlog, Delivery, Fault, QueueRef, ReceiptOutcome, Receive, Received, SendOutcome,
 };
@@ -39,6 +39,8 @@ pub(crate) enum Operation {
     ChangeVisibility(Vec<(Delivery, u64)>),
     Backlog,
     MoveOut(MoveCall),
+    /// A look at so many messages.
+    Peek(usize),
 }
 
 /// What an owner answers.
@@ -49,6 +51,7 @@ pub(crate) enum Answer {
     Settled(Vec<ReceiptOutcome>),
     Backlog(Backlog),
     MovedOut(MovedOut),
+    Peeked(Glimpses),
     Failed(Fault),
     /// Somebody else is the owner, or nobody.
     NotOwner,

@@ -21,6 +21,7 @@ const TTL_S: i32 = 30 * 86_400;
 
 pub(crate) struct OwnerTable {
     read: PreparedStatement,
+    look: PreparedStatement,
     begin: PreparedStatement,
     take: PreparedStatement,
     renew: PreparedStatement,
@@ -46,16 +47,17 @@ impl OwnerTable {
             "UPDATE @fifo_owner USING TTL {TTL_S} SET epoch = ?, holder = ?, address = ?, held_until = ?, sealed = ?,
                 sealed_to = ?, oldest_epoch = ?, oldest_first = ?, received = ? WHERE generation = ?"
         );
-        let mut read = prepare(
-            "SELECT epoch, holder, address, held_until, sealed, sealed_to, oldest_epoch, oldest_first,
-                received FROM @fifo_owner WHERE generation = ?"
-                .to_owned(),
-        )
-        .await?;
-        read.set_is_idempotent(true);
-        read.set_consistency(Consistency::LocalSerial);
+        let select = "SELECT epoch, holder, address, held_until, sealed, sealed_to, oldest_epoch, oldest_first,
+                received FROM @fifo_owner WHERE generation = ?";
+        let read = async |consistency| {
+            let mut read = prepare(select.to_owned()).await?;
+            read.set_is_idempotent(true);
+            read.set_consistency(consistency);
+            Ok::<_, PrepareError>(read)
+        };
         Ok(Self {
-            read,
+            read: read(Consistency::LocalSerial).await?,
+            look: read(Consistency::LocalQuorum).await?,
             begin: prepare(format!("{set} IF epoch = null")).await?,
             take: prepare(format!("{set} IF epoch = ? AND holder = ? AND held_until = ?")).await?,
             renew: prepare(format!("{set} IF epoch = ? AND holder = ?")).await?,
@@ -68,7 +70,26 @@ impl OwnerTable {
         database: &Database,
         generation: Uuid,
     ) -> Result<Option<OwnerRow>, Fault> {
-        let rows = driver::select(&database.session, &self.read, &(generation,)).await?;
+        self.select(database, &self.read, generation).await
+    }
+
+    /// The row as some transaction has left it, perhaps not the last: a read that ends none that is under way, and so writes
+    /// nothing.
+    pub(crate) async fn look(
+        &self,
+        database: &Database,
+        generation: Uuid,
+    ) -> Result<Option<OwnerRow>, Fault> {
+        self.select(database, &self.look, generation).await
+    }
+
+    async fn select(
+        &self,
+        database: &Database,
+        statement: &PreparedStatement,
+        generation: Uuid,
+    ) -> Result<Option<OwnerRow>, Fault> {
+        let rows = driver::select(&database.session, statement, &(generation,)).await?;
         let row = rows.maybe_first_row::<Stored>().map_err(unreadable)?;
         let Some((
             Some(epoch),

@@ -77,13 +77,13 @@ impl Shared {
     }
 
     /// This front-end, as it calls others.
-    fn caller(&self) -> Caller<'_> {
+    pub(super) fn caller(&self) -> Caller<'_> {
         let (database, runtime) = (&self.database, &self.runtime);
         Caller { database, runtime, secret: &self.fifo.secret }
     }
 
     /// Has the owner that is here do something.
-    async fn fifo_call_here(
+    pub(super) async fn fifo_call_here(
         &self,
         place: &Place,
         queue: FifoQueue,

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quelea_cassandra_fifo::limits::BATCH_ROWS_MAX;
-use quelea_cassandra_fifo::{Content, MoveCall, MovedOut};
+use quelea_cassandra_fifo::{Content, Glimpses, MoveCall, MovedOut};
 use quelea_sqs_protocol::{
-    Backlog, Fault, MessageAttribute, QueueRef, ReceiptOutcome, Receive, Received, Sent,
+    Backlog, Fault, MessageAttribute, PEEKED_MESSAGES_MAX, QueueRef, ReceiptOutcome, Receive,
+    Received, Sent,
 };
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use super::glimpse_wire::WireGlimpse;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 
 /// Where calls go.
@@ -44,6 +46,7 @@ enum WireOperation {
     ChangeVisibility(Vec<(Blob, u64)>),
     Backlog,
     MoveOut { max: u32, to: Option<Name> },
+    Peek { max: u32 },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,6 +79,7 @@ enum WireAnswer {
     Failed(WireFault),
     NotOwner,
     MovedOut { moved: u64, is_empty: bool },
+    Peeked { messages: Vec<WireGlimpse>, is_whole: bool },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -188,6 +192,10 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Option<Answer> {
         WireAnswer::Failed(failed) => Answer::Failed(fault(failed)),
         WireAnswer::NotOwner => Answer::NotOwner,
         WireAnswer::MovedOut { moved, is_empty } => Answer::MovedOut(MovedOut { moved, is_empty }),
+        WireAnswer::Peeked { messages, is_whole } => {
+            let messages = messages.into_iter().map(WireGlimpse::glimpse).collect();
+            Answer::Peeked(Glimpses { messages, is_whole })
+        }
     })
 }
 
@@ -227,6 +235,7 @@ fn wire_operation(operation: Operation) -> WireOperation {
         Operation::MoveOut(MoveCall { max, to }) => {
             WireOperation::MoveOut { max: max as u32, to: to.as_ref().map(wire_name) }
         }
+        Operation::Peek(max) => WireOperation::Peek { max: max as u32 },
     }
 }
 
@@ -256,6 +265,9 @@ fn operation(operation: WireOperation) -> Operation {
         WireOperation::MoveOut { max, to } => {
             let max = (max as usize).clamp(1, BATCH_ROWS_MAX);
             Operation::MoveOut(MoveCall { max, to: to.map(name) })
+        }
+        WireOperation::Peek { max } => {
+            Operation::Peek((max as usize).clamp(1, PEEKED_MESSAGES_MAX))
         }
     }
 }
@@ -318,6 +330,10 @@ fn wire_answer(answer: Answer) -> WireAnswer {
         Answer::Failed(failed) => WireAnswer::Failed(wire_fault(failed)),
         Answer::NotOwner => WireAnswer::NotOwner,
         Answer::MovedOut(MovedOut { moved, is_empty }) => WireAnswer::MovedOut { moved, is_empty },
+        Answer::Peeked(Glimpses { messages, is_whole }) => {
+            let messages = messages.into_iter().map(WireGlimpse::of).collect();
+            WireAnswer::Peeked { messages, is_whole }
+        }
     }
 }
 
@@ -432,6 +448,7 @@ mod tests {
             Operation::Backlog,
             Operation::MoveOut(MoveCall { max: 10, to: None }),
             Operation::MoveOut(MoveCall { max: 1, to: Some(queue().name) }),
+            Operation::Peek(7),
         ] {
             let bytes = encode_call(&queue(), operation.clone()).unwrap();
             assert_eq!(decode_call(&bytes), Some((queue(), operation)));

@@ -3,14 +3,15 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 1 | version, 1 |
-//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 5 changed |
+//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 6 changed, 7 noted (5 was a change that nobody acknowledged) |
 //! | 2 | 16 | the front-end that says it |
 //! | 18 | | what it says |
 //!
 //! *Interest*: generations of queues that are polled there, 16 bytes each; none: a greeting. *Nudge*: generation (16), then the
 //! bucket with the new entry: start (8), level (1). *Claim* and *release*: generation (16), then entries: message (16) and
 //! timestamp (8), of which the highest bit says that the message was delivered.
-//! *Changed*: the length of an account's name (1), that name, and the name of a queue in it. Numbers are little-endian.
+//! *Changed*: the notice's number (8), the length of an account's name (1), that name, and the name of a queue in it. *Noted*: the
+//! number of the notice that is acknowledged (8). Numbers are little-endian.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ const INTEREST: u8 = 1;
 const NUDGE: u8 = 2;
 const CLAIM: u8 = 3;
 const RELEASE: u8 = 4;
-const CHANGED: u8 = 5;
+const CHANGED: u8 = 6;
+const NOTED: u8 = 7;
 
 /// Things of one datagram: so it fits into a packet of any network.
 pub(crate) const THINGS_MAX: usize = 40;
@@ -54,8 +56,10 @@ pub(crate) enum Said {
     Nudge { generation: Uuid, bucket: Bucket },
     /// These entries are being taken, or were.
     Claim { generation: Uuid, claims: Vec<Claim> },
-    /// What was remembered of that queue does not hold any more.
-    Changed(QueueRef),
+    /// What was remembered of that queue does not hold any more. Whoever hears it acknowledges the notice by its number.
+    Changed { notice: u64, queue: QueueRef },
+    /// What was remembered by what that notice says is forgotten.
+    Noted { notice: u64 },
     /// These are not taken after all.
     Release { generation: Uuid, entries: Vec<EntryName> },
 }
@@ -75,7 +79,8 @@ impl Datagram {
             Said::Nudge { .. } => NUDGE,
             Said::Claim { .. } => CLAIM,
             Said::Release { .. } => RELEASE,
-            Said::Changed(_) => CHANGED,
+            Said::Changed { .. } => CHANGED,
+            Said::Noted { .. } => NOTED,
         };
         let mut bytes = vec![VERSION, kind];
         bytes.extend_from_slice(self.from.as_bytes());
@@ -96,13 +101,15 @@ impl Datagram {
                     put_entry(&mut bytes, &claim.entry, claim.is_delivered);
                 }
             }
-            Said::Changed(QueueRef { account, name }) => {
+            Said::Changed { notice, queue: QueueRef { account, name } } => {
+                bytes.extend_from_slice(&notice.to_le_bytes());
                 // No account has a longer name.
                 let length = u8::try_from(account.len()).unwrap_or(u8::MAX);
                 bytes.push(length);
                 bytes.extend_from_slice(account.as_bytes());
                 bytes.extend_from_slice(name.as_bytes());
             }
+            Said::Noted { notice } => bytes.extend_from_slice(&notice.to_le_bytes()),
             Said::Release { generation, entries } => {
                 bytes.extend_from_slice(generation.as_bytes());
                 for entry in entries.iter().take(THINGS_MAX) {
@@ -127,11 +134,14 @@ impl Datagram {
                 Said::Nudge { generation, bucket: Bucket::stored(start_s, level)? }
             }
             CHANGED => {
+                let (notice, rest) = rest.split_first_chunk::<8>()?;
+                let notice = u64::from_le_bytes(*notice);
                 let (length, rest) = rest.split_first()?;
                 let (account, name) = rest.split_at_checked(usize::from(*length))?;
                 let (account, name) = (text(account)?, text(name)?);
-                Said::Changed(QueueRef { account, name })
+                Said::Changed { notice, queue: QueueRef { account, name } }
             }
+            NOTED => Said::Noted { notice: u64::from_le_bytes(rest.try_into().ok()?) },
             CLAIM => {
                 let (generation, rest) = take_id(rest)?;
                 Said::Claim { generation, claims: things(rest, take_claim)? }
@@ -209,10 +219,11 @@ mod tests {
             Said::Nudge { generation, bucket: Bucket::holding(1 << 50, 2) },
             Said::Claim { generation, claims: claims.collect() },
             Said::Release { generation, entries: vec![entry(1), entry(2)] },
-            Said::Changed(QueueRef {
-                account: "a".repeat(255).into(),
-                name: "q".repeat(80).into(),
-            }),
+            Said::Changed {
+                notice: u64::MAX,
+                queue: QueueRef { account: "a".repeat(255).into(), name: "q".repeat(80).into() },
+            },
+            Said::Noted { notice: 1 << 40 },
         ];
         said.into_iter().map(|said| Datagram { from: Uuid::from_u128(9), said }).collect()
     }

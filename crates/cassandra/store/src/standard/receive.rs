@@ -37,7 +37,7 @@ const LOOKS_AT_ONCE: usize = 64;
 const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
 
 /// What was found of an entry's message.
-enum Taken {
+pub(super) enum Taken {
     /// It is there.
     Message(Box<StoredMessage>),
     /// Its message is gone, was moved by somebody, or is older than its queue keeps messages.
@@ -492,7 +492,7 @@ fn within_bytes(entries: impl Iterator<Item = Entry>) -> Vec<Entry> {
     fitting
 }
 
-fn classify(
+pub(super) fn classify(
     facts: &QueueFacts,
     entry: &Entry,
     message: Result<Option<StoredMessage>, Fault>,

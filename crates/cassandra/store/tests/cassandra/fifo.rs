@@ -24,7 +24,7 @@ fn fifo_message(group: &str, id: &str) -> NewMessage {
     NewMessage { group_id, deduplication_id, ..message(id) }
 }
 
-async fn fifo_queue(
+pub(crate) async fn fifo_queue(
     queues: &CassandraQueues,
     name: &str,
     attributes: &[(&str, &str)],
@@ -32,13 +32,17 @@ async fn fifo_queue(
     queue(queues, &format!("{name}.fifo"), &[&[("FifoQueue", "true")], attributes].concat()).await
 }
 
-async fn send(queues: &CassandraQueues, facts: &Arc<QueueFacts>, ids: &[&str]) -> Vec<Sent> {
+pub(crate) async fn send(
+    queues: &CassandraQueues,
+    facts: &Arc<QueueFacts>,
+    ids: &[&str],
+) -> Vec<Sent> {
     let messages = ids.iter().map(|id| fifo_message("g", id)).collect();
     let outcomes = queues.send(facts, messages).await.unwrap();
     outcomes.into_iter().map(Result::unwrap).collect()
 }
 
-async fn receive_one(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Received {
+pub(crate) async fn receive_one(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Received {
     let receive =
         Receive { max: 1, visibility_timeout_ms: HIDDEN_MS, wait_ms: 20_000, attempt_id: None };
     queues.receive(facts, receive).await.unwrap().pop().expect("a message comes")
@@ -201,7 +205,8 @@ pub(crate) async fn session() -> Session {
     session
 }
 
-async fn generation(session: &Session, facts: &QueueFacts) -> Uuid {
+/// What a queue's rows are keyed by.
+pub(crate) async fn generation(session: &Session, facts: &QueueFacts) -> Uuid {
     let query = "SELECT generation FROM queue WHERE account = ? AND name = ?";
     let values = (facts.queue.account.as_ref(), facts.queue.name.as_ref());
     let rows = session.query_unpaged(query, values).await.unwrap().into_rows_result().unwrap();

@@ -12,6 +12,7 @@ mod identity;
 mod late_changes;
 mod migrations;
 mod moves;
+mod peeks;
 mod peers;
 mod site;
 mod starting;

@@ -130,6 +130,34 @@ fn a_long_poll_is_told_of_a_message_at_another_front_end() {
 }
 
 #[test]
+fn a_change_holds_at_all_front_ends_when_it_is_answered() {
+    Site::shared().runtime.block_on(async {
+        let (front_ends, hub) = joined("_changes", 3, false).await;
+        let facts = queue(&front_ends[0], "changed", &[]).await;
+        for round in 0..30 {
+            for one in &front_ends {
+                one.facts(&facts.queue).await.unwrap().unwrap();
+            }
+            let changing = &front_ends[round % 3];
+            let seen = changing.facts_now(&facts.queue).await.unwrap().unwrap();
+            let timeout = format!("{}", 100 + round);
+            let attributes = BTreeMap::from([("VisibilityTimeout".to_owned(), timeout.clone())]);
+            changing.put_attributes(&seen, attributes).await.unwrap();
+            for one in &front_ends {
+                let facts = one.facts(&facts.queue).await.unwrap().unwrap();
+                assert_eq!(facts.attributes.get("VisibilityTimeout"), Some(&timeout), "{round}");
+            }
+        }
+        // Where nobody is heard a change is made all the same.
+        hub.cut(true);
+        let seen = front_ends[0].facts_now(&facts.queue).await.unwrap().unwrap();
+        front_ends[0].put_attributes(&seen, BTreeMap::new()).await.unwrap();
+        let facts = front_ends[1].facts_now(&facts.queue).await.unwrap().unwrap();
+        assert_eq!(facts.attributes.get("VisibilityTimeout"), None);
+    });
+}
+
+#[test]
 fn datagrams_of_strangers_change_nothing() {
     Site::shared().runtime.block_on(async {
         let (front_ends, hub) = joined("_strangers", 2, false).await;

@@ -1,6 +1,8 @@
 //! Lists of reports, page by page: a page is one turn's work, so that whoever asks for all of very many objects has
 //! others served in between.
 
+use std::ops::Range;
+
 use quelea_model::{QueueId, QueueName, Table, VhostName};
 
 use super::Broker;
@@ -15,7 +17,7 @@ use crate::routing::vhost::Vhost;
 use crate::work::{STEPS_PER_NAME, STEPS_PER_REPORT, STEPS_PER_TOTAL};
 
 /// Places of exchanges or bindings that one key stands for.
-const PLACES_PER_KEY: u32 = 16;
+pub(super) const PLACES_PER_KEY: u32 = 16;
 
 /// Keys that are collected in a step.
 const KEYS_PER_STEP: u64 = 16;
@@ -42,6 +44,28 @@ impl ListKey {
     pub(super) const fn queue(self) -> Option<QueueId> {
         match self.0 {
             Key::Queue(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn connection(self) -> Option<ConnectionId> {
+        match self.0 {
+            Key::Connection(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn channel(self) -> Option<ChannelId> {
+        match self.0 {
+            Key::Channel(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The exchanges of a virtual host at these places.
+    pub(super) const fn exchanges(self) -> Option<(VhostId, Range<u32>)> {
+        match self.0 {
+            Key::Exchanges(vhost, first) => Some((vhost, first..first + PLACES_PER_KEY)),
             _ => None,
         }
     }
@@ -271,10 +295,10 @@ impl Listable for ExchangeReport {
     }
 
     fn add(broker: &Broker, key: ListKey, reports: &mut Vec<Self>) {
-        let Key::Exchanges(id, first) = key.0 else { return };
+        let Some((id, places)) = key.exchanges() else { return };
         let Some(vhost) = broker.routing.vhost(id) else { return };
-        let exchanges = vhost.router.exchanges_at(first..first + PLACES_PER_KEY);
-        reports.extend(exchanges.map(|spec| Self {
+        let exchanges = vhost.router.exchanges_at(places);
+        reports.extend(exchanges.map(|(spec, counters)| Self {
             vhost: vhost.name.clone(),
             name: spec.name.clone(),
             kind: spec.kind.as_str(),
@@ -282,6 +306,7 @@ impl Listable for ExchangeReport {
             auto_delete: spec.auto_delete,
             internal: spec.internal,
             arguments: spec.arguments.clone(),
+            counters,
         }));
     }
 

@@ -16,13 +16,23 @@ use crate::ids::ChannelId;
 use crate::messaging::MessageOptions;
 use crate::reply::Published;
 use crate::request::Publish;
+use crate::routing::exchange::targets::ExchangeKey;
 use crate::routing::exchange::{ExchangeKind, RouteError};
+use crate::routing::route_cache::Route as FoundRoute;
 
 /// Where a message goes.
 enum PublishTarget {
-    Queues(Arc<[QueueId]>),
+    /// These queues, by way of the exchange, which is counted unless it is gone by now.
+    Queues(Option<ExchangeKey>, Arc<[QueueId]>),
     /// The channel that asked for a direct reply; `None` if it is gone.
     Reply(Option<ChannelId>),
+}
+
+impl From<FoundRoute> for PublishTarget {
+    #[inline]
+    fn from(route: FoundRoute) -> Self {
+        Self::Queues(Some(route.exchange), route.queues)
+    }
 }
 
 /// Where a message was found to go that is published later.
@@ -95,7 +105,10 @@ impl Broker {
                 let is_there = |id: &QueueId| self.messaging.queues.get(*id).is_some();
                 let all_there = queues.iter().all(is_there);
                 let left = || queues.iter().copied().filter(is_there).collect();
-                PublishTarget::Queues(if all_there { queues } else { left() })
+                let queues = if all_there { queues } else { left() };
+                let vhost = self.messaging.clients.channel(channel)?.vhost;
+                let router = self.routing.router(vhost).ok_or(ChannelGone)?;
+                PublishTarget::Queues(router.exchange_key(publish.exchange), queues)
             }
         };
         self.publish_to(now, channel, publish, target, has_headers)
@@ -112,17 +125,17 @@ impl Broker {
     ) -> Result<Published, PublishError> {
         let options = self.message_options(channel, publish.properties)?;
         let properties = self.outgoing_properties(channel, publish.properties, has_headers)?;
-        let queues = match target {
-            PublishTarget::Queues(queues) => queues,
+        let (from, queues) = match target {
+            PublishTarget::Queues(from, queues) => (from, queues),
             PublishTarget::Reply(to) => {
                 let key = publish.routing_key;
                 let message = Message::new(publish.exchange, key, &properties, publish.body);
                 let routed = to.is_some_and(|to| self.messaging.reply(to, message));
-                self.messaging.count_published(channel, routed, publish.mandatory);
+                self.count_published(channel, None, usize::from(routed), publish.mandatory);
                 return Ok(Published { ticket: Ticket::NONE, routed, rejected: false });
             }
         };
-        self.messaging.count_published(channel, !queues.is_empty(), publish.mandatory);
+        self.count_published(channel, from, queues.len(), publish.mandatory);
         if queues.is_empty() {
             return Ok(Published { ticket: Ticket::NONE, routed: false, rejected: false });
         }
@@ -146,6 +159,33 @@ impl Broker {
         Ok(Published { ticket, routed: true, rejected: enqueued.rejected })
     }
 
+    /// Counts a publish, and what became of it. What is counted is where the message's way has led anyway.
+    #[inline]
+    fn count_published(
+        &mut self,
+        channel: ChannelId,
+        exchange: Option<ExchangeKey>,
+        queues: usize,
+        mandatory: bool,
+    ) {
+        let Self { messaging, routing, .. } = self;
+        let mut channel = messaging.clients.channels.get_mut(channel);
+        if let (Some(channel), Some(exchange)) = (&channel, exchange)
+            && let Some(router) = routing.router_mut(channel.vhost)
+        {
+            router.count_publish(exchange, queues);
+        }
+        let of_channel = channel.as_mut().map(|channel| &mut channel.counters);
+        for counters in [Some(&mut messaging.counters), of_channel].into_iter().flatten() {
+            counters.publish += 1;
+            match (queues, mandatory) {
+                (1.., _) => {}
+                (0, true) => counters.return_unroutable += 1,
+                (0, false) => counters.drop_unroutable += 1,
+            }
+        }
+    }
+
     /// Everything that [`Broker::publish`] would refuse, without publishing: for a transaction, whose messages are
     /// published at its end. Returns where the message would go.
     ///
@@ -163,7 +203,7 @@ impl Broker {
         let target = self.publish_target(channel, exchange, routing_key, view, has_headers)?;
         self.check_properties(channel, properties)?;
         Ok(PublishRoute(match target {
-            PublishTarget::Queues(queues) => Route::Queues(queues),
+            PublishTarget::Queues(_, queues) => Route::Queues(queues),
             PublishTarget::Reply(_) => Route::Reply,
         }))
     }
@@ -195,12 +235,12 @@ impl Broker {
         let epochs = (router.epoch(), self.access.accounts.epoch());
         let known = state.last_route.find(exchange, routing_key, epochs.0, epochs.1);
         match known {
-            Some(queues) if !has_headers => return Ok(PublishTarget::Queues(Arc::clone(queues))),
+            Some(route) if !has_headers => return Ok(route.clone().into()),
             // Permitted, but the headers may say something about the way.
             Some(_) => {
                 let route = router.route(exchange, routing_key, view)?;
                 self.work.spend(router.take_steps());
-                return Ok(PublishTarget::Queues(route.queues));
+                return Ok(route.into());
             }
             None => {}
         }
@@ -211,13 +251,12 @@ impl Broker {
         }
         let state = self.messaging.clients.channel_mut(channel)?;
         let router = self.routing.router_mut(state.vhost).ok_or(ChannelGone)?;
-        let queues = router.route(exchange, routing_key, view)?.queues;
+        let route = router.route(exchange, routing_key, view)?;
         self.work.spend(router.take_steps());
         if !has_headers {
-            let queues = Arc::clone(&queues);
-            state.last_route.remember(exchange, routing_key, epochs.0, epochs.1, queues);
+            state.last_route.remember(exchange, routing_key, epochs.0, epochs.1, route.clone());
         }
-        Ok(PublishTarget::Queues(queues))
+        Ok(route.into())
     }
 
     /// In RabbitMQ's order: the permission, the exchange's existence, internal, the topic.

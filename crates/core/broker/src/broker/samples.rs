@@ -1,11 +1,14 @@
-//! Samples of all queues' counters, taken again and again: no more of each than they need.
+//! Samples of the counters of all queues and exchanges, taken again and again: no more of each than they need.
 
-use quelea_model::{QueueName, VhostName};
+use quelea_model::{ExchangeName, QueueName, VhostName};
 
 use super::Broker;
-use super::listing::ListKey;
-use crate::report::{MessageCounters, QueueReport};
-use crate::work::STEPS_PER_SAMPLE;
+use super::listing::{ListKey, Listable, PLACES_PER_KEY};
+use crate::ids::{ChannelId, ConnectionId};
+use crate::report::{
+    ChannelReport, ConnectionReport, ExchangeCounters, ExchangeReport, MessageCounters, QueueReport,
+};
+use crate::work::{STEPS_PER_COUNTERS, STEPS_PER_SAMPLE};
 
 /// A queue's counters.
 #[derive(Clone, Debug)]
@@ -24,6 +27,39 @@ pub struct QueueSample {
     pub counters: MessageCounters,
 }
 
+/// An exchange's counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeSample {
+    /// Its virtual host.
+    pub vhost: VhostName,
+    /// Its name; empty for the default exchange.
+    pub name: ExchangeName,
+    /// What passed.
+    pub counters: ExchangeCounters,
+}
+
+/// A channel's counters.
+#[derive(Clone, Debug)]
+pub struct ChannelSample {
+    /// Its number in this run of the broker.
+    pub id: ChannelId,
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Its number on the wire.
+    pub number: u16,
+    /// What passed.
+    pub counters: MessageCounters,
+}
+
+/// What is sampled of a kind of object.
+#[derive(Clone, Debug)]
+pub struct SampledKeys {
+    /// What has to be looked at.
+    pub keys: Vec<ListKey>,
+    /// Whether those are all there are.
+    pub are_all: bool,
+}
+
 /// What samples begin with.
 #[derive(Clone, Debug)]
 pub struct SampleStart {
@@ -33,18 +69,35 @@ pub struct SampleStart {
     pub vhosts: Vec<(VhostName, MessageCounters)>,
     /// For [`Broker::sample_queues`].
     pub queues: Vec<ListKey>,
+    /// For [`Broker::sample_exchanges`].
+    pub exchanges: SampledKeys,
+    /// For [`Broker::sample_connections`].
+    pub connections: SampledKeys,
+    /// For [`Broker::sample_channels`].
+    pub channels: SampledKeys,
 }
 
 impl Broker {
-    /// Begins samples.
-    pub fn begin_samples(&mut self) -> SampleStart {
+    /// Begins samples: of all queues, and of at most so many objects of each other kind.
+    pub fn begin_samples(&mut self, objects_max: usize) -> SampleStart {
+        let exchanges = self.sampled_keys::<ExchangeReport>(objects_max / PLACES_PER_KEY as usize);
         let queues = self.list_keys::<QueueReport>(None);
         let vhosts = self.routing.vhosts().map(|(id, vhost)| {
             let known = self.messaging.queues.in_vhost(id);
             let gone = known.map_or_else(MessageCounters::default, |known| known.counters);
             (vhost.name.clone(), gone)
         });
-        SampleStart { counters: self.messaging.counters, vhosts: vhosts.collect(), queues }
+        let (counters, vhosts) = (self.messaging.counters, vhosts.collect());
+        let connections = self.sampled_keys::<ConnectionReport>(objects_max);
+        let channels = self.sampled_keys::<ChannelReport>(objects_max);
+        SampleStart { counters, vhosts, queues, exchanges, connections, channels }
+    }
+
+    fn sampled_keys<R: Listable>(&mut self, keys_max: usize) -> SampledKeys {
+        let mut keys = self.list_keys::<R>(None);
+        let are_all = keys.len() <= keys_max;
+        keys.truncate(keys_max);
+        SampledKeys { keys, are_all }
     }
 
     /// Samples of some of the queues, in the keys' order. Returns how many of the keys it has looked at, too; 1 at least.
@@ -65,5 +118,52 @@ impl Broker {
         let samples = samples.collect();
         self.work.spend(looked_at as u64 * STEPS_PER_SAMPLE);
         (samples, looked_at)
+    }
+
+    /// Samples of some of the exchanges, but of those that nothing was published to. Returns how many of the keys it has
+    /// looked at, too; 1 at least.
+    pub fn sample_exchanges(&mut self, keys: &[ListKey]) -> (Vec<ExchangeSample>, usize) {
+        let steps_per_key = STEPS_PER_COUNTERS * u64::from(PLACES_PER_KEY);
+        let looked_at = keys.len().min((self.work.per_turn() / steps_per_key).max(1) as usize);
+        let mut samples = Vec::new();
+        for (id, places) in keys[..looked_at].iter().filter_map(|key| key.exchanges()) {
+            let Some(vhost) = self.routing.vhost(id) else { continue };
+            let published = vhost.router.exchanges_at(places).filter(|(_, c)| c.publish_in > 0);
+            samples.extend(published.map(|(spec, counters)| {
+                let (vhost, name) = (vhost.name.clone(), spec.name.clone());
+                ExchangeSample { vhost, name, counters }
+            }));
+        }
+        self.work.spend(looked_at as u64 * steps_per_key);
+        (samples, looked_at)
+    }
+
+    /// Some of the connections that are still there: what their sockets did is known to whoever has these. Returns how
+    /// many of the keys it has looked at, too; 1 at least.
+    pub fn sample_connections(&mut self, keys: &[ListKey]) -> (Vec<ConnectionId>, usize) {
+        let keys = self.some_counters(keys);
+        let connections = &self.messaging.clients.connections;
+        let ids = keys.iter().filter_map(|key| key.connection());
+        (ids.filter(|id| connections.contains_key(*id)).collect(), keys.len())
+    }
+
+    /// Samples of some of the channels. Returns how many of the keys it has looked at, too; 1 at least.
+    pub fn sample_channels(&mut self, keys: &[ListKey]) -> (Vec<ChannelSample>, usize) {
+        let keys = self.some_counters(keys);
+        let samples = keys.iter().filter_map(|key| {
+            let id = key.channel()?;
+            let channel = self.messaging.clients.channels.get(id)?;
+            let (connection, number) = (channel.connection, channel.number);
+            Some(ChannelSample { id, connection, number, counters: channel.counters })
+        });
+        (samples.collect(), keys.len())
+    }
+
+    /// As many keys as one call may look at, if each stands for one object.
+    fn some_counters<'a>(&mut self, keys: &'a [ListKey]) -> &'a [ListKey] {
+        let max = (self.work.per_turn() / STEPS_PER_COUNTERS).max(1) as usize;
+        let keys = &keys[..keys.len().min(max)];
+        self.work.spend(keys.len() as u64 * STEPS_PER_COUNTERS);
+        keys
     }
 }

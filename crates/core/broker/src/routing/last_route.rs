@@ -1,9 +1,9 @@
 //! The last publish of a channel: most publishers send to one exchange with one key for a long
 //! time, and then neither permission nor route has to be looked up.
 
-use std::sync::Arc;
+use quelea_model::same_text;
 
-use quelea_model::{QueueId, same_text};
+use super::route_cache::Route;
 
 /// Where the last publish went, and that it was permitted, while the epochs are what they were.
 #[derive(Debug, Default)]
@@ -13,11 +13,11 @@ pub(crate) struct LastRoute {
     router_epoch: u64,
     access_epoch: u64,
     /// `None`: nothing is remembered.
-    queues: Option<Arc<[QueueId]>>,
+    route: Option<Route>,
 }
 
 impl LastRoute {
-    /// The queues of the last publish if this one is alike. They hold for messages without headers
+    /// The route of the last publish if this one is alike. Its queues hold for messages without headers
     /// only; the permission holds for all.
     #[inline]
     pub(crate) fn find(
@@ -26,13 +26,13 @@ impl LastRoute {
         routing_key: &str,
         router_epoch: u64,
         access_epoch: u64,
-    ) -> Option<&Arc<[QueueId]>> {
-        let queues = self.queues.as_ref()?;
+    ) -> Option<&Route> {
+        let route = self.route.as_ref()?;
         let same = self.router_epoch == router_epoch
             && self.access_epoch == access_epoch
             && same_text(&self.routing_key, routing_key)
             && same_text(&self.exchange, exchange);
-        same.then_some(queues)
+        same.then_some(route)
     }
 
     /// Remembers a permitted publish, in the buffers of the last one.
@@ -42,7 +42,7 @@ impl LastRoute {
         routing_key: &str,
         router_epoch: u64,
         access_epoch: u64,
-        queues: Arc<[QueueId]>,
+        route: Route,
     ) {
         self.exchange.clear();
         self.exchange.push_str(exchange);
@@ -50,6 +50,6 @@ impl LastRoute {
         self.routing_key.push_str(routing_key);
         self.router_epoch = router_epoch;
         self.access_epoch = access_epoch;
-        self.queues = Some(queues);
+        self.route = Some(route);
     }
 }

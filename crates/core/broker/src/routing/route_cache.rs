@@ -7,9 +7,13 @@ use quelea_model::limits::{ROUTE_CACHE_BYTES_MAX, ROUTE_CACHE_ENTRIES_MAX};
 use quelea_model::{QueueId, same_text};
 use rustc_hash::{FxHashMap, FxHasher};
 
+use super::exchange::targets::ExchangeKey;
+
 /// Where a message goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
+    /// The exchange that it was published to, while the router's epoch is what it was.
+    pub(crate) exchange: ExchangeKey,
     /// The queues, each once, in ascending order. Shared with the route cache.
     pub(crate) queues: Arc<[QueueId]>,
 }
@@ -88,7 +92,8 @@ mod tests {
     use super::*;
 
     fn route(queues: &[u32]) -> Route {
-        Route { queues: queues.iter().map(|id| QueueId(*id)).collect() }
+        let exchange = ExchangeKey(0);
+        Route { exchange, queues: queues.iter().map(|id| QueueId(*id)).collect() }
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::error::{
     BindingError, DefaultExchange, ExchangeError, Inequivalent, NoSuchExchange, NoSuchQueue,
     ReservedName, ResourceError, ResourceKind,
 };
+use crate::report::ExchangeCounters;
 use edges::{Edge, Edges};
 use matcher::{Matcher, MatcherLimit, Origin};
 
@@ -94,6 +95,7 @@ struct Exchange {
     incoming: FxHashSet<BindingKey>,
     /// The last search that came here: cuts cycles.
     visited: u64,
+    counters: ExchangeCounters,
 }
 
 #[derive(Debug)]
@@ -168,6 +170,20 @@ impl Router {
     pub(crate) fn exchange(&self, name: &str) -> Option<&ExchangeSpec> {
         let key = self.exchange_names.get(name)?;
         Some(&self.exchanges[key.0 as usize].spec)
+    }
+
+    /// The exchange of that name, for [`Router::count_publish`] in this epoch.
+    pub(crate) fn exchange_key(&self, name: &str) -> Option<ExchangeKey> {
+        self.exchange_names.get(name).copied()
+    }
+
+    /// Counts a publish to an exchange of this epoch, and the queues that it was routed to.
+    #[inline]
+    pub(crate) fn count_publish(&mut self, exchange: ExchangeKey, queues: usize) {
+        if let Some(exchange) = self.exchanges.get_mut(exchange.0 as usize) {
+            exchange.counters.publish_in += 1;
+            exchange.counters.publish_out += queues as u64;
+        }
     }
 
     /// Adds a queue, which the default exchange reaches from now on.
@@ -253,11 +269,14 @@ impl Router {
         self.epoch
     }
 
-    /// The exchanges at these places, the predeclared ones included.
-    pub(crate) fn exchanges_at(&self, places: Range<u32>) -> impl Iterator<Item = &ExchangeSpec> {
+    /// The exchanges at these places, the predeclared ones included, with what passed through them.
+    pub(crate) fn exchanges_at(
+        &self,
+        places: Range<u32>,
+    ) -> impl Iterator<Item = (&ExchangeSpec, ExchangeCounters)> {
         let stays = |key: &u32| !self.leaving.contains_key(&Target::Exchange(ExchangeKey(*key)));
         let exchanges = places.filter(stays).filter_map(|key| self.exchanges.get(key as usize));
-        exchanges.map(|exchange| &exchange.spec)
+        exchanges.map(|exchange| (&exchange.spec, exchange.counters))
     }
 
     /// All exchanges have places below this.
@@ -305,6 +324,7 @@ impl Router {
             outgoing: FxHashSet::default(),
             incoming: FxHashSet::default(),
             visited: 0,
+            counters: ExchangeCounters::default(),
         });
         self.exchange_names.insert(name, ExchangeKey(key as u32));
     }

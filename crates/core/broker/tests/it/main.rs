@@ -7,6 +7,7 @@ mod broker_test;
 mod browsing;
 mod conservation;
 mod damage;
+mod exchange_counts;
 mod expired_heads;
 mod flow_control;
 mod full_disk;

@@ -102,9 +102,16 @@ pub(super) const LISTS: [List; 6] = [
             name("connection", "/name"),
             text("product", "/client_properties/product"),
             count("channels", "/channels"),
+            bytes("in/s", "/recv_oct_details/rate"),
+            bytes("out/s", "/send_oct_details/rate"),
             bytes("waiting", "/send_pend"),
         ],
-        orders: &[("waiting", "send_pend"), ("channels", "channels")],
+        orders: &[
+            ("waiting", "send_pend"),
+            ("channels", "channels"),
+            ("in/s", "recv_oct_details.rate"),
+            ("out/s", "send_oct_details.rate"),
+        ],
     },
     List {
         title: "Elastic queues",
@@ -213,7 +220,9 @@ pub(super) fn shown(value: &Value, form: Form) -> String {
         (Value::Number(number), Form::Rate) => {
             format!("{:.1}", number.as_f64().unwrap_or_default())
         }
-        (Value::Number(number), Form::Bytes) => in_bytes(number.as_u64().unwrap_or_default()),
+        (Value::Number(number), Form::Bytes) => {
+            in_bytes(number.as_f64().unwrap_or_default() as u64)
+        }
         (other, _) => other.to_string(),
     }
 }
@@ -242,6 +251,7 @@ mod tests {
     fn values_are_shown_in_their_forms() {
         assert_eq!(shown(&json!(1_536), Form::Bytes), "1.5 KiB");
         assert_eq!(shown(&json!(1_023), Form::Bytes), "1023 B");
+        assert_eq!(shown(&json!(2_048.5), Form::Bytes), "2.0 KiB");
         assert_eq!(shown(&json!(0.25), Form::Rate), "0.2");
         assert_eq!(shown(&json!(7), Form::Count), "7");
         assert_eq!(shown(&json!(null), Form::Count), "");

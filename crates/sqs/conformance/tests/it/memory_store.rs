@@ -25,6 +25,8 @@ macro_rules! timeless_tests {
     an_empty_queue_answers_at_once_with_nothing
     a_message_of_the_largest_size_comes_back
     several_receivers_get_every_message
+    a_look_is_no_reception_and_leaves_no_trace
+    a_look_ends_at_its_limit_and_says_so
     a_message_that_reappears_takes_its_declared_place
     a_receipt_of_another_queue_is_invalid
     deleting_twice_is_done

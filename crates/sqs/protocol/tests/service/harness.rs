@@ -9,8 +9,8 @@ use quelea_sqs_protocol::action::{
     CreateQueueRequest, Message, ReceiveMessageRequest, SendMessageRequest,
 };
 use quelea_sqs_protocol::{
-    Caller, ChangeSink, Error, ErrorKind, QueueClass, Reply, Request, Service, ServiceSettings,
-    User,
+    Caller, ChangeSink, Error, ErrorKind, Peeked, QueueClass, QueueRef, Reply, Request, Service,
+    ServiceSettings, User,
 };
 
 use crate::memory::Memory;
@@ -83,6 +83,10 @@ impl ServiceTest {
 
     pub(crate) fn send(&self, queue: &str, body: &str) -> Result<Reply, Error> {
         self.call(message(queue, body))
+    }
+
+    pub(crate) fn peek(&self, queue: &QueueRef, max: usize) -> Result<Peeked, Error> {
+        ready(self.service.peek(&self.caller, queue, max))
     }
 
     /// Receives up to ten messages with all that they have.

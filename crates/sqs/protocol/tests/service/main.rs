@@ -8,6 +8,7 @@ mod class_router;
 mod harness;
 mod memory;
 mod moves;
+mod peek;
 mod permissions;
 mod queues;
 mod receive;

@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use quelea_sqs_protocol::{
     AccessKey, Backlog, Capabilities, Consistency, Counts, Created, Delivery, Fault, Identity,
-    MoveTask, MoveTaskState, NewMessage, NewMoveTask, NewQueue, OldReceipts, Order, Permits,
-    QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings, Queues, Reappearance,
-    ReceiptOutcome, Receive, Received, SendOutcome, Sent, User,
+    MoveTask, MoveTaskState, NewMessage, NewMoveTask, NewQueue, OldReceipts, Order, Peeked,
+    PeekedMessage, PeekedState, Permits, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings,
+    Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome, Sent, User,
 };
 
 /// A store of queues; clones are the same store.
@@ -178,6 +178,25 @@ fn received(message: NewMessage, message_id: String) -> Received {
     }
 }
 
+fn peeked(one: &Received, state: PeekedState) -> PeekedMessage {
+    let one = one.clone();
+    PeekedMessage {
+        message_id: one.message_id,
+        body: one.body,
+        attributes: one.attributes,
+        receive_count: Some(one.receive_count),
+        sent_at_ms: one.sent_at_ms,
+        first_received_at_ms: (one.receive_count > 0).then_some(one.first_received_at_ms),
+        sender_id: one.sender_id,
+        trace_header: one.trace_header,
+        group_id: one.group_id,
+        deduplication_id: one.deduplication_id,
+        sequence_number: one.sequence_number,
+        dead_letter_source: one.dead_letter_source,
+        state: Some(state),
+    }
+}
+
 fn id_bytes(key: QueueKey) -> [u8; 16] {
     key.id_in(key.class()).expect("a key is of its class").to_be_bytes()
 }
@@ -253,6 +272,7 @@ impl Queues for Memory {
             durability: !is_replicated,
             consistency: is_replicated.then_some(Consistency::LocalQuorum),
             facts_age_ms_max: 0,
+            peeks: is_replicated,
         })
     }
 
@@ -366,6 +386,20 @@ impl Queues for Memory {
             delayed: 3,
             oldest_age_s: 17,
         })
+    }
+
+    async fn peek(&self, queue: &Arc<QueueFacts>, max: usize) -> Result<Peeked, Fault> {
+        let mut state = self.lock();
+        if queue.key.class() == QueueClass::Ordered {
+            return Err(Fault::Unsupported("no look".to_owned()));
+        }
+        let queue = state.queue(queue.key)?;
+        let visible = queue.visible.iter().map(|one| peeked(one, PeekedState::Visible));
+        let in_flight = PeekedState::InFlight { until_ms: u64::MAX };
+        let in_flight = queue.in_flight.iter().map(|one| peeked(one, in_flight));
+        let messages: Vec<_> = visible.chain(in_flight).take(max).collect();
+        let is_whole = messages.len() == queue.visible.len() + queue.in_flight.len();
+        Ok(Peeked { messages, is_whole })
     }
 
     async fn send(

@@ -36,7 +36,7 @@ impl World {
             return Err(Fault::Unavailable("the answer is lost".to_owned()));
         }
         front_end.standard.tables.forget(queue);
-        front_end.standard.peers.changed(queue);
+        front_end.standard.peers.changed(queue).await;
         Ok(())
     }
 

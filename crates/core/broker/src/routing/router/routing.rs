@@ -44,7 +44,7 @@ impl Router {
         keys.dedup();
         let mut headers = Headers { properties, table: None };
         let queues = self.search(key, &keys, &mut headers)?;
-        let route = Route { queues };
+        let route = Route { exchange: key, queues };
         if copies.is_empty() && headers.table.is_none() {
             self.cache.put(self.epoch, exchange, routing_key, route.clone());
         }

@@ -1,0 +1,35 @@
+//! A look at the oldest messages, as a queue's owner knows them. It is no use of the queue: an owner that is only looked at lets
+//! go of it all the same.
+
+use quelea_sqs_protocol::PeekedState;
+
+use super::Owner;
+use crate::glimpse::{Glimpse, Glimpses};
+use crate::message::RowKey;
+use crate::window::State;
+
+impl Owner {
+    /// The oldest messages that are in memory, at most so many.
+    #[must_use]
+    pub fn peek(&self, max: usize) -> Glimpses {
+        let oldest = self.window.oldest_first().take(max);
+        let messages: Vec<Glimpse> = oldest
+            .map(|(number, held)| Glimpse {
+                row: RowKey { segment: held.segment, number },
+                id: held.id,
+                bytes: held.bytes,
+                receive_count: Some(held.receive_count),
+                first_received_at_ms: held.first_received_at_ms,
+                state: Some(match held.state {
+                    State::Ready => PeekedState::Visible,
+                    State::Delayed { until_ms } => PeekedState::Delayed { until_ms },
+                    State::InFlight(flight) => PeekedState::InFlight { until_ms: flight.until_ms },
+                    State::Leaving => PeekedState::InFlight { until_ms: 0 },
+                }),
+            })
+            .collect();
+        let is_all_loaded = self.loaded_to >= self.acked_to && !self.is_loading;
+        let is_whole = is_all_loaded && messages.len() == self.window.len();
+        Glimpses { messages, is_whole }
+    }
+}

@@ -1,0 +1,143 @@
+//! A look into a FIFO queue. Its owner says what it has in memory, wherever that is; where none answers the rows are read as they
+//! are. A look takes no queue over, and keeps no owner at it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use quelea_cassandra_fifo::{
+    Content, Glimpse, Glimpses, OwnerRow, RowKey, SegmentKey, Unowned, listed_from, sent_at_ms,
+    sequence_number,
+};
+use quelea_sqs_protocol::{Fault, PEEKED_BYTES_MAX, Peeked, PeekedMessage, QueueFacts};
+use uuid::Uuid;
+
+use super::operation::{Answer, FifoQueue, Operation};
+use super::part_reads::READS_AT_ONCE;
+use crate::limits::PEEKED_SEGMENTS_MAX;
+use crate::shared::Shared;
+use crate::standard::batch::batches;
+
+/// How long an owner may take to say what it has.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Shared {
+    /// Looks at the oldest messages of a FIFO queue.
+    pub(crate) async fn fifo_peek(&self, facts: &QueueFacts, max: usize) -> Result<Peeked, Fault> {
+        let queue = self.fifo_queue(facts).await?;
+        let Glimpses { mut messages, mut is_whole } = self.glimpses(&queue, max).await?;
+        let wanted = within_bytes(&messages);
+        is_whole &= wanted == messages.len();
+        messages.truncate(wanted);
+        let mut contents = self.peeked_contents(queue.generation, &messages).await?;
+        // What was deleted meanwhile is not there any more.
+        let shown = messages.into_iter().filter_map(|glimpse| {
+            let content = contents.remove(&glimpse.row)?;
+            Some(peeked(glimpse, content))
+        });
+        Ok(Peeked { messages: shown.collect(), is_whole })
+    }
+
+    async fn glimpses(&self, queue: &FifoQueue, max: usize) -> Result<Glimpses, Fault> {
+        let place = self.fifo.place(queue.generation);
+        if place.owner().is_some() {
+            let called = self.fifo_call_here(&place, queue.clone(), Operation::Peek(max));
+            if let Ok(Answer::Peeked(found)) = tokio::time::timeout(PATIENCE, called).await {
+                return Ok(found);
+            }
+        }
+        let Some(row) = self.fifo.owners.look(&self.database, queue.generation).await? else {
+            // Nobody has sent anything to it yet.
+            return Ok(Glimpses { messages: Vec::new(), is_whole: true });
+        };
+        if row.held_until_ms != 0 && place.is_elsewhere(&row) {
+            let called = self.fifo.peers.call(self.caller(), &row, queue, Operation::Peek(max));
+            if let Ok(Answer::Peeked(found)) = tokio::time::timeout(PATIENCE, called).await {
+                return Ok(found);
+            }
+        }
+        self.unowned_glimpses(queue, &row, max).await
+    }
+
+    /// The oldest messages by their rows.
+    async fn unowned_glimpses(
+        &self,
+        queue: &FifoQueue,
+        row: &OwnerRow,
+        max: usize,
+    ) -> Result<Glimpses, Fault> {
+        let (rows, database, generation) = (&self.fifo.rows, &*self.database, queue.generation);
+        let (from, most) = (listed_from(Some(row)), PEEKED_SEGMENTS_MAX);
+        let listed = rows.list_first(database, generation, from, most).await?;
+        let (unowned, now_ms) = (Unowned::new(row), database.clock.now_ms());
+        let read = |part: (SegmentKey, u64, u64)| async move {
+            Ok::<_, Fault>((part.0, rows.load(database, generation, part).await?))
+        };
+        let parts = stream::iter(Unowned::parts(row, &listed)).map(read).buffered(READS_AT_ONCE);
+        let mut parts = std::pin::pin!(parts);
+        let mut messages = Vec::new();
+        while let Some(part) = parts.next().await {
+            let (segment, rows) = part?;
+            for row in rows {
+                if sent_at_ms(row.id).saturating_add(queue.retention_ms) < now_ms {
+                    continue;
+                }
+                if messages.len() == max {
+                    return Ok(Glimpses { messages, is_whole: false });
+                }
+                messages.push(unowned.glimpse(segment, &row, now_ms));
+            }
+        }
+        Ok(Glimpses { messages, is_whole: listed.len() < PEEKED_SEGMENTS_MAX })
+    }
+
+    async fn peeked_contents(
+        &self,
+        generation: Uuid,
+        glimpses: &[Glimpse],
+    ) -> Result<BTreeMap<RowKey, Content>, Fault> {
+        let mut contents = BTreeMap::new();
+        let sized = glimpses.iter().map(|one| (one.row.segment, one.bytes, one.row.number));
+        for batch in batches(sized) {
+            let (rows, segment) = (&self.fifo.rows, batch.partition);
+            let read = rows.contents(&self.database, generation, segment, &batch.rows).await?;
+            let keyed = |(number, content)| (RowKey { segment, number }, content);
+            contents.extend(read.into_iter().map(keyed));
+        }
+        Ok(contents)
+    }
+}
+
+/// How many of them may be read at once; the first is whatever its size.
+fn within_bytes(glimpses: &[Glimpse]) -> usize {
+    let mut bytes = 0_usize;
+    let fits = |glimpse: &&Glimpse| {
+        bytes = bytes.saturating_add(glimpse.bytes);
+        bytes <= PEEKED_BYTES_MAX
+    };
+    glimpses.iter().take_while(fits).count().max(1).min(glimpses.len())
+}
+
+fn peeked(glimpse: Glimpse, content: Content) -> PeekedMessage {
+    let sent_at_ms = sent_at_ms(glimpse.id);
+    let first_received_at_ms = glimpse.first_received_at_ms;
+    PeekedMessage {
+        message_id: glimpse.id.to_string(),
+        body: content.body,
+        attributes: content.attributes,
+        receive_count: glimpse
+            .receive_count
+            .map(|count| count.saturating_add(content.earlier_receives)),
+        sent_at_ms,
+        // Two front-ends' clocks may differ. No message was received before it was sent.
+        first_received_at_ms: (first_received_at_ms > 0)
+            .then(|| first_received_at_ms.max(sent_at_ms)),
+        sender_id: Some(content.sender).filter(|sender| !sender.is_empty()),
+        trace_header: content.trace_header,
+        group_id: Some(content.group_id),
+        deduplication_id: content.deduplication_id,
+        sequence_number: Some(sequence_number(glimpse.row.number)),
+        dead_letter_source: content.source,
+        state: glimpse.state,
+    }
+}
