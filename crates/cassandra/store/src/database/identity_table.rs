@@ -152,15 +152,15 @@ impl IdentityTable {
             permissions: Statements::prepare(preparing, "permission", OF_PERMISSIONS).await?,
             keys: Statements::prepare(preparing, "access_key", OF_KEYS).await?,
             forget_maker: change(
-                "UPDATE @account SET maker = null, change = ? WHERE slot = 0 AND account = ?",
+                "UPDATE @account SET maker = null, change = ? WHERE slot = 0 AND account = ? IF EXISTS",
             )
             .await?,
             set_hash: change(
-                "UPDATE @user SET password_hash = ?, change = ? WHERE slot = 0 AND name = ?",
+                "UPDATE @user SET password_hash = ?, change = ? WHERE slot = 0 AND name = ? IF EXISTS",
             )
             .await?,
             enable_key: change(
-                "UPDATE @access_key SET is_enabled = ?, change = ? WHERE slot = 0 AND id = ?",
+                "UPDATE @access_key SET is_enabled = ?, change = ? WHERE slot = 0 AND id = ? IF EXISTS",
             )
             .await?,
             list_permitted: prepare_read(

@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Put,
     /// Makes it, or leaves the one that is there.
     Make,
-    /// Changes the one that is there.
+    /// Changes the one that is there, if it still is: a front-end of version 3 may have deleted it without a revision.
     Alter,
     /// Deletes it. One that is not there is deleted all the same: what was to make it, and is late, does not any more.
     Delete,
@@ -44,7 +44,7 @@ pub(crate) struct RowChange<'a> {
     pub(crate) kind: Kind,
     /// The revision that it leaves, and the row's `change`, which are nobody else's.
     pub(crate) revision: Uuid,
-    /// Reads the row's `change`.
+    /// Reads the row's `change`, as of the revision that was read before, or later.
     pub(crate) look: &'a PreparedStatement,
     pub(crate) key: driver::Values<'a>,
     pub(crate) write: Write<'a>,
@@ -156,12 +156,15 @@ impl Revised {
                 Change::Unknown => tried = Some((seen, row)),
             }
             seen = self.revision(database).await?;
+            // Nobody else leaves this one.
+            if seen == Some(change.revision) {
+                return Ok(row.is_some());
+            }
             if let Some((at, before)) = tried
                 && at != seen
             {
-                let RowChange { kind, revision, .. } = *change;
                 let now = last_change(database, change).await?;
-                if seen == Some(revision) || was_made(kind, revision, before, now)? {
+                if was_made(change.kind, change.revision, before, now)? {
                     return Ok(before.is_some());
                 }
                 tried = None;

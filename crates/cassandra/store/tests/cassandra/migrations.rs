@@ -2,8 +2,8 @@
 
 use quelea_cassandra_store::{CassandraIdentity, CassandraQueues, CassandraSettings};
 use quelea_sqs_protocol::{
-    AccountNames, IdentityDirectory as _, NewMessage, PermissionRecord, Queues, ReceiptOutcome,
-    UserRecord,
+    AccessKeyRecord, AccountNames, IdentityDirectory as _, NewMessage, PermissionRecord, Queues,
+    ReceiptOutcome, UserRecord,
 };
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -26,6 +26,14 @@ const ROWS_OF_VERSION_3: [&str; 4] = [
      VALUES (0, '', '', 'x', 'kept', 'kept') IF NOT EXISTS",
     "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id)
      VALUES (0, 'kept', 'kept', 'secret', true, 1, 'KEPT') IF NOT EXISTS",
+];
+
+/// Changes of those as version 3 makes them, which leave the revision as it is.
+const CHANGES_OF_VERSION_3: [&str; 4] = [
+    "UPDATE @user SET password_hash = 'old', tags = [] WHERE slot = 0 AND name = 'beside' IF EXISTS",
+    "DELETE FROM @permission WHERE slot = 0 AND account = 'beside' AND user = 'beside' IF EXISTS",
+    "UPDATE @access_key SET is_enabled = false WHERE slot = 0 AND id = 'BESIDE' IF EXISTS",
+    "INSERT INTO @account (slot, account, created_at) VALUES (0, 'made-beside', 1) IF NOT EXISTS",
 ];
 
 /// What version 3 added.
@@ -176,6 +184,38 @@ fn users_and_keys_of_version_3_are_changed_and_deleted() {
         assert_eq!(later.delete_user("kept").await, Ok(true));
         assert!(later.permissions().await.unwrap().is_empty());
         assert!(later.access_keys().await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_front_end_of_version_3_that_still_runs_stands_in_no_way() {
+    let mut settings = settings();
+    settings.keyspace.push_str("_beside");
+    Site::shared().runtime.block_on(async {
+        let later = CassandraQueues::connect(&settings).await.unwrap();
+        let later = CassandraIdentity::new(&later, AccountNames::new(ACCOUNT));
+        let (tags, password_hash) = (vec!["tag".to_owned()], "hash".into());
+        let user = UserRecord { name: "beside".into(), password_hash, tags };
+        assert_eq!(later.put_user(user.clone()).await, Ok(true));
+        assert_eq!(later.put_vhost("beside", Some("beside")).await, Ok(true));
+        let (id, user_name, vhost) = ("BESIDE".to_owned(), user.name.clone(), "beside".into());
+        let key = AccessKeyRecord { id, user: user_name, vhost, enabled: true, created_at_ms: 7 };
+        later.create_access_key(key, "secret").await.unwrap();
+        carry_out(CHANGES_OF_VERSION_3, &settings).await;
+
+        // What it changed is seen, and is changed again.
+        let changed = later.user("beside").await.unwrap().unwrap();
+        assert_eq!((&*changed.password_hash, &changed.tags[..]), ("old", &[][..]));
+        assert_eq!(later.put_user(user.clone()).await, Ok(false));
+        assert_eq!(later.user("beside").await, Ok(Some(user)));
+        assert_eq!(later.permissions().await, Ok(Vec::new()));
+        let permission = PermissionRecord::all("beside", "beside");
+        later.put_permission(permission.clone()).await.unwrap();
+        assert_eq!(later.permissions().await, Ok(vec![permission]));
+        assert_eq!(later.enable_access_key("BESIDE", true).await, Ok(true));
+        assert!(later.access_keys().await.unwrap()[0].enabled);
+        assert_eq!(later.put_vhost("made-beside", None).await, Ok(false));
+        assert_eq!(later.delete_vhost("made-beside").await, Ok(true));
     });
 }
 
