@@ -11,7 +11,6 @@ use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use crate::database::fault::unreadable;
-use crate::database::identity_table::rows;
 use crate::database::preparing::Preparing;
 use crate::database::transaction::{Change, Write, change_all, turn, undecided};
 use crate::database::{Database, driver};
@@ -103,8 +102,9 @@ impl Revised {
 
     /// The revision that there is.
     pub(crate) async fn revision(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
-        let found = rows::<(i8, Option<Uuid>)>(&database.session, &self.read, ()).await?;
-        Ok(found.first().and_then(|(_, revision)| *revision))
+        let found = driver::select(&database.session, &self.read, &()).await?;
+        let row = found.maybe_first_row::<(i8, Option<Uuid>)>().map_err(unreadable)?;
+        Ok(row.and_then(|(_, revision)| revision))
     }
 
     /// Carries out what was made for one revision, and leaves another.
