@@ -28,6 +28,10 @@ def test_front_ends_change_users_and_keys_in_turns(cassandra):
     run_store_tests("identity::", cassandra)
 
 
+def test_a_change_that_comes_late_undoes_no_later_one(cassandra):
+    run_store_tests("late_changes::", cassandra)
+
+
 def test_a_move_task_survives_its_front_end(cassandra):
     run_store_tests("moves::", cassandra)
 

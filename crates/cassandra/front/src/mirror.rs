@@ -200,6 +200,11 @@ impl IdentityDirectory for MirroredIdentity {
         self.changed(is_new).await
     }
 
+    async fn set_password_hash(&self, name: &str, hash: Arc<str>) -> Result<bool, Fault> {
+        let is_there = self.identity.set_password_hash(name, hash).await?;
+        self.changed(is_there).await
+    }
+
     async fn delete_user(&self, name: &str) -> Result<bool, Fault> {
         let was_there = self.identity.delete_user(name).await?;
         self.changed(was_there).await

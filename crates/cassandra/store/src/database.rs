@@ -10,6 +10,7 @@ pub(crate) mod keyspace;
 pub(crate) mod move_table;
 pub(crate) mod preparing;
 pub(crate) mod queue_table;
+pub(crate) mod revised;
 pub(crate) mod schema;
 pub(crate) mod settings;
 pub(crate) mod statements;

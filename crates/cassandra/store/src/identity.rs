@@ -100,7 +100,7 @@ impl CassandraIdentity {
     /// [`Fault::Unavailable`].
     pub async fn set_being_taken_over(&self, is: bool) -> Result<(), Fault> {
         let shared = &self.store.shared;
-        shared.take_over.set_under_way(&shared.database.session, is).await
+        shared.take_over.set_under_way(&shared.database, is).await
     }
 
     /// All access keys, by id, each with its secret.
@@ -135,8 +135,7 @@ impl CassandraIdentity {
         if self.has_account(account).await? {
             return Ok(false);
         }
-        let now_ms = shared.database.clock.now_ms();
-        shared.identity.put_account(&shared.database, account, now_ms).await
+        shared.identity.put_account(&shared.database, account, None).await
     }
 
     /// Makes the default account, and the first user with all permissions in it. Front-ends that do so at once make the
@@ -152,14 +151,14 @@ impl CassandraIdentity {
         self.put_account(account).await?;
         table.put_permission(database, account, &permission).await?;
         // The last of it, so that what was interrupted is done again.
-        table.put_user(database, &user).await
+        table.put_user(database, &user).await.map(drop)
     }
 
-    /// Makes or changes a user, however many there are: as those of a log are taken over.
+    /// Makes or changes a user, however many there are: as those of a log are taken over. False if one was there.
     ///
     /// # Errors
     /// [`Fault::Unavailable`].
-    pub async fn write_user(&self, user: &UserRecord) -> Result<(), Fault> {
+    pub async fn write_user(&self, user: &UserRecord) -> Result<bool, Fault> {
         let shared = &self.store.shared;
         shared.identity.put_user(&shared.database, user).await
     }
@@ -200,7 +199,7 @@ impl CassandraIdentity {
 
     async fn has_account(&self, account: &str) -> Result<bool, Fault> {
         let shared = &self.store.shared;
-        shared.identity.has_account(&shared.database.session, account).await
+        Ok(shared.identity.account(&shared.database.session, account).await?.is_some())
     }
 
     async fn account_that_is_there<'a>(&'a self, vhost: &'a str) -> Result<&'a str, Fault> {
@@ -246,6 +245,17 @@ impl CassandraIdentity {
         let patterns = texts.and_then(Patterns::read).map(Arc::new);
         self.known.patterns.remember(user.clone(), patterns.clone(), now);
         Ok(patterns)
+    }
+
+    /// Gives the maker of an account all permissions in it, once. Whoever makes it again ends what was interrupted here.
+    async fn permit_maker(&self, account: &str, vhost: &str, maker: &str) -> Result<(), Fault> {
+        let (table, database) = (&self.store.shared.identity, &self.store.shared.database);
+        if self.user(maker).await?.is_some() {
+            let all = PermissionRecord::all(maker, vhost);
+            table.put_permission(database, account, &all).await?;
+            self.changed();
+        }
+        table.forget_maker(database, account).await
     }
 
     fn changed(&self) {
@@ -307,21 +317,22 @@ impl IdentityDirectory for CassandraIdentity {
         let account = self.names.account_of(vhost).ok_or_else(|| {
             Fault::Invalid(format!("{vhost} is sqs.account_id, the account of virtual host /"))
         })?;
-        if self.has_account(account).await? {
+        let shared = &self.store.shared;
+        let (table, database) = (&shared.identity, &shared.database);
+        if let Some(there) = table.account(&database.session, account).await? {
+            if let Some(maker) = &there.maker {
+                self.permit_maker(account, vhost, maker).await?;
+            }
             return Ok(false);
         }
-        if let Some(maker) = maker {
-            let shared = &self.store.shared;
-            let (database, all) = (&shared.database, PermissionRecord::all(maker, vhost));
-            // Somebody may have been broken off here before, who need not have any rights by now.
-            for earlier in self.permissions().await?.iter().filter(|one| *one.vhost == *vhost) {
-                shared.identity.delete_permission(database, &earlier.user, account).await?;
-            }
-            shared.identity.put_permission(database, account, &all).await?;
-            self.changed();
+        // Whoever had permissions in one of that name need not have any in this one.
+        table.delete_left_permissions(database, account).await?;
+        let is_new = table.put_account(database, account, maker).await?;
+        // Of two who make it at once one is its maker.
+        if is_new && let Some(maker) = maker {
+            self.permit_maker(account, vhost, maker).await?;
         }
-        // The last of it, so that what was interrupted is done again.
-        self.put_account(account).await
+        Ok(is_new)
     }
 
     /// One that has queues stays.
@@ -349,6 +360,7 @@ impl IdentityDirectory for CassandraIdentity {
                 self.delete_access_key(&key.id).await?;
             }
         }
+        shared.identity.outdate_changes(&shared.database).await?;
         shared.identity.delete_account(&shared.database, account).await
     }
 
@@ -363,12 +375,15 @@ impl IdentityDirectory for CassandraIdentity {
     }
 
     async fn put_user(&self, user: UserRecord) -> Result<bool, Fault> {
-        let is_new = self.user(&user.name).await?.is_none();
-        if is_new {
+        if self.user(&user.name).await?.is_none() {
             below("users", self.count(Kind::Users).await?, USERS_MAX)?;
         }
-        self.write_user(&user).await?;
-        Ok(is_new)
+        self.write_user(&user).await
+    }
+
+    async fn set_password_hash(&self, name: &str, hash: Arc<str>) -> Result<bool, Fault> {
+        let shared = &self.store.shared;
+        shared.identity.set_password_hash(&shared.database, name, &hash).await
     }
 
     async fn delete_user(&self, name: &str) -> Result<bool, Fault> {
@@ -386,6 +401,7 @@ impl IdentityDirectory for CassandraIdentity {
             }
         }
         let shared = &self.store.shared;
+        shared.identity.outdate_changes(&shared.database).await?;
         shared.identity.delete_user(&shared.database, name).await
     }
 

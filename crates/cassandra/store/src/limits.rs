@@ -141,3 +141,6 @@ pub const REMEMBERED_IDENTITIES_MAX: usize = 10_000;
 
 /// Rows of a page of users, permissions or keys.
 pub const IDENTITY_PAGE_ROWS: i32 = 1_000;
+
+/// Attempts at a change of an account, a user, a permission or a key that others overtake, a second and a half in all.
+pub const REVISED_ATTEMPTS: usize = 8;

@@ -140,19 +140,12 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
     /// Makes or changes a user; false if it was there.
     fn put_user(&self, user: UserRecord) -> impl Future<Output = Result<bool, Fault>> + Send;
 
-    /// Gives a user another hash of the password; false if there is none.
+    /// Gives a user another hash of the password, and changes nothing else; false if there is none.
     fn set_password_hash(
         &self,
         name: &str,
         password_hash: Arc<str>,
-    ) -> impl Future<Output = Result<bool, Fault>> + Send {
-        async move {
-            // Who was deleted meanwhile is not made again, unless it happens between these two.
-            let Some(known) = self.user(name).await? else { return Ok(false) };
-            self.put_user(UserRecord { password_hash, ..known }).await?;
-            Ok(true)
-        }
-    }
+    ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// Deletes a user with permissions and keys.
     fn delete_user(&self, name: &str) -> impl Future<Output = Result<bool, Fault>> + Send;

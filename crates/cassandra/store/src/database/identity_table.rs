@@ -2,7 +2,8 @@
 //! read by its key, and they are listed in order. Where rows have accounts, records have virtual hosts.
 //!
 //! They change by lightweight transactions only: a plain write has the time of the node that it came to, so that of two
-//! changes one after the other the earlier would hold where that node's clock is ahead.
+//! changes one after the other the earlier would hold where that node's clock is ahead. Each names the revision of its
+//! partition ([`Revised`]), and each row says by which change it came.
 
 use std::sync::Arc;
 
@@ -13,67 +14,61 @@ use scylla::client::session::Session;
 use scylla::deserialize::row::DeserializeRow;
 use scylla::errors::PrepareError;
 use scylla::serialize::row::SerializeRow;
-use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
+use uuid::Uuid;
 
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, Turns, undecided};
+use crate::database::revised::{Attempts, Kind, Revised, RowChange, new_revision};
+use crate::database::transaction::{Change, Write, undecided};
 use crate::database::{Database, driver};
-use crate::limits::IDENTITY_PAGE_ROWS;
+use crate::limits::{BATCH_ROWS_MAX, IDENTITY_PAGE_ROWS};
 
-/// Attempts to write a row that others make and delete meanwhile.
-const PUT_ATTEMPTS: usize = 5;
-
-/// The partitions, each of a table.
-const ACCOUNTS: &str = "account";
-const USERS: &str = "user";
-const PERMISSIONS: &str = "permission";
-const KEYS: &str = "access_key";
-
-/// How a row is written: made if it is not there, changed if it is. Both take the same values.
-struct Put {
-    insert: PreparedStatement,
-    update: PreparedStatement,
-}
-
-/// The statements of users, of permissions, or of keys.
+/// The statements of accounts, of users, of permissions, or of keys.
 struct Statements {
-    put: Put,
+    partition: Revised,
+    put: PreparedStatement,
+    look: PreparedStatement,
     read: PreparedStatement,
     delete: PreparedStatement,
     list: PreparedStatement,
 }
 
-/// In the order in which they are prepared: to insert, update, read, delete, list.
+/// In the order in which they are prepared: to put, to see whether it is there, to read, delete, list.
 type Cql = [&'static str; 5];
 
+const OF_ACCOUNTS: Cql = [
+    "INSERT INTO @account (slot, created_at, maker, account, change) VALUES (0, ?, ?, ?, ?)",
+    "SELECT change FROM @account WHERE slot = 0 AND account = ?",
+    "SELECT account, maker FROM @account WHERE slot = 0 AND account = ?",
+    "DELETE FROM @account WHERE slot = 0 AND account = ?",
+    "SELECT account FROM @account WHERE slot = 0 AND account > ? LIMIT ?",
+];
+
 const OF_USERS: Cql = [
-    "INSERT INTO @user (slot, password_hash, tags, name) VALUES (0, ?, ?, ?) IF NOT EXISTS",
-    "UPDATE @user SET password_hash = ?, tags = ? WHERE slot = 0 AND name = ? IF EXISTS",
+    "INSERT INTO @user (slot, password_hash, tags, name, change) VALUES (0, ?, ?, ?, ?)",
+    "SELECT change FROM @user WHERE slot = 0 AND name = ?",
     "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name = ?",
-    "DELETE FROM @user WHERE slot = 0 AND name = ? IF EXISTS",
+    "DELETE FROM @user WHERE slot = 0 AND name = ?",
     "SELECT name, password_hash, tags FROM @user WHERE slot = 0 AND name > ? LIMIT ?",
 ];
 
 const OF_PERMISSIONS: Cql = [
-    "INSERT INTO @permission (slot, configure, write, read, account, user)
-     VALUES (0, ?, ?, ?, ?, ?) IF NOT EXISTS",
-    "UPDATE @permission SET configure = ?, write = ?, read = ?
-     WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
+    "INSERT INTO @permission (slot, configure, write, read, account, user, change)
+     VALUES (0, ?, ?, ?, ?, ?, ?)",
+    "SELECT change FROM @permission WHERE slot = 0 AND account = ? AND user = ?",
     "SELECT configure, write, read FROM @permission WHERE slot = 0 AND account = ? AND user = ?",
-    "DELETE FROM @permission WHERE slot = 0 AND account = ? AND user = ? IF EXISTS",
+    "DELETE FROM @permission WHERE slot = 0 AND account = ? AND user = ?",
     "SELECT account, user, configure, write, read FROM @permission
      WHERE slot = 0 AND (account, user) > (?, ?) LIMIT ?",
 ];
 
 const OF_KEYS: Cql = [
-    "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id)
-     VALUES (0, ?, ?, ?, ?, ?, ?) IF NOT EXISTS",
-    "UPDATE @access_key SET account = ?, user = ?, secret = ?, is_enabled = ?, created_at = ?
-     WHERE slot = 0 AND id = ? IF EXISTS",
+    "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id, change)
+     VALUES (0, ?, ?, ?, ?, ?, ?, ?)",
+    "SELECT change FROM @access_key WHERE slot = 0 AND id = ?",
     "SELECT account, user, secret, is_enabled FROM @access_key WHERE slot = 0 AND id = ?",
-    "DELETE FROM @access_key WHERE slot = 0 AND id = ? IF EXISTS",
+    "DELETE FROM @access_key WHERE slot = 0 AND id = ?",
     "SELECT id, account, user, secret, is_enabled, created_at FROM @access_key
      WHERE slot = 0 AND id > ? LIMIT ?",
 ];
@@ -81,18 +76,35 @@ const OF_KEYS: Cql = [
 impl Statements {
     async fn prepare(
         preparing: &Preparing<'_>,
-        [insert, update, read, delete, list]: Cql,
+        table: &str,
+        [put, look, read, delete, list]: Cql,
     ) -> Result<Self, PrepareError> {
-        let put = Put {
-            insert: preparing.prepare(insert).await?,
-            update: preparing.prepare(update).await?,
-        };
         Ok(Self {
-            put,
+            partition: Revised::prepare(preparing, table).await?,
+            put: preparing.prepare(put).await?,
+            look: prepare_read(preparing, look).await?,
             read: prepare_read(preparing, read).await?,
             delete: preparing.prepare(delete).await?,
             list: prepare_read(preparing, list).await?,
         })
+    }
+
+    /// Carries out a change of the row of a key. Returns whether the row was there.
+    async fn change(
+        &self,
+        database: &Database,
+        (kind, revision): (Kind, Uuid),
+        key: driver::Values<'_>,
+        write: Write<'_>,
+    ) -> Result<bool, Fault> {
+        let change = RowChange { kind, revision, look: &self.look, key, write };
+        self.partition.change(database, &change).await
+    }
+
+    /// Deletes the row of a key. `false`: it was not there.
+    async fn delete(&self, database: &Database, key: driver::Values<'_>) -> Result<bool, Fault> {
+        let change = (Kind::Delete, new_revision());
+        self.change(database, change, key, (&self.delete, key)).await
     }
 }
 
@@ -109,15 +121,21 @@ async fn prepare_read(
 
 /// The tables' statements.
 pub(crate) struct IdentityTable {
-    insert_account: PreparedStatement,
-    read_account: PreparedStatement,
-    delete_account: PreparedStatement,
-    list_accounts: PreparedStatement,
+    accounts: Statements,
     users: Statements,
     permissions: Statements,
     keys: Statements,
+    forget_maker: PreparedStatement,
+    set_hash: PreparedStatement,
     enable_key: PreparedStatement,
-    turns: Turns,
+    list_permitted: PreparedStatement,
+}
+
+/// An account that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// Who made it and has no permissions in it yet.
+    pub(crate) maker: Option<String>,
 }
 
 type Texts = (Option<String>, Option<String>, Option<String>);
@@ -128,58 +146,70 @@ type KeyRow = (String, Option<String>, Option<String>, Option<String>, Option<bo
 impl IdentityTable {
     pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
         let change = |cql: &'static str| async move { preparing.prepare(cql).await };
-        let read = |cql: &'static str| prepare_read(preparing, cql);
         Ok(Self {
-            insert_account: change(
-                "INSERT INTO @account (slot, account, created_at) VALUES (0, ?, ?) IF NOT EXISTS",
+            accounts: Statements::prepare(preparing, "account", OF_ACCOUNTS).await?,
+            users: Statements::prepare(preparing, "user", OF_USERS).await?,
+            permissions: Statements::prepare(preparing, "permission", OF_PERMISSIONS).await?,
+            keys: Statements::prepare(preparing, "access_key", OF_KEYS).await?,
+            forget_maker: change(
+                "UPDATE @account SET maker = null, change = ? WHERE slot = 0 AND account = ? IF EXISTS",
             )
             .await?,
-            read_account: read("SELECT account FROM @account WHERE slot = 0 AND account = ?")
-                .await?,
-            delete_account: change("DELETE FROM @account WHERE slot = 0 AND account = ? IF EXISTS")
-                .await?,
-            list_accounts: read(
-                "SELECT account FROM @account WHERE slot = 0 AND account > ? LIMIT ?",
+            set_hash: change(
+                "UPDATE @user SET password_hash = ?, change = ? WHERE slot = 0 AND name = ? IF EXISTS",
             )
             .await?,
-            users: Statements::prepare(preparing, OF_USERS).await?,
-            permissions: Statements::prepare(preparing, OF_PERMISSIONS).await?,
-            keys: Statements::prepare(preparing, OF_KEYS).await?,
-            // A key that was deleted meanwhile does not come back.
             enable_key: change(
-                "UPDATE @access_key SET is_enabled = ? WHERE slot = 0 AND id = ? IF EXISTS",
+                "UPDATE @access_key SET is_enabled = ?, change = ? WHERE slot = 0 AND id = ? IF EXISTS",
             )
             .await?,
-            turns: Turns::default(),
+            list_permitted: prepare_read(
+                preparing,
+                "SELECT user FROM @permission WHERE slot = 0 AND account = ? LIMIT ?",
+            )
+            .await?,
         })
     }
 
     // -- accounts -----------------------------------------------------------------------------
 
-    /// `false`: it is there.
+    /// Makes an account, whose maker is to have permissions in it. `false`: it is there.
     pub(crate) async fn put_account(
         &self,
         database: &Database,
         account: &str,
-        now_ms: u64,
+        maker: Option<&str>,
     ) -> Result<bool, Fault> {
-        let values = (account, now_ms as i64);
-        match self.turns.change(database, ACCOUNTS, &self.insert_account, &values).await? {
-            Change::Done => Ok(true),
-            Change::Refused => Ok(false),
-            Change::Unknown => {
-                decided(is_there(&database.session, &self.read_account, &(account,)).await?)
-                    .map(|()| true)
-            }
-        }
+        let (change, now_ms) = (new_revision(), database.clock.now_ms());
+        let values = (now_ms as i64, maker, account, change);
+        Ok(!self
+            .accounts
+            .change(database, (Kind::Make, change), &(account,), (&self.accounts.put, &values))
+            .await?)
     }
 
-    pub(crate) async fn has_account(
+    pub(crate) async fn account(
         &self,
         session: &Session,
         account: &str,
-    ) -> Result<bool, Fault> {
-        Ok(!rows::<(String,)>(session, &self.read_account, (account,)).await?.is_empty())
+    ) -> Result<Option<Account>, Fault> {
+        type Row = (String, Option<String>);
+        let mut found = rows::<Row>(session, &self.accounts.read, (account,)).await?;
+        Ok(found.pop().map(|(_, maker)| Account { maker }))
+    }
+
+    /// An account's maker has permissions in it now.
+    pub(crate) async fn forget_maker(
+        &self,
+        database: &Database,
+        account: &str,
+    ) -> Result<(), Fault> {
+        let change = new_revision();
+        let values = (change, account);
+        self.accounts
+            .change(database, (Kind::Alter, change), &(account,), (&self.forget_maker, &values))
+            .await
+            .map(drop)
     }
 
     /// `false`: it was not there.
@@ -188,33 +218,45 @@ impl IdentityTable {
         database: &Database,
         account: &str,
     ) -> Result<bool, Fault> {
-        let (delete, read) = (&self.delete_account, &self.read_account);
-        self.delete(database, ACCOUNTS, delete, read, &(account,)).await
+        self.accounts.delete(database, &(account,)).await
     }
 
     pub(crate) async fn accounts(&self, session: &Session) -> Result<Vec<Arc<str>>, Fault> {
         let after = |last: Option<&(String,)>| {
             (last.map(|(account,)| account.clone()).unwrap_or_default(), IDENTITY_PAGE_ROWS)
         };
-        let found = all(session, &self.list_accounts, after).await?;
+        let found = all(session, &self.accounts.list, after).await?;
         Ok(found.into_iter().map(|(account,)| account.into()).collect())
     }
 
     // -- users --------------------------------------------------------------------------------
 
+    /// Makes or changes a user. `false`: one was there.
     pub(crate) async fn put_user(
         &self,
         database: &Database,
         wanted: &UserRecord,
-    ) -> Result<(), Fault> {
-        let UserRecord { name, password_hash, tags } = wanted;
-        let values = (password_hash.as_ref(), tags, name.as_ref());
-        if self.put(database, USERS, &self.users.put, &values).await? {
-            return Ok(());
-        }
-        let read = serial(&self.users.read);
-        let mut found = rows::<UserRow>(&database.session, &read, (name.as_ref(),)).await?;
-        decided(found.pop().map(user).as_ref() == Some(wanted))
+    ) -> Result<bool, Fault> {
+        let (UserRecord { name, password_hash, tags }, change) = (wanted, new_revision());
+        let values = (password_hash.as_ref(), tags, name.as_ref(), change);
+        Ok(!self
+            .users
+            .change(database, (Kind::Put, change), &(name.as_ref(),), (&self.users.put, &values))
+            .await?)
+    }
+
+    /// `false`: there is no such user.
+    pub(crate) async fn set_password_hash(
+        &self,
+        database: &Database,
+        name: &str,
+        hash: &str,
+    ) -> Result<bool, Fault> {
+        let change = new_revision();
+        let values = (hash, change, name);
+        self.users
+            .change(database, (Kind::Alter, change), &(name,), (&self.set_hash, &values))
+            .await
     }
 
     pub(crate) async fn user(
@@ -228,7 +270,7 @@ impl IdentityTable {
 
     /// `false`: it was not there.
     pub(crate) async fn delete_user(&self, database: &Database, name: &str) -> Result<bool, Fault> {
-        self.delete(database, USERS, &self.users.delete, &self.users.read, &(name,)).await
+        self.users.delete(database, &(name,)).await
     }
 
     pub(crate) async fn users(&self, session: &Session) -> Result<Vec<UserRecord>, Fault> {
@@ -248,14 +290,13 @@ impl IdentityTable {
         permission: &PermissionRecord,
     ) -> Result<(), Fault> {
         let PermissionRecord { user, vhost: _, configure, write: sends, read } = permission;
-        let values = (configure, sends, read, account, user.as_ref());
-        if self.put(database, PERMISSIONS, &self.permissions.put, &values).await? {
-            return Ok(());
-        }
-        let (statement, key) = (serial(&self.permissions.read), (account, user.as_ref()));
-        let mut found = rows::<Texts>(&database.session, &statement, key).await?;
-        let wanted = [configure, sends, read];
-        decided(found.pop().map(patterns).is_some_and(|found| found.each_ref() == wanted))
+        let change = new_revision();
+        let values = (configure, sends, read, account, user.as_ref(), change);
+        let key = (account, user.as_ref());
+        self.permissions
+            .change(database, (Kind::Put, change), &key, (&self.permissions.put, &values))
+            .await
+            .map(drop)
     }
 
     /// The patterns of configure, write and read.
@@ -276,8 +317,44 @@ impl IdentityTable {
         user: &str,
         account: &str,
     ) -> Result<bool, Fault> {
-        let (delete, read) = (&self.permissions.delete, &self.permissions.read);
-        self.delete(database, PERMISSIONS, delete, read, &(account, user)).await
+        self.permissions.delete(database, &(account, user)).await
+    }
+
+    /// Has all changes of permissions and of keys fail that were asked for before, and are late.
+    pub(crate) async fn outdate_changes(&self, database: &Database) -> Result<(), Fault> {
+        self.permissions.partition.outdate(database).await?;
+        self.keys.partition.outdate(database).await
+    }
+
+    /// Deletes what permissions there are in an account that is not there. Those of one that is made meanwhile stay.
+    pub(crate) async fn delete_left_permissions(
+        &self,
+        database: &Database,
+        account: &str,
+    ) -> Result<(), Fault> {
+        let (partition, session) = (&self.permissions.partition, &database.session);
+        let _turn = partition.turn().await?;
+        let mut attempts = Attempts::begin();
+        while attempts.next().await {
+            // Permissions in an account come after it, so that they are no part of this revision if it is not there.
+            let seen = partition.revision(database).await?;
+            if self.account(session, account).await?.is_some() {
+                return Ok(());
+            }
+            let some = (account, BATCH_ROWS_MAX as i32);
+            let users = rows::<(String,)>(session, &self.list_permitted, some).await?;
+            if users.is_empty() {
+                return Ok(());
+            }
+            let keys: Vec<_> = users.iter().map(|(user,)| (account, user.as_str())).collect();
+            let delete = &self.permissions.delete;
+            let writes: Vec<Write<'_>> =
+                keys.iter().map(|key| (delete, key as driver::Values<'_>)).collect();
+            if partition.attempt(database, seen, new_revision(), &writes).await? == Change::Done {
+                attempts = Attempts::begin();
+            }
+        }
+        Err(undecided())
     }
 
     /// All permissions, by user and virtual host.
@@ -316,13 +393,12 @@ impl IdentityTable {
         secret: &str,
     ) -> Result<(), Fault> {
         let AccessKeyRecord { id, user, vhost: _, enabled, created_at_ms } = key;
-        let created_at = *created_at_ms as i64;
-        let values = (account, user.as_ref(), secret, enabled, created_at, id);
-        if self.put(database, KEYS, &self.keys.put, &values).await? {
-            return Ok(());
-        }
-        let found = read_key(&database.session, &serial(&self.keys.read), id).await?;
-        decided(found.is_some_and(|found| *found.secret == *secret && found.enabled == *enabled))
+        let (created_at, change) = (*created_at_ms as i64, new_revision());
+        let values = (account, user.as_ref(), secret, enabled, created_at, id, change);
+        self.keys
+            .change(database, (Kind::Put, change), &(id,), (&self.keys.put, &values))
+            .await
+            .map(drop)
     }
 
     /// `false`: it is not there.
@@ -332,16 +408,9 @@ impl IdentityTable {
         id: &str,
         enabled: bool,
     ) -> Result<bool, Fault> {
-        match self.turns.change(database, KEYS, &self.enable_key, &(enabled, id)).await? {
-            Change::Done => Ok(true),
-            Change::Refused => Ok(false),
-            Change::Unknown => {
-                match read_key(&database.session, &serial(&self.keys.read), id).await? {
-                    Some(found) => decided(found.enabled == enabled).map(|()| true),
-                    None => Ok(false),
-                }
-            }
-        }
+        let change = new_revision();
+        let values = (enabled, change, id);
+        self.keys.change(database, (Kind::Alter, change), &(id,), (&self.enable_key, &values)).await
     }
 
     pub(crate) async fn key(
@@ -354,7 +423,7 @@ impl IdentityTable {
 
     /// `false`: it was not there.
     pub(crate) async fn delete_key(&self, database: &Database, id: &str) -> Result<bool, Fault> {
-        self.delete(database, KEYS, &self.keys.delete, &self.keys.read, &(id,)).await
+        self.keys.delete(database, &(id,)).await
     }
 
     /// All keys, by id, each with its secret.
@@ -379,68 +448,6 @@ impl IdentityTable {
         let found = all(session, &self.keys.list, after).await?;
         Ok(found.into_iter().filter_map(record).collect())
     }
-
-    // -- changing -----------------------------------------------------------------------------
-
-    /// Makes a row or changes it. `false`: Cassandra does not say whether it was done, and the row does.
-    async fn put(
-        &self,
-        database: &Database,
-        table: &str,
-        put: &Put,
-        values: driver::Values<'_>,
-    ) -> Result<bool, Fault> {
-        for _ in 0..PUT_ATTEMPTS {
-            for statement in [&put.insert, &put.update] {
-                match self.turns.change(database, table, statement, values).await? {
-                    Change::Done => return Ok(true),
-                    Change::Refused => {}
-                    Change::Unknown => return Ok(false),
-                }
-            }
-        }
-        Err(undecided())
-    }
-
-    /// Deletes the row of a key, by which it is read, too. `false`: it was not there.
-    async fn delete(
-        &self,
-        database: &Database,
-        table: &str,
-        delete: &PreparedStatement,
-        read: &PreparedStatement,
-        key: driver::Values<'_>,
-    ) -> Result<bool, Fault> {
-        match self.turns.change(database, table, delete, key).await? {
-            Change::Done => Ok(true),
-            Change::Refused => Ok(false),
-            Change::Unknown => {
-                decided(!is_there(&database.session, read, key).await?).map(|()| true)
-            }
-        }
-    }
-}
-
-/// What a read says of a change whose outcome was unknown. The read ends one that had begun; one that a coordinator had not
-/// begun when it stopped, that one may carry out when it goes on (docs/cassandra/running.md).
-fn decided(is_done: bool) -> Result<(), Fault> {
-    if is_done { Ok(()) } else { Err(undecided()) }
-}
-
-/// The same read, which sees all transactions that were carried out.
-fn serial(read: &PreparedStatement) -> PreparedStatement {
-    let mut read = read.clone();
-    read.set_consistency(Consistency::LocalSerial);
-    read
-}
-
-/// Whether there is a row, after all transactions that were carried out.
-async fn is_there(
-    session: &Session,
-    read: &PreparedStatement,
-    key: driver::Values<'_>,
-) -> Result<bool, Fault> {
-    Ok(driver::select(session, &serial(read), key).await?.rows_num() > 0)
 }
 
 async fn read_key(

@@ -2,7 +2,6 @@
 
 use quelea_sqs_protocol::Fault;
 use scylla::client::session::Session;
-use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
 pub use scylla::deserialize::row::DeserializeRow;
@@ -15,7 +14,7 @@ use crate::database::preparing::Preparing;
 use crate::database::schema;
 use crate::database::settings::CassandraSettings;
 pub use crate::database::transaction::Change;
-use crate::database::transaction::outcome;
+use crate::database::transaction::{Write, batch};
 pub use driver::{OwnedValues, Values};
 
 /// A session of one user of the keyspace. Its tasks run on the runtime in which it connected.
@@ -71,11 +70,10 @@ impl Keyspace {
     /// # Errors
     /// If Cassandra says that it did nothing.
     pub async fn change(&self, statements: Vec<(&Prepared, OwnedValues)>) -> Result<Change, Fault> {
-        let mut batch = Batch::new(BatchType::Unlogged);
-        for (statement, _) in &statements {
-            batch.append_statement(statement.0.clone());
-        }
-        let values = statements.iter().map(|(_, values)| values.as_ref() as Values<'_>).collect();
-        outcome(driver::execute_batch(&self.session, &batch, values).await)
+        let writes: Vec<Write<'_>> = statements
+            .iter()
+            .map(|(statement, values)| (&statement.0, values.as_ref() as Values<'_>))
+            .collect();
+        batch(&self.session, &writes).await
     }
 }

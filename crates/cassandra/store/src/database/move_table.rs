@@ -4,15 +4,15 @@
 use quelea_sqs_protocol::{Fault, MoveTask, MoveTaskState, NewMoveTask, QueueRef};
 use scylla::errors::PrepareError;
 use scylla::response::query_result::QueryRowsResult;
-use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
-use scylla::value::{CqlValue, Row};
 use uuid::Uuid;
 
 use crate::database::Database;
 use crate::database::driver;
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
+use crate::database::transaction::{Change, Write, change, undecided};
 
 /// For how long an ended task is remembered, in seconds.
 const TTL_S: i32 = 14 * 86_400;
@@ -113,7 +113,9 @@ impl MoveTable {
         holder: Uuid,
         held_until_ms: i64,
     ) -> Result<bool, Fault> {
-        conditional(database, &self.begin, (queue, handle, holder, held_until_ms)).await
+        let values = (queue, handle, holder, held_until_ms);
+        let is_ours = |runs: Option<Running>| runs.map(|runs| runs.handle == handle);
+        self.change(database, queue, (&self.begin, &values), is_ours).await
     }
 
     /// Takes a task over that nobody is at.
@@ -125,12 +127,14 @@ impl MoveTable {
         held_until_ms: i64,
     ) -> Result<bool, Fault> {
         let now_ms = database.clock.now_ms() as i64;
-        conditional(
-            database,
-            &self.claim,
-            (holder, held_until_ms, running.queue, running.handle, now_ms),
-        )
-        .await
+        let Running { queue, handle, .. } = *running;
+        let values = (holder, held_until_ms, queue, handle, now_ms);
+        let is_held = |runs: Running| {
+            (runs.handle, runs.holder, runs.held_until_ms) == (handle, Some(holder), held_until_ms)
+        };
+        // One that is claimed late is nobody's until that hold ends.
+        let is_ours = |runs: Option<Running>| Some(runs.is_some_and(is_held));
+        self.change(database, queue, (&self.claim, &values), is_ours).await
     }
 
     /// Says that this holder still is at it, until then.
@@ -143,11 +147,16 @@ impl MoveTable {
         held_until_ms: i64,
     ) -> Result<Hold, Fault> {
         let values = (held_until_ms, queue, handle, holder);
-        if conditional(database, &self.renew, values).await? {
+        let is_ours = |runs: &Running| runs.handle == handle && runs.holder == Some(holder);
+        let is_kept = |runs: Option<Running>| match runs.filter(is_ours) {
+            Some(ours) if ours.held_until_ms == held_until_ms => Some(true),
+            Some(ours) => ours.is_cancelled.then_some(false),
+            None => Some(false),
+        };
+        if self.change(database, queue, (&self.renew, &values), is_kept).await? {
             return Ok(Hold::Kept);
         }
-        let runs = self.runs(database, queue).await?;
-        let ours = runs.filter(|runs| runs.handle == handle && runs.holder == Some(holder));
+        let ours = self.runs(database, queue).await?.filter(is_ours);
         Ok(if ours.is_some_and(|ours| ours.is_cancelled) { Hold::Cancelled } else { Hold::Lost })
     }
 
@@ -158,7 +167,11 @@ impl MoveTable {
         queue: Uuid,
         handle: Uuid,
     ) -> Result<bool, Fault> {
-        conditional(database, &self.cancel, (queue, handle)).await
+        let is_cancelled = |runs: Option<Running>| match runs {
+            Some(runs) if runs.handle == handle => runs.is_cancelled.then_some(true),
+            _ => Some(false),
+        };
+        self.change(database, queue, (&self.cancel, &(queue, handle)), is_cancelled).await
     }
 
     /// Ends a task. `false`: it does not run.
@@ -168,7 +181,32 @@ impl MoveTable {
         queue: Uuid,
         handle: Uuid,
     ) -> Result<bool, Fault> {
-        conditional(database, &self.end, (queue, handle)).await
+        let is_over = |runs: Option<Running>| match runs {
+            Some(runs) if runs.handle == handle => None,
+            _ => Some(true),
+        };
+        self.change(database, queue, (&self.end, &(queue, handle)), is_over).await
+    }
+
+    /// Changes the row of a queue, and returns whether that was done. Where Cassandra does not say, `row_says` does by what
+    /// there is then, or does not know either.
+    async fn change(
+        &self,
+        database: &Database,
+        queue: Uuid,
+        (statement, values): Write<'_>,
+        row_says: impl FnOnce(Option<Running>) -> Option<bool>,
+    ) -> Result<bool, Fault> {
+        match change(database, statement, values).await? {
+            Change::Done => Ok(true),
+            Change::Refused => Ok(false),
+            Change::Unknown => {
+                let mut runs = self.runs.clone();
+                runs.set_consistency(Consistency::LocalSerial);
+                let rows = driver::select(&database.session, &runs, &(queue,)).await?;
+                row_says(running(&rows)?.pop()).ok_or_else(undecided)
+            }
+        }
     }
 
     /// The tasks that run, of all queues.
@@ -243,19 +281,6 @@ impl MoveTable {
     ) -> Result<Option<Stored>, Fault> {
         Ok(stored(&driver::select(&database.session, &self.read, &(queue, handle)).await?)?.pop())
     }
-}
-
-/// Whether a lightweight transaction was applied.
-async fn conditional(
-    database: &Database,
-    statement: &PreparedStatement,
-    values: impl SerializeRow + Sync,
-) -> Result<bool, Fault> {
-    let row = driver::select(&database.session, statement, &values)
-        .await?
-        .first_row::<Row>()
-        .map_err(unreadable)?;
-    Ok(matches!(row.columns.first(), Some(Some(CqlValue::Boolean(true)))))
 }
 
 fn running(rows: &QueryRowsResult) -> Result<Vec<Running>, Fault> {

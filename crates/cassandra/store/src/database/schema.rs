@@ -24,7 +24,7 @@ use crate::database::settings::CassandraSettings;
 pub(crate) const VERSION: i32 = VERSIONS.len() as i32;
 
 /// The statements of each version, which may be carried out again; they name each table as `@table`.
-const VERSIONS: [&[&str]; 3] = [VERSION_1, VERSION_2, VERSION_3];
+const VERSIONS: [&[&str]; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS @queue (
@@ -108,6 +108,14 @@ const VERSION_3: &[&str] = &[
         slot tinyint, kind tinyint, key text, revision bigint static, change uuid static, name text,
         value blob, created bigint, modified bigint, lease bigint, ttl_ms bigint, beat bigint,
         PRIMARY KEY ((slot), kind, key)) WITH gc_grace_seconds = 10800",
+];
+
+/// Changes of accounts, users, permissions and keys name the revision that they were made for.
+const VERSION_4: &[&str] = &[
+    "ALTER TABLE @account ADD IF NOT EXISTS (revision uuid static, change uuid, maker text)",
+    "ALTER TABLE @user ADD IF NOT EXISTS (revision uuid static, change uuid)",
+    "ALTER TABLE @permission ADD IF NOT EXISTS (revision uuid static, change uuid)",
+    "ALTER TABLE @access_key ADD IF NOT EXISTS (revision uuid static, change uuid)",
 ];
 
 /// How long a front-end that died may keep the others from going on.

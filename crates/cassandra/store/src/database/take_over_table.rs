@@ -3,11 +3,13 @@
 use quelea_sqs_protocol::Fault;
 use scylla::client::session::Session;
 use scylla::errors::PrepareError;
+use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 
-use crate::database::driver;
+use crate::database::Database;
 use crate::database::identity_table::rows;
 use crate::database::preparing::Preparing;
+use crate::database::transaction::{Change, change, undecided};
 
 /// Its statements.
 pub(crate) struct TakeOverTable {
@@ -18,16 +20,15 @@ pub(crate) struct TakeOverTable {
 
 impl TakeOverTable {
     pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
-        let prepare = |cql: &'static str| async move {
-            let mut prepared = preparing.prepare(cql).await?;
-            prepared.set_is_idempotent(true);
-            Ok::<_, PrepareError>(prepared)
-        };
+        let mut read =
+            preparing.prepare("SELECT name FROM @cluster WHERE name = 'take_over'").await?;
+        read.set_is_idempotent(true);
+        let insert = "INSERT INTO @cluster (name, value) VALUES ('take_over', 0x01) IF NOT EXISTS";
+        let delete = "DELETE FROM @cluster WHERE name = 'take_over' IF EXISTS";
         Ok(Self {
-            insert: prepare("INSERT INTO @cluster (name, value) VALUES ('take_over', 0x01)")
-                .await?,
-            read: prepare("SELECT name FROM @cluster WHERE name = 'take_over'").await?,
-            delete: prepare("DELETE FROM @cluster WHERE name = 'take_over'").await?,
+            insert: preparing.prepare(insert).await?,
+            read,
+            delete: preparing.prepare(delete).await?,
         })
     }
 
@@ -36,8 +37,17 @@ impl TakeOverTable {
         Ok(!rows::<(String,)>(session, &self.read, ()).await?.is_empty())
     }
 
-    /// Notes the begin or the end of one.
-    pub(crate) async fn set_under_way(&self, session: &Session, is: bool) -> Result<(), Fault> {
-        driver::write(session, if is { &self.insert } else { &self.delete }, &()).await
+    /// Notes the begin or the end of one, unless somebody else has.
+    pub(crate) async fn set_under_way(&self, database: &Database, is: bool) -> Result<(), Fault> {
+        let statement = if is { &self.insert } else { &self.delete };
+        match change(database, statement, &()).await? {
+            Change::Done | Change::Refused => Ok(()),
+            Change::Unknown => {
+                let mut read = self.read.clone();
+                read.set_consistency(Consistency::LocalSerial);
+                let found = rows::<(String,)>(&database.session, &read, ()).await?;
+                if found.is_empty() == is { Err(undecided()) } else { Ok(()) }
+            }
+        }
     }
 }

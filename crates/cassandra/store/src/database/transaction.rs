@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
 use rustc_hash::FxHasher;
+use scylla::client::session::Session;
 use scylla::errors::ExecutionError;
 use scylla::response::query_result::QueryResult;
+use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::database::fault::{is_outcome_unknown, unavailable, unreadable};
 use crate::database::{Database, driver};
@@ -34,16 +37,37 @@ pub(crate) async fn change(
     statement: &PreparedStatement,
     values: driver::Values<'_>,
 ) -> Result<Change, Fault> {
-    let change = outcome(driver::execute(&database.session, statement, values).await)?;
-    if change == Change::Unknown {
+    counted(database, outcome(driver::execute(&database.session, statement, values).await))
+}
+
+/// A statement of a transaction, and its values.
+pub(crate) type Write<'a> = (&'a PreparedStatement, driver::Values<'a>);
+
+/// Carries out statements of one partition: all of them if every condition holds, and none if one does not.
+pub(crate) async fn change_all(database: &Database, writes: &[Write<'_>]) -> Result<Change, Fault> {
+    counted(database, batch(&database.session, writes).await)
+}
+
+/// The same, uncounted.
+pub(crate) async fn batch(session: &Session, writes: &[Write<'_>]) -> Result<Change, Fault> {
+    let mut batch = Batch::new(BatchType::Unlogged);
+    for (statement, _) in writes {
+        batch.append_statement((*statement).clone());
+    }
+    let values = writes.iter().map(|(_, values)| *values).collect();
+    outcome(driver::execute_batch(session, &batch, values).await)
+}
+
+fn counted(database: &Database, change: Result<Change, Fault>) -> Result<Change, Fault> {
+    if change == Ok(Change::Unknown) {
         database.count_unknown_outcome();
     }
-    Ok(change)
+    change
 }
 
 /// The transactions of a table: of each partition one at a time, since they would disturb each other.
 #[derive(Default)]
-pub(crate) struct Turns([tokio::sync::Mutex<()>; AT_ONCE]);
+pub(crate) struct Turns([Mutex<()>; AT_ONCE]);
 
 impl Turns {
     /// Carries one out when it is its turn.
@@ -56,15 +80,16 @@ impl Turns {
     ) -> Result<Change, Fault> {
         let mut hasher = FxHasher::default();
         partition.hash(&mut hasher);
-        let turn = self.0[hasher.finish() as usize % AT_ONCE].lock();
-        let turn = tokio::time::timeout(Duration::from_millis(WAITING_MS_MAX), turn);
-        let Ok(_alone) = turn.await else { return Err(others_wait()) };
+        let _alone = turn(&self.0[hasher.finish() as usize % AT_ONCE]).await?;
         change(database, statement, values).await
     }
 }
 
-fn others_wait() -> Fault {
-    Fault::Unavailable("Cassandra takes too long for other changes".to_owned())
+/// Waits for the turn, if others have it not for too long.
+pub(crate) async fn turn(turns: &Mutex<()>) -> Result<MutexGuard<'_, ()>, Fault> {
+    let turn = tokio::time::timeout(Duration::from_millis(WAITING_MS_MAX), turns.lock());
+    turn.await
+        .map_err(|_| Fault::Unavailable("Cassandra takes too long for other changes".to_owned()))
 }
 
 /// One whose outcome stays unknown.
@@ -73,7 +98,7 @@ pub(crate) fn undecided() -> Fault {
 }
 
 /// What the answer to one says.
-pub(crate) fn outcome(answer: Result<QueryResult, ExecutionError>) -> Result<Change, Fault> {
+fn outcome(answer: Result<QueryResult, ExecutionError>) -> Result<Change, Fault> {
     let result = match answer {
         Ok(result) => result,
         Err(error) if is_outcome_unknown(&error) => return Ok(Change::Unknown),

@@ -1,4 +1,4 @@
-//! When a waiting receive looks again.
+//! When a waiting receive looks again, and when a change that another has overtaken is made anew.
 
 /// The first pause, in ms.
 const FIRST_MS: u64 = 20;

@@ -9,41 +9,48 @@ use quelea_sqs_protocol::{
     AccessKeyRecord, AccountNames, Fault, Identity as _, IdentityDirectory as _, PermissionRecord,
     UserRecord,
 };
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::site::{ACCOUNT, Site};
 
 /// Enough for each node to take some of them.
 const ROUNDS: usize = 24;
 
-fn identity(queues: &CassandraQueues) -> CassandraIdentity {
+pub(crate) fn identity(queues: &CassandraQueues) -> CassandraIdentity {
     CassandraIdentity::new(queues, AccountNames::new(ACCOUNT))
 }
 
-fn user(name: &str, hash: &str) -> UserRecord {
+pub(crate) fn user(name: &str, hash: &str) -> UserRecord {
     UserRecord { name: name.into(), password_hash: hash.into(), tags: vec![hash.to_owned()] }
 }
 
-fn permission(user: &str, queues: &str) -> PermissionRecord {
+pub(crate) fn permission(user: &str, queues: &str) -> PermissionRecord {
     PermissionRecord { read: queues.to_owned(), ..PermissionRecord::all(user, "/") }
 }
 
-fn key(id: &str, user: &str) -> AccessKeyRecord {
+pub(crate) fn key(id: &str, user: &str) -> AccessKeyRecord {
     let (user, vhost) = (Arc::from(user), Arc::from("/"));
     AccessKeyRecord { id: id.to_owned(), user, vhost, enabled: true, created_at_ms: 7 }
 }
 
+/// Changes of a table are made one after the other: of two tests at once each would hold up the other.
+pub(crate) async fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::const_new(());
+    ALONE.lock().await
+}
+
 /// Two front-ends, each of which remembers what it has read.
-async fn both() -> [CassandraIdentity; 2] {
-    let site = Site::shared();
+async fn both() -> ([CassandraIdentity; 2], MutexGuard<'static, ()>) {
+    let (alone, site) = (alone().await, Site::shared());
     let both = [identity(&site.queues), identity(&site.another().await)];
     both[0].put_default_account().await.unwrap();
-    both
+    (both, alone)
 }
 
 #[test]
 fn of_two_changes_of_a_user_the_later_holds() {
     Site::shared().runtime.block_on(async {
-        let both = both().await;
+        let (both, _alone) = both().await;
         for round in 0..ROUNDS {
             let (here, there) = (&both[round % 2], &both[(round + 1) % 2]);
             if round % 3 == 2 {
@@ -61,7 +68,7 @@ fn of_two_changes_of_a_user_the_later_holds() {
 #[test]
 fn of_two_changes_of_permissions_the_later_holds() {
     Site::shared().runtime.block_on(async {
-        let both = both().await;
+        let (both, _alone) = both().await;
         both[0].put_user(user("permitted", "")).await.unwrap();
         for round in 0..ROUNDS {
             let (here, there) = (&both[round % 2], &both[(round + 1) % 2]);
@@ -80,7 +87,7 @@ fn of_two_changes_of_permissions_the_later_holds() {
 #[test]
 fn a_key_is_as_it_was_last_set_and_never_comes_back() {
     Site::shared().runtime.block_on(async {
-        let both = both().await;
+        let (both, _alone) = both().await;
         both[0].put_user(user("signing", "")).await.unwrap();
         both[0].create_access_key(key("A-KEY", "signing"), "secret").await.unwrap();
         for round in 0..ROUNDS {
@@ -115,7 +122,7 @@ async fn put_in_the_end(there: &CassandraIdentity, user: UserRecord) {
 #[test]
 fn changes_of_several_users_at_once_are_all_made() {
     Site::shared().runtime.block_on(async {
-        let both = both().await;
+        let (both, _alone) = both().await;
         let names: Vec<String> = (0..8).map(|number| format!("at-once-{number}")).collect();
         let puts = names.iter().flat_map(|name| {
             both.iter()
@@ -134,7 +141,7 @@ fn changes_of_several_users_at_once_are_all_made() {
 #[test]
 fn an_account_is_made_once_and_goes_once() {
     Site::shared().runtime.block_on(async {
-        let both = both().await;
+        let (both, _alone) = both().await;
         assert!(both[0].put_account("made-once").await.unwrap());
         assert!(!both[1].put_account("made-once").await.unwrap());
         assert!(both[1].delete_vhost("made-once").await.unwrap());

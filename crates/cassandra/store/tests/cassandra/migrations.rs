@@ -1,11 +1,40 @@
-//! Keyspaces as earlier versions of the schema left them, with messages in them, are brought up to date by whoever starts.
+//! Keyspaces as earlier versions of the schema left them, with messages and users in them, are brought up to date by whoever starts.
 
-use quelea_cassandra_store::{CassandraQueues, CassandraSettings};
-use quelea_sqs_protocol::{NewMessage, Queues, ReceiptOutcome};
+use quelea_cassandra_store::{CassandraIdentity, CassandraQueues, CassandraSettings};
+use quelea_sqs_protocol::{
+    AccessKeyRecord, AccountNames, IdentityDirectory as _, NewMessage, PermissionRecord, Queues,
+    ReceiptOutcome, UserRecord,
+};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
-use crate::site::{Site, message, queue, receive, send, settings};
+use crate::site::{ACCOUNT, Site, message, queue, receive, send, settings};
+
+/// What version 4 added.
+const OF_VERSION_4: [&str; 4] = [
+    "ALTER TABLE @account DROP (revision, change, maker)",
+    "ALTER TABLE @user DROP (revision, change)",
+    "ALTER TABLE @permission DROP (revision, change)",
+    "ALTER TABLE @access_key DROP (revision, change)",
+];
+
+/// Rows as version 3 writes them.
+const ROWS_OF_VERSION_3: [&str; 4] = [
+    "INSERT INTO @account (slot, account, created_at) VALUES (0, 'kept', 1) IF NOT EXISTS",
+    "INSERT INTO @user (slot, password_hash, tags, name) VALUES (0, 'hash', ['tag'], 'kept') IF NOT EXISTS",
+    "INSERT INTO @permission (slot, configure, write, read, account, user)
+     VALUES (0, '', '', 'x', 'kept', 'kept') IF NOT EXISTS",
+    "INSERT INTO @access_key (slot, account, user, secret, is_enabled, created_at, id)
+     VALUES (0, 'kept', 'kept', 'secret', true, 1, 'KEPT') IF NOT EXISTS",
+];
+
+/// Changes of those as version 3 makes them, which leave the revision as it is.
+const CHANGES_OF_VERSION_3: [&str; 4] = [
+    "UPDATE @user SET password_hash = 'old', tags = [] WHERE slot = 0 AND name = 'beside' IF EXISTS",
+    "DELETE FROM @permission WHERE slot = 0 AND account = 'beside' AND user = 'beside' IF EXISTS",
+    "UPDATE @access_key SET is_enabled = false WHERE slot = 0 AND id = 'BESIDE' IF EXISTS",
+    "INSERT INTO @account (slot, account, created_at) VALUES (0, 'made-beside', 1) IF NOT EXISTS",
+];
 
 /// What version 3 added.
 const OF_VERSION_3: [&str; 3] = [
@@ -42,10 +71,16 @@ async fn session(settings: &CassandraSettings) -> Session {
 
 /// Takes away what later versions have added.
 async fn take_back_to(version: i32, settings: &CassandraSettings) {
-    let session = session(settings).await;
     let written = format!("UPDATE @schema_version SET version = {version} WHERE name = 'version'");
     let of_2 = if version < 2 { &OF_VERSION_2[..] } else { &[] };
-    for statement in OF_VERSION_3.iter().chain(of_2).copied().chain([written.as_str()]) {
+    let of_3 = if version < 3 { &OF_VERSION_3[..] } else { &[] };
+    let later = OF_VERSION_4.iter().chain(of_3).chain(of_2).copied();
+    carry_out(later.chain([written.as_str()]), settings).await;
+}
+
+async fn carry_out(statements: impl IntoIterator<Item = &str>, settings: &CassandraSettings) {
+    let session = session(settings).await;
+    for statement in statements {
         let statement = statement.replace('@', &format!("{}.", settings.keyspace));
         session.query_unpaged(statement, ()).await.unwrap();
     }
@@ -120,6 +155,67 @@ fn fifo_queues_of_version_2_keep_their_messages_and_their_order() {
         assert_eq!(bodies, ["a", "b", "c", "d"]);
         let plain = later.facts(&plain.queue).await.unwrap().unwrap();
         assert_eq!(receive(&later, &plain, 30_000).await[0].body, "plain");
+    });
+}
+
+#[test]
+fn users_and_keys_of_version_3_are_changed_and_deleted() {
+    let settings = keyspace_of(3);
+    Site::shared().runtime.block_on(async {
+        drop(CassandraQueues::connect(&settings).await.unwrap());
+        take_back_to(3, &settings).await;
+        carry_out(ROWS_OF_VERSION_3, &settings).await;
+
+        let later = CassandraQueues::connect(&settings).await.unwrap();
+        let later = CassandraIdentity::new(&later, AccountNames::new(ACCOUNT));
+        let kept = later.user("kept").await.unwrap().unwrap();
+        assert_eq!((&*kept.password_hash, &kept.tags[..]), ("hash", &["tag".to_owned()][..]));
+        assert_eq!(later.set_password_hash("kept", "other".into()).await, Ok(true));
+        let changed = UserRecord { password_hash: "other".into(), ..kept };
+        assert_eq!(later.user("kept").await, Ok(Some(changed.clone())));
+        assert_eq!(later.put_user(changed).await, Ok(false));
+        let permission = PermissionRecord::all("kept", "kept");
+        later.put_permission(permission.clone()).await.unwrap();
+        assert_eq!(later.permissions().await.unwrap(), [permission]);
+        assert_eq!(later.enable_access_key("KEPT", false).await, Ok(true));
+        assert!(!later.access_keys().await.unwrap()[0].enabled);
+        assert_eq!(later.put_vhost("kept", Some("kept")).await, Ok(false));
+        assert_eq!(later.delete_vhost("kept").await, Ok(true));
+        assert_eq!(later.delete_user("kept").await, Ok(true));
+        assert!(later.permissions().await.unwrap().is_empty());
+        assert!(later.access_keys().await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_front_end_of_version_3_that_still_runs_stands_in_no_way() {
+    let mut settings = settings();
+    settings.keyspace.push_str("_beside");
+    Site::shared().runtime.block_on(async {
+        let later = CassandraQueues::connect(&settings).await.unwrap();
+        let later = CassandraIdentity::new(&later, AccountNames::new(ACCOUNT));
+        let (tags, password_hash) = (vec!["tag".to_owned()], "hash".into());
+        let user = UserRecord { name: "beside".into(), password_hash, tags };
+        assert_eq!(later.put_user(user.clone()).await, Ok(true));
+        assert_eq!(later.put_vhost("beside", Some("beside")).await, Ok(true));
+        let (id, user_name, vhost) = ("BESIDE".to_owned(), user.name.clone(), "beside".into());
+        let key = AccessKeyRecord { id, user: user_name, vhost, enabled: true, created_at_ms: 7 };
+        later.create_access_key(key, "secret").await.unwrap();
+        carry_out(CHANGES_OF_VERSION_3, &settings).await;
+
+        // What it changed is seen, and is changed again.
+        let changed = later.user("beside").await.unwrap().unwrap();
+        assert_eq!((&*changed.password_hash, &changed.tags[..]), ("old", &[][..]));
+        assert_eq!(later.put_user(user.clone()).await, Ok(false));
+        assert_eq!(later.user("beside").await, Ok(Some(user)));
+        assert_eq!(later.permissions().await, Ok(Vec::new()));
+        let permission = PermissionRecord::all("beside", "beside");
+        later.put_permission(permission.clone()).await.unwrap();
+        assert_eq!(later.permissions().await, Ok(vec![permission]));
+        assert_eq!(later.enable_access_key("BESIDE", true).await, Ok(true));
+        assert!(later.access_keys().await.unwrap()[0].enabled);
+        assert_eq!(later.put_vhost("made-beside", None).await, Ok(false));
+        assert_eq!(later.delete_vhost("made-beside").await, Ok(true));
     });
 }
 
