@@ -165,6 +165,7 @@ impl ApiState {
             listeners: settings.listeners.into(),
             started: Instant::now(),
             audit: settings.audit,
+            object_pages: Arc::new(Semaphore::new(1)),
             gets: Arc::new(Semaphore::new(GETS_MAX)),
             history: Arc::default(),
             recent: Arc::default(),

@@ -57,6 +57,7 @@ pub(crate) async fn text(
 pub(crate) async fn per_object(call: Call) -> Result<Response, ApiError> {
     let format = Format::wanted(call.headers());
     let (api, user, []) = call.parts();
+    let _turn = api.object_pages.acquire().await.map_err(|_| ApiError::Stopping)?;
     text_of(&[objects::of_all(&api, &user, "rabbitmq", &Wanted::default()).await?], format)
 }
 
@@ -71,6 +72,7 @@ pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
     };
     let (families, vhosts) = (Some(all("family")), all("vhost"));
     let wanted = Wanted { families, vhosts: (!vhosts.is_empty()).then_some(vhosts) };
+    let _turn = api.object_pages.acquire().await.map_err(|_| ApiError::Stopping)?;
     text_of(&[objects::of_all(&api, &user, "rabbitmq_detailed", &wanted).await?], format)
 }
 

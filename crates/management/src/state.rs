@@ -112,6 +112,8 @@ pub(crate) struct ApiState {
     pub(crate) history: Arc<Mutex<History>>,
     /// What was counted last of what has rates alone.
     pub(crate) recent: Arc<Mutex<Recent>>,
+    /// One permit: a page of figures of single objects holds all of them.
+    pub(crate) object_pages: Arc<Semaphore>,
     /// A permit for each who gets messages.
     pub(crate) gets: Arc<Semaphore>,
     /// One permit: for who imports definitions.

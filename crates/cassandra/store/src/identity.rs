@@ -132,9 +132,6 @@ impl CassandraIdentity {
     /// [`Fault::Unavailable`].
     pub async fn put_account(&self, account: &str) -> Result<bool, Fault> {
         let shared = &self.store.shared;
-        if self.has_account(account).await? {
-            return Ok(false);
-        }
         shared.identity.put_account(&shared.database, account, None).await
     }
 
@@ -174,9 +171,10 @@ impl CassandraIdentity {
         let account = self.account_that_is_there(&permission.vhost).await?;
         self.expect_user(&permission.user).await?;
         let shared = &self.store.shared;
-        shared.identity.put_permission(&shared.database, account, permission).await?;
+        let done = shared.identity.put_permission(&shared.database, account, permission).await;
+        // Also where its outcome is unknown.
         self.changed();
-        Ok(())
+        done
     }
 
     /// Makes an access key, however many there are.
@@ -187,9 +185,10 @@ impl CassandraIdentity {
         self.expect_user(&key.user).await?;
         let account = self.account_that_is_there(&key.vhost).await?;
         let shared = &self.store.shared;
-        shared.identity.put_key(&shared.database, account, key, secret).await?;
+        let done = shared.identity.put_key(&shared.database, account, key, secret).await;
+        // Also where its outcome is unknown.
         self.changed();
-        Ok(())
+        done
     }
 
     async fn accounts(&self) -> Result<Vec<Arc<str>>, Fault> {
@@ -323,10 +322,11 @@ impl IdentityDirectory for CassandraIdentity {
             if let Some(maker) = &there.maker {
                 self.permit_maker(account, vhost, maker).await?;
             }
-            return Ok(false);
+        } else {
+            // Whoever had permissions in one of that name need not have any in this one.
+            table.delete_left_permissions(database, account).await?;
         }
-        // Whoever had permissions in one of that name need not have any in this one.
-        table.delete_left_permissions(database, account).await?;
+        // Also where it is there: so that a deletion from before, of unknown outcome, does nothing any more.
         let is_new = table.put_account(database, account, maker).await?;
         // Of two who make it at once one is its maker.
         if is_new && let Some(maker) = maker {
@@ -424,9 +424,10 @@ impl IdentityDirectory for CassandraIdentity {
     async fn delete_permission(&self, user: &str, vhost: &str) -> Result<bool, Fault> {
         let Some(account) = self.names.account_of(vhost) else { return Ok(false) };
         let shared = &self.store.shared;
-        let was_there = shared.identity.delete_permission(&shared.database, user, account).await?;
+        let was_there = shared.identity.delete_permission(&shared.database, user, account).await;
+        // Also where its outcome is unknown.
         self.changed();
-        Ok(was_there)
+        was_there
     }
 
     async fn access_keys(&self) -> Result<Vec<AccessKeyRecord>, Fault> {
@@ -443,16 +444,18 @@ impl IdentityDirectory for CassandraIdentity {
 
     async fn enable_access_key(&self, id: &str, enabled: bool) -> Result<bool, Fault> {
         let shared = &self.store.shared;
-        let is_there = shared.identity.enable_key(&shared.database, id, enabled).await?;
+        let is_there = shared.identity.enable_key(&shared.database, id, enabled).await;
+        // Also where its outcome is unknown.
         self.changed();
-        Ok(is_there)
+        is_there
     }
 
     async fn delete_access_key(&self, id: &str) -> Result<bool, Fault> {
         let shared = &self.store.shared;
-        let was_there = shared.identity.delete_key(&shared.database, id).await?;
+        let was_there = shared.identity.delete_key(&shared.database, id).await;
+        // Also where its outcome is unknown.
         self.changed();
-        Ok(was_there)
+        was_there
     }
 
     async fn check(&self) -> Result<(), Fault> {

@@ -18,8 +18,10 @@ pub(crate) struct Remembered<K, V> {
 #[derive(Debug)]
 struct Kept<K, V> {
     entries: FxHashMap<K, Entry<V>>,
-    /// When anything was forgotten last: what was being read then may be what it was before, and is not kept.
-    forgot_at: Option<Instant>,
+    /// When what of late was forgotten: what was being read then may be what it was before, and is not kept.
+    forgotten: FxHashMap<K, Instant>,
+    /// The same of everything.
+    forgot_all_at: Option<Instant>,
 }
 
 /// A value, when it was read, and when somebody last went to read it anew.
@@ -30,9 +32,17 @@ struct Entry<V> {
     asked_at: Instant,
 }
 
-impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
+/// Keys of which it is known when they were forgotten. With more, what was being read at the last of those times is not kept
+/// either, whatever it is of.
+const FORGOTTEN_MAX: usize = 1_000;
+
+impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
     pub(crate) fn new(age_max: Duration, entries_max: usize) -> Self {
-        let kept = Kept { entries: FxHashMap::default(), forgot_at: None };
+        let kept = Kept {
+            entries: FxHashMap::default(),
+            forgotten: FxHashMap::default(),
+            forgot_all_at: None,
+        };
         Self { age_max, entries_max, kept: Mutex::new(kept) }
     }
 
@@ -55,7 +65,8 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     /// What was read, by who began to at `now`.
     pub(crate) fn remember(&self, key: K, value: V, now: Instant) {
         let mut kept = self.kept();
-        if kept.forgot_at.is_some_and(|forgot_at| now <= forgot_at) {
+        let forgot_at = kept.forgotten.get(&key).copied().max(kept.forgot_all_at);
+        if forgot_at.is_some_and(|forgot_at| now <= forgot_at) {
             return;
         }
         let entries = &mut kept.entries;
@@ -71,14 +82,19 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     pub(crate) fn forget(&self, key: &K, now: Instant) {
         let mut kept = self.kept();
         kept.entries.remove(key);
-        kept.forgot_at = Some(now);
+        if kept.forgotten.len() >= FORGOTTEN_MAX {
+            let was_all = kept.forgotten.drain().map(|(_, at)| at).max();
+            kept.forgot_all_at = kept.forgot_all_at.max(was_all);
+        }
+        kept.forgotten.insert(key.clone(), now);
     }
 
     /// Something was changed, of which nobody says what.
     pub(crate) fn forget_all(&self) {
         let mut kept = self.kept();
         kept.entries.clear();
-        kept.forgot_at = Some(Instant::now());
+        kept.forgotten.clear();
+        kept.forgot_all_at = Some(Instant::now());
     }
 
     /// It is not there any more, as whoever read it has seen.
@@ -139,12 +155,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_forgotten_long_ago_takes_no_room() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 10_000);
+        for key in 0..=FORGOTTEN_MAX {
+            remembered.forget(&key, start + SECOND);
+        }
+        assert_eq!(remembered.kept().forgotten.len(), 1);
+        remembered.remember(0, "read too soon", start);
+        assert_eq!(remembered.recall(&0, start + SECOND), None);
+        remembered.remember(0, "read after it", start + 2 * SECOND);
+        assert_eq!(remembered.recall(&0, start + 2 * SECOND), Some("read after it"));
+    }
+
+    #[test]
     fn what_was_being_read_while_it_changed_is_not_kept() {
         let start = Instant::now();
         let remembered = Remembered::new(4 * SECOND, 10);
         remembered.forget(&"key", start + SECOND);
         remembered.remember("key", "read too soon", start);
         assert_eq!(remembered.recall(&"key", start + SECOND), None);
+        // Others have nothing to do with it.
+        remembered.remember("other", "read meanwhile", start);
+        assert_eq!(remembered.recall(&"other", start + SECOND), Some("read meanwhile"));
         remembered.remember("key", "read after it", start + 2 * SECOND);
         assert_eq!(remembered.recall(&"key", start + 2 * SECOND), Some("read after it"));
     }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
+use std::net::SocketAddr;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -66,7 +67,10 @@ async fn add<T: Measured>(
         return Ok(());
     }
     let mut objects = fetch::<T>(api, None).await?;
-    objects.retain(|object| user.sees(object.vhost()) && wanted.has_vhost(object.vhost()));
+    let is_shown = |object: &T| {
+        object.is_named() && user.sees(object.vhost()) && wanted.has_vhost(object.vhost())
+    };
+    objects.retain(is_shown);
     registry.register_collector(Box::new(Figures { figures, objects }));
     Ok(())
 }
@@ -75,6 +79,11 @@ async fn add<T: Measured>(
 trait Measured: Listed + Debug + Sync {
     /// All figures of such an object.
     const FIGURES: &'static [Figure<Self>];
+
+    /// Whether no other has its label. Connections inside the broker, by which this API gets messages, may share theirs.
+    fn is_named(&self) -> bool {
+        true
+    }
 
     /// The label that tells one from others of its virtual host, and its value.
     fn label(&self) -> (&'static str, Cow<'_, str>);
@@ -235,6 +244,10 @@ impl Measured for ListedConnection {
         }),
     ];
 
+    fn is_named(&self) -> bool {
+        self.report.peer.parse::<SocketAddr>().is_ok()
+    }
+
     fn label(&self) -> (&'static str, Cow<'_, str>) {
         ("connection", self.report.name.as_str().into())
     }
@@ -307,6 +320,10 @@ impl Measured for ListedChannel {
         ),
         counter("channel_messages_acked", "Acknowledgements", TAKEN, |c| c.counters.messages.ack),
     ];
+
+    fn is_named(&self) -> bool {
+        self.report.peer.parse::<SocketAddr>().is_ok()
+    }
 
     fn label(&self) -> (&'static str, Cow<'_, str>) {
         ("channel", self.shown_name().into())

@@ -142,15 +142,13 @@ impl Revised {
                 Some((at, row)) if at == seen => row,
                 _ => last_change(database, change).await?,
             };
-            let is_needless = match change.kind {
-                Kind::Put | Kind::Delete => false,
-                Kind::Make => row.is_some(),
-                Kind::Alter => row.is_none(),
-            };
-            if is_needless {
-                return Ok(row.is_some());
+            if change.kind == Kind::Alter && row.is_none() {
+                return Ok(false);
             }
-            match self.attempt(database, seen, change.revision, &[change.write]).await? {
+            // Who finds it made has it stay: a deletion from before, of unknown outcome, does nothing any more.
+            let is_there = change.kind == Kind::Make && row.is_some();
+            let writes = if is_there { &[][..] } else { &[change.write][..] };
+            match self.attempt(database, seen, change.revision, writes).await? {
                 Change::Done => return Ok(row.is_some()),
                 Change::Refused => {}
                 Change::Unknown => tried = Some((seen, row)),

@@ -181,6 +181,10 @@ impl Actor {
         match input {
             // Nobody waits for it any more.
             Input::Call { reply, .. } if reply.is_closed() => {}
+            // It changes nothing, not even by which attributes the queue goes.
+            Input::Call { operation: Operation::Peek(max), reply, .. } => {
+                let _ = reply.send(Answer::Peeked(self.owner.peek(max)));
+            }
             Input::Call { queue, operation, reply, call } => {
                 self.queue = queue;
                 self.owner.set(settings_of(&self.queue));
@@ -207,10 +211,6 @@ impl Actor {
     ) {
         if let Operation::Backlog = operation {
             let _ = reply.send(Answer::Backlog(self.owner.backlog(now)));
-            return;
-        }
-        if let Operation::Peek(max) = operation {
-            let _ = reply.send(Answer::Peeked(self.owner.peek(max)));
             return;
         }
         if matches!(operation, Operation::Send(_)) && shared.fifo.is_full() {

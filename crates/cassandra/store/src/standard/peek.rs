@@ -54,10 +54,10 @@ impl Standard {
             for (entry, message) in some.iter().zip(rows.read_messages(some).await) {
                 let message = message?;
                 let is_young = is_young(entry, now_us, self.grace_us(&rows));
-                if let Taken::Message(message) =
-                    classify(facts, entry, Ok(message), is_young, now_us)
-                {
-                    messages.push(peeked(entry, *message, now_us));
+                match classify(facts, entry, Ok(message), is_young, now_us) {
+                    Taken::Message(message) => messages.push(peeked(entry, *message, now_us)),
+                    Taken::Stale => {}
+                    Taken::Later => is_whole = false,
                 }
             }
         }

@@ -81,6 +81,22 @@ fn what_was_deleted_does_not_come_back_by_a_late_change() {
 }
 
 #[test]
+fn whoever_finds_an_account_made_outdates_what_comes_late() {
+    Site::shared().runtime.block_on(async {
+        let (here, late, way, _alone) = both().await;
+        assert!(here.put_account("standing").await.unwrap());
+        way.hold(true);
+        way.begin(late.put_account("too-late")).await;
+        assert!(!here.put_account("standing").await.unwrap());
+        assert_eq!(way.release().await, 1);
+        let there = here.vhosts().await.unwrap();
+        let has = |name: &str| there.iter().any(|vhost| *vhost.name == *name);
+        assert!(has("standing") && !has("too-late"), "{there:?}");
+        assert!(here.delete_vhost("standing").await.unwrap());
+    });
+}
+
+#[test]
 fn a_change_of_unknown_outcome_is_made_once_and_then_confirmed() {
     Site::shared().runtime.block_on(async {
         let (here, late, way, _alone) = both().await;
