@@ -155,12 +155,12 @@ def test_bytes_are_published_as_base64(peer, api, name):
 @pytest.mark.parametrize(
     "wanted, problem",
     [
-        ({"count": 0.5}, "count must be a number, it is 0.5"),
+        ({"count": 0.5}, "count must be a whole number of 0 or more, it is 0.5"),
         ({"count": 10_001}, "count is at most 10000, it is 10001"),
         ({"count": None}, "count is missing"),
         ({"ackmode": "maybe"}, "ackmode must be"),
         ({"encoding": "utf-16"}, 'encoding must be auto or base64, it is "utf-16"'),
-        ({"truncate": "long"}, 'truncate must be a number, it is "long"'),
+        ({"truncate": "long"}, 'truncate must be a whole number of 0 or more, it is "long"'),
     ],
 )
 def test_a_get_of_nonsense_names_the_field(peer, api, name, wanted, problem):
