@@ -132,5 +132,8 @@ def test_a_hangup_reloads_the_log_level_and_ends_nothing(quelea, probe):
             until(lambda: expected in broker.log.read_text(), f"the log to say {expected!r}")
         client.open_channel(1)
     assert probe(broker).all()
+    with Raw(broker) as early:
+        early.socket.sendall(b"AMQP\0\0\x09\x01")
+        early.socket.recv(1)
     until(lambda: " DEBUG " in broker.log.read_text(), "a line at the new level")
     assert broker.terminate() == 0
