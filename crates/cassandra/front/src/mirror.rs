@@ -214,9 +214,9 @@ impl IdentityDirectory for MirroredIdentity {
         self.identity.permissions().await
     }
 
-    async fn put_permission(&self, permission: PermissionRecord) -> Result<(), Fault> {
-        self.identity.put_permission(permission).await?;
-        self.changed(()).await
+    async fn put_permission(&self, permission: PermissionRecord) -> Result<bool, Fault> {
+        let is_new = self.identity.put_permission(permission).await?;
+        self.changed(is_new).await
     }
 
     async fn delete_permission(&self, user: &str, vhost: &str) -> Result<bool, Fault> {

@@ -87,7 +87,7 @@ async fn take_over_permissions(
             read: permission.read.to_string(),
         };
         match identity.write_permission(&record).await {
-            Ok(()) => taken.permissions += 1,
+            Ok(_) => taken.permissions += 1,
             // A pattern that is too large here, or a virtual host that is no account.
             Err(Fault::Invalid(reason) | Fault::NotFound(reason)) => {
                 taken.kept.push(format!("{what}: {reason}"))

@@ -164,7 +164,7 @@ impl CassandraIdentity {
     ///
     /// # Errors
     /// As [`IdentityDirectory::put_permission`]; [`Fault::Invalid`] of a pattern that is none.
-    pub async fn write_permission(&self, permission: &PermissionRecord) -> Result<(), Fault> {
+    pub async fn write_permission(&self, permission: &PermissionRecord) -> Result<bool, Fault> {
         for pattern in [&permission.configure, &permission.write, &permission.read] {
             NamePattern::parse(pattern)?;
         }
@@ -410,7 +410,7 @@ impl IdentityDirectory for CassandraIdentity {
         shared.identity.permissions(&shared.database.session, &self.names).await
     }
 
-    async fn put_permission(&self, permission: PermissionRecord) -> Result<(), Fault> {
+    async fn put_permission(&self, permission: PermissionRecord) -> Result<bool, Fault> {
         let shared = &self.store.shared;
         let (session, user) = (&shared.database.session, &permission.user);
         if let Some(account) = self.names.account_of(&permission.vhost)

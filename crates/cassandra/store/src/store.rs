@@ -210,8 +210,8 @@ impl CassandraQueues {
 }
 
 impl CassandraQueues {
-    /// Has the other front-ends know of a change that was made, or of which nobody knows whether it was, before it is answered.
-    async fn told<T>(&self, queue: &QueueRef, done: Result<T, Fault>) -> Result<T, Fault> {
+    /// Notifies the other front-ends of a change that was made, or of which nobody knows whether it was, and returns its outcome.
+    async fn notify_peers<T>(&self, queue: &QueueRef, done: Result<T, Fault>) -> Result<T, Fault> {
         if matches!(done, Ok(_) | Err(Fault::Unavailable(_))) {
             self.shared.standard.peers.changed(queue).await;
         }
@@ -267,19 +267,19 @@ impl Queues for CassandraQueues {
         if matches!(created, Ok(Created::Exists(_))) {
             return created;
         }
-        self.told(queue, created).await
+        self.notify_peers(queue, created).await
     }
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
         let done = queues.delete(database, queue, id_of(queue), *cooldown_ms).await;
-        self.told(&queue.queue, done).await
+        self.notify_peers(&queue.queue, done).await
     }
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
         let done = queues.purge(database, queue, id_of(queue), *cooldown_ms).await;
-        self.told(&queue.queue, done).await
+        self.notify_peers(&queue.queue, done).await
     }
 
     async fn list(
@@ -314,7 +314,7 @@ impl Queues for CassandraQueues {
         }
         let Shared { queues, database, .. } = &*self.shared;
         let done = queues.put_attributes(database, seen, id_of(seen), attributes).await;
-        self.told(&seen.queue, done).await
+        self.notify_peers(&seen.queue, done).await
     }
 
     async fn put_tags(
@@ -324,7 +324,7 @@ impl Queues for CassandraQueues {
     ) -> Result<(), Fault> {
         let Shared { queues, database, .. } = &*self.shared;
         let done = queues.put_tags(database, seen, id_of(seen), tags).await;
-        self.told(&seen.queue, done).await
+        self.notify_peers(&seen.queue, done).await
     }
 
     async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {

@@ -127,12 +127,12 @@ impl IdentityDirectory for ApiState {
             .await
     }
 
-    async fn put_permission(&self, permission: PermissionRecord) -> Result<(), Fault> {
+    async fn put_permission(&self, permission: PermissionRecord) -> Result<bool, Fault> {
         let PermissionRecord { user, vhost, configure, write, read } = permission;
         self.change(move |core| {
-            let now = core.now();
+            let (now, is_new) = (core.now(), !has_permissions(core, &user, &vhost));
             let set = core.broker.set_permissions(now, &user, &vhost, &configure, &write, &read);
-            set.map(|ticket| ((), ticket))
+            set.map(|ticket| (is_new, ticket))
         })
         .await
     }
@@ -140,8 +140,7 @@ impl IdentityDirectory for ApiState {
     async fn delete_permission(&self, user: &str, vhost: &str) -> Result<bool, Fault> {
         let (user, vhost) = (user.to_owned(), vhost.to_owned());
         self.change(move |core| {
-            let is_it = |one: &Permission| *one.user == *user && one.vhost.as_str() == vhost;
-            if !core.broker.access().accounts().permissions().any(is_it) {
+            if !has_permissions(core, &user, &vhost) {
                 return Ok((false, Ticket::NONE));
             }
             let cleared = core.broker.clear_permissions(core.now(), &user, &vhost);
@@ -188,6 +187,11 @@ fn user(user: &User) -> UserRecord {
         password_hash: (&*user.password_hash).into(),
         tags: user.tags.iter().map(ToString::to_string).collect(),
     }
+}
+
+fn has_permissions(core: &Core, user: &str, vhost: &str) -> bool {
+    let is_theirs = |one: &Permission| *one.user == *user && one.vhost.as_str() == vhost;
+    core.broker.access().accounts().permissions().any(is_theirs)
 }
 
 fn permission(permission: &Permission) -> PermissionRecord {

@@ -64,12 +64,8 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     check_patterns(&configure, &write, &read)?;
     let (user, vhost) = (name.into(), vhost.into());
     let permission = PermissionRecord { user, vhost, configure, write, read };
-    let all = api.directory().permissions().await?;
-    let is_there =
-        |one: &PermissionRecord| (&one.user, &one.vhost) == (&permission.user, &permission.vhost);
-    let known = all.iter().any(is_there);
-    api.directory().put_permission(permission).await?;
-    Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::CREATED })
+    let is_new = api.directory().put_permission(permission).await?;
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
 /// `DELETE /api/permissions/{vhost}/{user}`.

@@ -153,11 +153,11 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
     /// All permissions, by user and virtual host.
     fn permissions(&self) -> impl Future<Output = Result<Vec<PermissionRecord>, Fault>> + Send;
 
-    /// Sets what a user may do in a virtual host.
+    /// Sets what a user may do in a virtual host; false if there were permissions before.
     fn put_permission(
         &self,
         permission: PermissionRecord,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+    ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// Takes back what a user may do in a virtual host.
     fn delete_permission(

@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
-use crate::database::revised::{Attempts, Kind, Revised, RowChange, new_revision};
-use crate::database::transaction::{Change, Write, undecided};
+use crate::database::revised::{Attempts, Kind, Revised, RowChange};
+use crate::database::transaction::{Change, Write, fresh_id, undecided};
 use crate::database::{Database, driver};
 use crate::limits::{BATCH_ROWS_MAX, IDENTITY_PAGE_ROWS};
 
@@ -103,7 +103,7 @@ impl Statements {
 
     /// Deletes the row of a key. `false`: it was not there.
     async fn delete(&self, database: &Database, key: driver::Values<'_>) -> Result<bool, Fault> {
-        let change = (Kind::Delete, new_revision());
+        let change = (Kind::Delete, fresh_id());
         self.change(database, change, key, (&self.delete, key)).await
     }
 }
@@ -180,7 +180,7 @@ impl IdentityTable {
         account: &str,
         maker: Option<&str>,
     ) -> Result<bool, Fault> {
-        let (change, now_ms) = (new_revision(), database.clock.now_ms());
+        let (change, now_ms) = (fresh_id(), database.clock.now_ms());
         let values = (now_ms as i64, maker, account, change);
         Ok(!self
             .accounts
@@ -204,7 +204,7 @@ impl IdentityTable {
         database: &Database,
         account: &str,
     ) -> Result<(), Fault> {
-        let change = new_revision();
+        let change = fresh_id();
         let values = (change, account);
         self.accounts
             .change(database, (Kind::Alter, change), &(account,), (&self.forget_maker, &values))
@@ -237,7 +237,7 @@ impl IdentityTable {
         database: &Database,
         wanted: &UserRecord,
     ) -> Result<bool, Fault> {
-        let (UserRecord { name, password_hash, tags }, change) = (wanted, new_revision());
+        let (UserRecord { name, password_hash, tags }, change) = (wanted, fresh_id());
         let values = (password_hash.as_ref(), tags, name.as_ref(), change);
         Ok(!self
             .users
@@ -252,7 +252,7 @@ impl IdentityTable {
         name: &str,
         hash: &str,
     ) -> Result<bool, Fault> {
-        let change = new_revision();
+        let change = fresh_id();
         let values = (hash, change, name);
         self.users
             .change(database, (Kind::Alter, change), &(name,), (&self.set_hash, &values))
@@ -288,15 +288,14 @@ impl IdentityTable {
         database: &Database,
         account: &str,
         permission: &PermissionRecord,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let PermissionRecord { user, vhost: _, configure, write: sends, read } = permission;
-        let change = new_revision();
+        let change = fresh_id();
         let values = (configure, sends, read, account, user.as_ref(), change);
         let key = (account, user.as_ref());
-        self.permissions
-            .change(database, (Kind::Put, change), &key, (&self.permissions.put, &values))
-            .await
-            .map(drop)
+        let write = (&self.permissions.put, &values as driver::Values<'_>);
+        let was_there = self.permissions.change(database, (Kind::Put, change), &key, write).await?;
+        Ok(!was_there)
     }
 
     /// The patterns of configure, write and read.
@@ -350,7 +349,7 @@ impl IdentityTable {
             let delete = &self.permissions.delete;
             let writes: Vec<Write<'_>> =
                 keys.iter().map(|key| (delete, key as driver::Values<'_>)).collect();
-            if partition.attempt(database, seen, new_revision(), &writes).await? == Change::Done {
+            if partition.attempt(database, seen, fresh_id(), &writes).await? == Change::Done {
                 attempts = Attempts::begin();
             }
         }
@@ -393,7 +392,7 @@ impl IdentityTable {
         secret: &str,
     ) -> Result<(), Fault> {
         let AccessKeyRecord { id, user, vhost: _, enabled, created_at_ms } = key;
-        let (created_at, change) = (*created_at_ms as i64, new_revision());
+        let (created_at, change) = (*created_at_ms as i64, fresh_id());
         let values = (account, user.as_ref(), secret, enabled, created_at, id, change);
         self.keys
             .change(database, (Kind::Put, change), &(id,), (&self.keys.put, &values))
@@ -408,7 +407,7 @@ impl IdentityTable {
         id: &str,
         enabled: bool,
     ) -> Result<bool, Fault> {
-        let change = new_revision();
+        let change = fresh_id();
         let values = (enabled, change, id);
         self.keys.change(database, (Kind::Alter, change), &(id,), (&self.enable_key, &values)).await
     }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::database::driver;
 use crate::database::fault::{unavailable, unreadable};
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, Turns, undecided};
+use crate::database::transaction::{Change, Turns, fresh_id, undecided};
 use crate::database::{Database, For};
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX, WAITING_MS_MAX};
 use crate::remembered::Remembered;
@@ -500,8 +500,4 @@ fn found(queue: &QueueRef, row: RecordRow) -> Found {
         Box::new(Record { facts: Arc::new(facts), generation, purged_at_ms: ms(purged) }),
         change,
     )
-}
-
-fn fresh_id() -> Uuid {
-    uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes()).into_uuid()
 }

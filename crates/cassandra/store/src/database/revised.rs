@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, Write, change_all, turn, undecided};
+use crate::database::transaction::{Change, Write, change_all, fresh_id, turn, undecided};
 use crate::database::{Database, driver};
 use crate::limits::{REVISED_ATTEMPTS, WAITING_MS_MAX};
 use crate::standard::backoff::Backoff;
@@ -176,7 +176,7 @@ impl Revised {
         let _turn = self.turn().await?;
         let mut attempts = Attempts::begin();
         let first = self.revision(database).await?;
-        let (mut seen, next) = (first, new_revision());
+        let (mut seen, next) = (first, fresh_id());
         while attempts.next().await {
             if self.attempt(database, seen, next, &[]).await? == Change::Done {
                 return Ok(());
@@ -189,11 +189,6 @@ impl Revised {
         }
         Err(undecided())
     }
-}
-
-/// One that nobody else has.
-pub(crate) fn new_revision() -> Uuid {
-    uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes()).into_uuid()
 }
 
 /// By which change a row came, where that was said; `None`: there is no row.

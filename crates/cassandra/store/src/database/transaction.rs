@@ -12,6 +12,7 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
 use tokio::sync::{Mutex, MutexGuard};
+use uuid::Uuid;
 
 use crate::database::fault::{is_outcome_unknown, unavailable, unreadable};
 use crate::database::{Database, driver};
@@ -90,6 +91,11 @@ pub(crate) async fn turn(turns: &Mutex<()>) -> Result<MutexGuard<'_, ()>, Fault>
     let turn = tokio::time::timeout(Duration::from_millis(WAITING_MS_MAX), turns.lock());
     turn.await
         .map_err(|_| Fault::Unavailable("Cassandra takes too long for other changes".to_owned()))
+}
+
+/// An identity that nobody else has: of a queue, of a generation, of a change, or a revision.
+pub(crate) fn fresh_id() -> Uuid {
+    uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes()).into_uuid()
 }
 
 /// One whose outcome stays unknown.

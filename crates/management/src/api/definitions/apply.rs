@@ -243,7 +243,7 @@ impl<S: BrokerState> Changes<'_, S> {
             Undo::Vhost(vhost) => drop(directory.delete_vhost(&vhost).await?),
             Undo::User(Ok(old)) => drop(directory.put_user(old).await?),
             Undo::User(Err(name)) => drop(directory.delete_user(&name).await?),
-            Undo::Permission(Ok(old)) => directory.put_permission(old).await?,
+            Undo::Permission(Ok(old)) => drop(directory.put_permission(old).await?),
             Undo::Permission(Err((user, vhost))) => {
                 directory.delete_permission(&user, &vhost).await?;
             }
@@ -286,7 +286,7 @@ async fn put_permission(
 ) -> Made {
     let put = state.directory().put_permission(permission.clone()).await;
     let PermissionRecord { user, vhost, .. } = permission;
-    let undo = matches!(put, Ok(()) | Err(Fault::Unavailable(_))).then(|| {
+    let undo = matches!(put, Ok(_) | Err(Fault::Unavailable(_))).then(|| {
         let old = standing.permissions.get(&(user.to_string(), vhost.to_string()));
         let none = || (Arc::clone(user), Arc::clone(vhost));
         Undo::Permission(old.cloned().ok_or_else(none))
@@ -296,7 +296,8 @@ async fn put_permission(
         Fault::NotFound(reason) => ApiError::BadRequest(reason),
         other => other.into(),
     };
-    Made { undo, outcome: put.map_err(refused).map_err(here("permissions", *at)) }
+    let outcome = put.map(drop).map_err(refused).map_err(here("permissions", *at));
+    Made { undo, outcome }
 }
 
 /// Of those that say the same thing the last counts: they are put at once.
