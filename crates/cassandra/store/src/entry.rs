@@ -31,6 +31,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The body's size, as one adds it up.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.bytes.max(0).unsigned_abs() as usize
+    }
+
     /// The timestamp that deletes its row.
     pub(crate) fn deleted_at_us(&self) -> i64 {
         self.written_at_us.saturating_add(1)

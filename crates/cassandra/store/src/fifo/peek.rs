@@ -16,7 +16,7 @@ use super::operation::{Answer, FifoQueue, Operation};
 use super::part_reads::READS_AT_ONCE;
 use crate::limits::{PEEKED_OWNER_MS_MAX, PEEKED_SEGMENTS_MAX};
 use crate::shared::Shared;
-use crate::standard::batch::batches;
+use crate::standard::batch::{batches, within_bytes};
 
 const PATIENCE: Duration = Duration::from_millis(PEEKED_OWNER_MS_MAX);
 
@@ -25,7 +25,9 @@ impl Shared {
     pub(crate) async fn fifo_peek(&self, facts: &QueueFacts, max: usize) -> Result<Peeked, Fault> {
         let queue = self.fifo_queue(facts).await?;
         let Glimpses { mut messages, mut is_whole } = self.glimpses(&queue, max).await?;
-        let wanted = within_bytes(&messages);
+        // The first is read whatever its size.
+        let fitting = within_bytes(messages.iter().map(|one| one.bytes), PEEKED_BYTES_MAX);
+        let wanted = fitting.max(1).min(messages.len());
         is_whole &= wanted == messages.len();
         messages.truncate(wanted);
         let mut contents = self.peeked_contents(queue.generation, &messages).await?;
@@ -105,16 +107,6 @@ impl Shared {
         }
         Ok(contents)
     }
-}
-
-/// How many of them may be read at once; the first is whatever its size.
-fn within_bytes(glimpses: &[Glimpse]) -> usize {
-    let mut bytes = 0_usize;
-    let fits = |glimpse: &&Glimpse| {
-        bytes = bytes.saturating_add(glimpse.bytes);
-        bytes <= PEEKED_BYTES_MAX
-    };
-    glimpses.iter().take_while(fits).count().max(1).min(glimpses.len())
 }
 
 fn peeked(glimpse: Glimpse, content: Content) -> PeekedMessage {

@@ -37,6 +37,16 @@ pub(crate) fn batches<P: Copy + Eq + Hash, R>(
     batches
 }
 
+/// How many of the first of them have so many bytes together, at most.
+pub(crate) fn within_bytes(sizes: impl IntoIterator<Item = usize>, bytes_max: usize) -> usize {
+    let mut bytes = 0_usize;
+    let fits = |size: &usize| {
+        bytes = bytes.saturating_add(*size);
+        bytes <= bytes_max
+    };
+    sizes.into_iter().take_while(fits).count()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,6 +11,7 @@ use crate::entry::Entry;
 use crate::limits::{PEEKED_BUCKETS_MAX, READ_BUCKETS_MAX};
 use crate::message_id::sent_at_ms;
 use crate::standard::Standard;
+use crate::standard::batch::within_bytes;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::{Content, StoredMessage};
 use crate::standard::head::{Reach, Start, merge};
@@ -43,14 +44,16 @@ impl Standard {
         take_leftovers(&mut entries);
         let (mut messages, mut bytes, mut next) = (Vec::new(), 0, 0);
         while messages.len() < max && next < entries.len() && bytes < PEEKED_BYTES_MAX {
-            let room = PEEKED_BYTES_MAX - bytes;
-            let wanted = within_bytes(&entries[next..], max - messages.len(), room);
+            let left = entries[next..].iter().take(max - messages.len());
+            let fitting = within_bytes(left.map(Entry::body_bytes), PEEKED_BYTES_MAX - bytes);
+            // The first of all is read whatever its size.
+            let wanted = if bytes == 0 { fitting.max(1) } else { fitting };
             let some = &entries[next..next + wanted];
             if some.is_empty() {
                 break;
             }
             next += wanted;
-            bytes += some.iter().map(body_bytes).sum::<usize>();
+            bytes += some.iter().map(Entry::body_bytes).sum::<usize>();
             for (entry, message) in some.iter().zip(rows.read_messages(some).await) {
                 let message = message?;
                 let is_young = is_young(entry, now_us, self.grace_us(&rows));
@@ -94,21 +97,6 @@ async fn find_oldest(rows: &Rows<'_>, start: Start, wanted: usize) -> Result<Fou
     // Of the bucket that has more, the last is known, too.
     entries.retain(|entry| entry.visible_at_us <= known_to_us);
     Ok(Found { entries, is_whole })
-}
-
-/// How many of the first of them are read at once: the first of all, whatever its size, and those that there is room for.
-fn within_bytes(entries: &[Entry], most: usize, room: usize) -> usize {
-    let mut bytes = 0_usize;
-    let fits = |entry: &&Entry| {
-        bytes = bytes.saturating_add(body_bytes(entry));
-        bytes <= room
-    };
-    let fitting = entries.iter().take(most).take_while(fits).count();
-    if room == PEEKED_BYTES_MAX { fitting.max(1).min(entries.len()) } else { fitting }
-}
-
-fn body_bytes(entry: &Entry) -> usize {
-    entry.bytes.max(0).unsigned_abs() as usize
 }
 
 fn peeked(entry: &Entry, message: StoredMessage, now_us: i64) -> PeekedMessage {

@@ -17,6 +17,7 @@ use crate::limits::{
 use crate::message_id::sent_at_ms;
 use crate::peers::name;
 use crate::standard::backoff::Backoff;
+use crate::standard::batch::within_bytes;
 use crate::standard::choice::{choose, take_leftovers};
 use crate::standard::content::{StoredMessage, Timed};
 use crate::standard::gather::Size;
@@ -199,7 +200,11 @@ impl Standard {
             }
             let (candidates, k) = queue.fair().in_turn(candidates, k);
             let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
-            let chosen: Vec<Entry> = within_bytes(places.iter().map(|place| candidates[*place]));
+            let chosen = places.iter().map(|place| candidates[*place]);
+            // What is not too much for one read; one at least.
+            let sizes = chosen.clone().map(|entry| entry.body_bytes());
+            let fitting = within_bytes(sizes, BATCH_BYTES_MAX * BATCHES_AT_ONCE).max(1);
+            let chosen: Vec<Entry> = chosen.take(fitting).collect();
             queue.fair().chose(chosen.len());
             self.peers.claim(queue.generation, &chosen);
             queue.auto_hint().chose(chosen.iter().map(name));
@@ -476,20 +481,6 @@ fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
         let _ = job.reply.send(Err(fault.clone()));
     }
     Served::None { next_visible_in: None }
-}
-
-/// The first of them whose bodies are not too much for one read; one at least.
-fn within_bytes(entries: impl Iterator<Item = Entry>) -> Vec<Entry> {
-    let mut bytes = 0;
-    let mut fitting = Vec::new();
-    for entry in entries {
-        bytes += entry.bytes.max(0) as usize;
-        if !fitting.is_empty() && bytes > BATCH_BYTES_MAX * BATCHES_AT_ONCE {
-            break;
-        }
-        fitting.push(entry);
-    }
-    fitting
 }
 
 pub(super) fn classify(

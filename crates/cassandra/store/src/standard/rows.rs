@@ -77,7 +77,7 @@ impl Rows<'_> {
         entries: &[Entry],
     ) -> Vec<Result<Option<StoredMessage>, Fault>> {
         let sized = entries.iter().enumerate();
-        let sized = sized.map(|(number, entry)| (entry.body, entry.bytes.max(0) as usize, number));
+        let sized = sized.map(|(number, entry)| (entry.body, entry.body_bytes(), number));
         let read = |batch: Batch<Bucket, usize>| async move {
             let ids = batch.rows.iter().map(|number| entries[*number].message).collect();
             let found = self.tables.messages(self.of, batch.partition, ids).await;
