@@ -70,7 +70,7 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
 }
 
 fn record_totals(api: &ApiState, at_ms: u64, churn: &ChurnCounters, confirmed: u64) {
-    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recent = api.recent();
     let counts = CHURN_RATES.map(|(_, of)| of(churn));
     recent.churn.record(at_ms, true, std::iter::once(((), counts)));
     let counts = CONFIRM_STATS.map(|(_, of)| of(&confirmed));
@@ -87,7 +87,7 @@ async fn sample_exchanges(
         let counts = EXCHANGE_STATS.map(|(_, of)| of(&exchange.counters));
         ((exchange.vhost, exchange.name), counts)
     });
-    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recent = api.recent();
     recent.exchanges.record(at_ms, are_all, samples);
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn sample_connections(
         let counts = TRAFFIC_STATS.map(|(_, of)| of(&traffic));
         (id, counts)
     });
-    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recent = api.recent();
     recent.connections.record(at_ms, are_all, samples);
     Ok(())
 }
@@ -117,7 +117,7 @@ async fn sample_channels(
         let counters = ChannelCounters { messages: channel.counters, confirmed };
         (channel.id, CHANNEL_STATS.map(|(_, of)| of(&counters)))
     });
-    let mut recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recent = api.recent();
     recent.channels.record(at_ms, are_all, samples);
     Ok(())
 }

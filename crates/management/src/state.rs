@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use prometheus_client::collector::Collector;
@@ -132,6 +132,11 @@ impl ApiState {
         question: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         self.core.call(question).await.map_err(|_| ApiError::Stopping)
+    }
+
+    /// What was counted last of what has rates alone, until it is dropped.
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::exit;
+use crate::{exit, stdout};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
@@ -26,27 +26,27 @@ pub(crate) struct ManArgs {
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "quelea", &mut script);
-    written(io::Write::write_all(&mut io::stdout(), &script))
+    stdout::print_bytes(&script);
+    ExitCode::SUCCESS
 }
 
 /// Prints or writes manual pages.
 pub(crate) fn man(args: &ManArgs, command: Command) -> ExitCode {
-    written(match &args.dir {
+    let done = match &args.dir {
         Some(dir) => pages(command, dir),
-        None => clap_mangen::Man::new(command).render(&mut io::stdout()),
-    })
+        None => print_page(command),
+    };
+    done.map_or_else(|error| exit::fail("quelea", error), |()| ExitCode::SUCCESS)
+}
+
+fn print_page(command: Command) -> io::Result<()> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    stdout::print_bytes(&page);
+    Ok(())
 }
 
 fn pages(command: Command, dir: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
     clap_mangen::generate_to(command, dir)
-}
-
-fn written(result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // Who reads has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => exit::fail("quelea", error),
-    }
 }

@@ -17,7 +17,12 @@ pub(crate) use print_line;
 /// Prints a text, or ends the process: with success where nobody reads any more.
 pub(crate) fn print(text: Arguments<'_>) {
     // One write: a table is not cut between two of its cells because somebody else writes, too.
-    match io::stdout().lock().write_all(text.to_string().as_bytes()) {
+    print_bytes(text.to_string().as_bytes());
+}
+
+/// The same of bytes.
+pub(crate) fn print_bytes(bytes: &[u8]) {
+    match io::stdout().lock().write_all(bytes) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(0),
         Err(error) => {

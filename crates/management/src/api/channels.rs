@@ -1,7 +1,5 @@
 //! `/api/channels`.
 
-use std::sync::PoisonError;
-
 use axum::Json;
 use quelea_broker::report::ChannelReport;
 use quelea_broker::{Broker, ListKey};
@@ -33,7 +31,7 @@ impl ListedChannel {
     }
 
     fn rates(&self, api: &ApiState) -> Option<[f64; CHANNEL_STATS.len()]> {
-        let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = api.recent();
         recent.channels.rates(&self.report.id)
     }
 }

@@ -1,7 +1,5 @@
 //! `/api/connections` and `/api/consumers`.
 
-use std::sync::PoisonError;
-
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{ConnectionReport, ConnectionState, ConsumerReport};
@@ -29,7 +27,7 @@ pub(crate) struct ListedConnection {
 
 impl ListedConnection {
     fn rates(&self, api: &ApiState) -> Option<[f64; TRAFFIC_STATS.len()]> {
-        let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = api.recent();
         recent.connections.rates(&self.report.id)
     }
 }

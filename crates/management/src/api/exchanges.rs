@@ -1,7 +1,5 @@
 //! `/api/exchanges`.
 
-use std::sync::PoisonError;
-
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::ExchangeReport;
@@ -128,7 +126,7 @@ impl Listed for ExchangeReport {
 }
 
 fn rates(api: &ApiState, exchange: &ExchangeReport) -> Option<[f64; EXCHANGE_STATS.len()]> {
-    let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let recent = api.recent();
     recent.exchanges.rates(&(exchange.vhost.clone(), exchange.name.clone()))
 }
 

@@ -1,6 +1,6 @@
 //! `/api/overview`.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use axum::Json;
 use quelea_broker::ListKey;
@@ -54,7 +54,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
 
 /// What came and went of connections, channels and queues, and what publishers know to be accepted: of the whole broker.
 fn add_churn(api: &ApiState, shown: &mut Value, overview: &Overview, confirmed: u64) {
-    let recent = api.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    let recent = api.recent();
     let churn = with_rates(CHURN_RATES, &overview.churn, recent.churn.rates(&()));
     let confirms = with_rates(CONFIRM_STATS, &confirmed, recent.confirms.rates(&()));
     drop(recent);

@@ -94,6 +94,11 @@ trait Measured: Listed + Debug + Sync {
     }
 }
 
+/// Whether that is the peer of a socket: inside the broker it is a name.
+fn has_socket(peer: &str) -> bool {
+    peer.parse::<SocketAddr>().is_ok()
+}
+
 /// A figure of each object of a kind.
 #[derive(Debug)]
 struct Figure<T: 'static> {
@@ -245,7 +250,7 @@ impl Measured for ListedConnection {
     ];
 
     fn is_named(&self) -> bool {
-        self.report.peer.parse::<SocketAddr>().is_ok()
+        has_socket(&self.report.peer)
     }
 
     fn label(&self) -> (&'static str, Cow<'_, str>) {
@@ -322,7 +327,7 @@ impl Measured for ListedChannel {
     ];
 
     fn is_named(&self) -> bool {
-        self.report.peer.parse::<SocketAddr>().is_ok()
+        has_socket(&self.report.peer)
     }
 
     fn label(&self) -> (&'static str, Cow<'_, str>) {
