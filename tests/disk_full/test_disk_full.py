@@ -6,6 +6,7 @@ behind when the process is gone. It needs root, as CI has it.
 
 import contextlib
 import os
+import re
 import time
 from pathlib import Path
 
@@ -99,6 +100,11 @@ def fill_queue(broker, name, stop):
     return client, sent
 
 
+def of_any_segment(reason):
+    """The reason without the number of the segment, which is another one at each try."""
+    return re.sub(r"segment-\d+", "segment", reason)
+
+
 def test_publishers_are_blocked_consumers_go_on_and_all_resumes(disk):
     broker = disk.broker
     with Peer(broker) as peer:
@@ -125,7 +131,7 @@ def test_publishers_are_blocked_consumers_go_on_and_all_resumes(disk):
         for check in checks:
             with pytest.raises(Refused) as refused:
                 api.get(f"/api/{check}")
-            assert (refused.value.status, refused.value.reason) == (503, reason), check
+            assert (refused.value.status, of_any_segment(refused.value.reason)) == (503, of_any_segment(reason)), check
         states = {one["peer_port"]: one["state"] for one in api.get("/api/connections")}
         assert states[publisher.socket.getsockname()[1]] == "blocked"
         # Who has published nothing would be blocked by its first message.
