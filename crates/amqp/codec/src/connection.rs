@@ -186,6 +186,19 @@ impl ServerConnection {
         self.closed_owed || !self.channels_closed.is_empty() || self.reader.has_input()
     }
 
+    /// Whether more must be read of a large body's frame before anything else can be.
+    #[must_use]
+    pub const fn is_amid_body(&self) -> bool {
+        self.reader.is_amid_body()
+    }
+
+    /// Whether another large body is likely to be next, so that only its head should be read with what comes before: see
+    /// [`ServerConnection::body_room`].
+    #[must_use]
+    pub const fn expects_body(&self) -> bool {
+        self.reader.expects_body()
+    }
+
     /// The caller stops reading for its own reasons, or goes on. In between the client's silence
     /// does not count.
     pub const fn pause_input(&mut self, paused: bool, now: Timestamp) {

@@ -82,6 +82,9 @@ pub enum FrameError {
 /// Body frames from so many bytes on may be handed on in parts.
 const BODY_IN_PARTS_MIN: usize = 16 * 1024;
 
+/// Behind one of so many bytes another one is expected: a read more for it costs less than to copy it.
+const BODY_EXPECTED_MIN: usize = 32 * 1024;
+
 /// Takes frames out of what is read. Copies nothing but the beginning of a frame whose end is not
 /// there yet, and holds no memory when no bytes wait.
 #[derive(Debug)]
@@ -92,6 +95,8 @@ pub struct FrameReader {
     partial: BytesMut,
     /// The body frame whose payload is handed on as it arrives.
     body: Option<BodyRest>,
+    /// The last body frame was a large one that came in parts, and nothing was pushed since.
+    expects_body: bool,
     frame_max: u32,
 }
 
@@ -101,6 +106,7 @@ struct BodyRest {
     channel: u16,
     /// Bytes of the payload; the frame's end comes behind them.
     missing: usize,
+    is_large: bool,
 }
 
 impl FrameReader {
@@ -108,7 +114,8 @@ impl FrameReader {
     /// with their [`FRAME_OVERHEAD`]. Like RabbitMQ it forgives who counts only the payload.
     #[must_use]
     pub fn new(frame_max: u32) -> Self {
-        Self { input: Bytes::new(), partial: BytesMut::new(), body: None, frame_max }
+        let (input, partial) = (Bytes::new(), BytesMut::new());
+        Self { input, partial, body: None, expects_body: false, frame_max }
     }
 
     /// What the negotiation came to; holds for the frames that have not been taken yet.
@@ -119,6 +126,7 @@ impl FrameReader {
     /// Adds what was read. Meant to be called when [`FrameReader::next`] has given all it can;
     /// otherwise what still waits is copied together with `data`.
     pub fn push(&mut self, data: Bytes) {
+        self.expects_body = false;
         if self.input.is_empty() {
             self.input = data;
         } else {
@@ -233,7 +241,7 @@ impl FrameReader {
     pub(crate) fn begin_parts(&mut self) {
         if let Some((channel, missing)) = self.begun_body() {
             self.input.advance(FRAME_HEAD);
-            self.body = Some(BodyRest { channel, missing });
+            self.body = Some(BodyRest { channel, missing, is_large: missing >= BODY_EXPECTED_MIN });
         }
     }
 
@@ -256,6 +264,7 @@ impl FrameReader {
         if body.missing == 0 {
             let Some(&end) = self.input.first() else { return Ok(None) };
             check_end(end)?;
+            self.expects_body = body.is_large;
             self.body = None;
             self.skip(1);
             return Ok(Some(BodyPart::End));
@@ -268,6 +277,38 @@ impl FrameReader {
         let payload = self.input.slice(..here);
         self.skip(here);
         Ok(Some(BodyPart::Payload(payload)))
+    }
+
+    /// The channel of the body frame that is handed on in parts, and how many bytes of its payload have to be read, if all
+    /// that was read is used up.
+    pub(crate) const fn awaited_body(&self) -> Option<(u16, usize)> {
+        match &self.body {
+            Some(BodyRest { channel, missing, .. }) if self.input.is_empty() && *missing > 0 => {
+                Some((*channel, *missing))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether all that was read is used up and the end of a body frame that is handed on in parts has not come.
+    pub(crate) const fn is_amid_body(&self) -> bool {
+        self.body.is_some() && self.input.is_empty()
+    }
+
+    /// So many bytes of the [`FrameReader::awaited_body`] have come by another way than [`FrameReader::push`].
+    ///
+    /// # Panics
+    /// If fewer were missing.
+    pub(crate) fn body_came(&mut self, bytes: usize) {
+        let missing = self.body.as_mut().map(|body| &mut body.missing);
+        let missing = missing.filter(|missing| **missing >= bytes).expect("a body is awaited");
+        *missing -= bytes;
+    }
+
+    /// Whether another large body frame is likely to be next, so that only its head should be read with what comes
+    /// before.
+    pub(crate) const fn expects_body(&self) -> bool {
+        self.expects_body
     }
 
     /// Continues a frame that began in an earlier read.

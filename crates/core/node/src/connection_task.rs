@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::buf::Limit;
+use bytes::{BufMut, Bytes, BytesMut};
 use quelea_amqp_session::Peer;
 use quelea_net::Acceptor;
 use tokio::io::AsyncReadExt as _;
@@ -14,6 +15,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::connection::{ARENA_BYTES, EARLY_BYTES_MAX, Phase};
+use crate::connections::Connections;
 use crate::core::{Core, SharedCore};
 
 /// Bytes of one read. Some 800 small publishes: more would keep others waiting for longer than a
@@ -22,6 +24,12 @@ pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// With less room than this left, a new buffer is begun.
 const READ_BYTES_MIN: usize = 32 * 1024;
+
+/// Bytes that are read in a step while there are large bodies: a few, each with its head. Others wait some 100 µs.
+const STEP_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a read before a large body, which is then read to where it stays.
+const HEADS_BYTES_MAX: usize = 1024;
 
 /// Accepts connections and starts a task for each, for ever.
 pub(crate) async fn accept(core: SharedCore, listener: TcpListener, nodelay: bool) {
@@ -123,17 +131,46 @@ fn poll(
             }
         }
     }
-    match poll_read(reader, &mut core.connections.arena, cx) {
-        Poll::Pending => Poll::Pending,
-        Poll::Ready(Ok((0, _)) | Err(_)) => {
-            let now = core.schedule.request_turn();
-            core.connections.disconnect(slot, &mut core.broker, now);
-            Poll::Ready(Step::End)
+    poll_input(core, slot, reader, cx)
+}
+
+/// Reads, and hands what was read to the session: once, or on and on through large bodies.
+fn poll_input(
+    core: &mut Core,
+    slot: usize,
+    reader: &mut OwnedReadHalf,
+    cx: &mut Context<'_>,
+) -> Poll<Step> {
+    let mut step_bytes = 0;
+    loop {
+        let (read, to) = poll_read(reader, &mut core.connections, slot, cx);
+        let (bytes, socket_has_more) = match read {
+            // It has been asked to wake the task.
+            Poll::Pending if step_bytes > 0 => return Poll::Ready(Step::Read),
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok((0, _)) | Err(_)) => {
+                let now = core.schedule.request_turn();
+                core.connections.disconnect(slot, &mut core.broker, now);
+                return Poll::Ready(Step::End);
+            }
+            Poll::Ready(Ok(read)) => read,
+        };
+        core.connections.count_received(slot, bytes);
+        step_bytes += bytes;
+        let session_has_more = match to {
+            ReadTo::Arena => receive(core, slot),
+            ReadTo::Body => {
+                let now = core.schedule.clock_time();
+                core.connections[slot].session.body_came(bytes, now);
+                false
+            }
+        };
+        let goes_on = core.connections[slot].session.is_amid_body() && step_bytes < STEP_BYTES_MAX;
+        if session_has_more || (socket_has_more && !goes_on) {
+            return Poll::Ready(Step::HasMore);
         }
-        Poll::Ready(Ok((bytes, socket_has_more))) => {
-            core.connections.count_received(slot, bytes);
-            let has_more = receive(core, slot) || socket_has_more;
-            Poll::Ready(if has_more { Step::HasMore } else { Step::Read })
+        if !goes_on {
+            return Poll::Ready(Step::Read);
         }
     }
 }
@@ -194,17 +231,47 @@ fn resume(core: &mut Core, slot: usize) -> bool {
     true
 }
 
-/// Reads into the arena. Returns the bytes, and whether the socket may have more.
+/// Where something was read to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadTo {
+    /// For the session to look at.
+    Arena,
+    /// Behind what has come of a large body.
+    Body,
+}
+
+/// Reads the next bytes. Returns how many, and whether the socket may have more.
 fn poll_read(
     reader: &mut OwnedReadHalf,
-    arena: &mut BytesMut,
+    connections: &mut Connections,
+    slot: usize,
     cx: &mut Context<'_>,
-) -> Poll<io::Result<(usize, bool)>> {
+) -> (Poll<io::Result<(usize, bool)>>, ReadTo) {
+    let connection = &mut connections[slot];
+    if connection.phase == Phase::Open
+        && let Some(room) = connection.session.body_room()
+    {
+        return (poll_read_to(reader, room, cx), ReadTo::Body);
+    }
+    let bytes_max = match connection.session.expects_body() {
+        true => HEADS_BYTES_MAX,
+        false => READ_BYTES_MAX,
+    };
+    let arena = &mut connections.arena;
     if arena.capacity() - arena.len() < READ_BYTES_MIN && !arena.try_reclaim(ARENA_BYTES) {
         *arena = BytesMut::with_capacity(ARENA_BYTES);
     }
-    let room = READ_BYTES_MAX.min(arena.capacity() - arena.len());
-    // The future holds nothing between two polls, so that the arena is only lent.
-    let read = pin!(reader.read_buf(&mut arena.limit(room))).poll(cx);
+    let room = bytes_max.min(arena.capacity() - arena.len());
+    (poll_read_to(reader, arena.limit(room), cx), ReadTo::Arena)
+}
+
+fn poll_read_to(
+    reader: &mut OwnedReadHalf,
+    mut buffer: Limit<impl BufMut>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<(usize, bool)>> {
+    let room = buffer.remaining_mut();
+    // The future holds nothing between two polls, so that the buffer is only lent.
+    let read = pin!(reader.read_buf(&mut buffer)).poll(cx);
     read.map_ok(|bytes| (bytes, bytes == room))
 }

@@ -34,6 +34,11 @@ impl TurnSchedule {
         self.turns
     }
 
+    /// What time it is outside of a turn.
+    pub(crate) fn clock_time(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// When the input began that the next turn deals with, or now.
     pub(crate) fn input_time(&self) -> Time {
         self.clock.time(self.input_since.unwrap_or_else(Instant::now))

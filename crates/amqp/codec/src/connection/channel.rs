@@ -50,16 +50,21 @@ impl Assembly {
         self.properties.len() + self.body.capacity()
     }
 
-    /// Appends a part. Memory grows with what has arrived, and never beyond the promised size: it doubles, and is all
-    /// that was promised when a quarter of that is here, so that little is copied again.
+    /// Appends a part.
     pub(super) fn push(&mut self, part: &[u8]) {
-        let needed = self.body.len() + part.len();
+        self.make_room(part.len());
+        self.body.extend_from_slice(part);
+    }
+
+    /// Makes room for so many bytes. Memory grows with what has arrived, and never beyond the promised size: it doubles,
+    /// and is all that was promised when a quarter of that is here, so that little is copied again.
+    pub(super) fn make_room(&mut self, bytes: usize) {
+        let needed = self.body.len() + bytes;
         if self.body.capacity() < needed {
             let is_credible = needed >= self.size / 4;
             let wanted = if is_credible { self.size } else { needed.max(2 * self.body.capacity()) };
             self.body.reserve_exact(wanted - self.body.len());
         }
-        self.body.extend_from_slice(part);
     }
 }
 

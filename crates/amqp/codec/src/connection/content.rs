@@ -1,11 +1,12 @@
 //! Messages that the client publishes: method, content header, body (AMQP 0-9-1 §4.2.6).
 
-use bytes::{Buf, Bytes};
-use quelea_model::{PropertyView, limits};
+use bytes::buf::Limit;
+use bytes::{Buf, BufMut as _, Bytes};
+use quelea_model::{PropertyView, Timestamp, limits};
 
-use super::ServerConnection;
 use super::channel::{Assembly, Channel, ChannelState, Content};
 use super::refusal::{Outcome, Refusal, malformed};
+use super::{Phase, ServerConnection};
 use crate::encode::CONTENT_HEAD;
 use crate::event::Event;
 use crate::frame::{BodyPart, FrameKind};
@@ -16,6 +17,9 @@ use crate::wire::Reader;
 
 /// `basic.publish` as it begins a method frame's payload.
 pub(super) const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
+/// Bytes by which a body grows at least for what has not arrived: a frame of the usual size. It is memory that nobody has
+/// touched yet.
+const BODY_ROOM_BYTES_MIN: usize = 128 * 1024;
 /// Its class and method, for reply texts.
 const CLASS_ID: u16 = 60;
 const METHOD_ID: u16 = 40;
@@ -158,6 +162,35 @@ impl ServerConnection {
         let grown = assembly.bytes() - before;
         self.assembling_bytes += grown;
         self.check_assembling()
+    }
+
+    /// Where to read on, if what is missing next is the body of a large frame: behind what has come of it, up to the
+    /// frame's end. Whoever reads there says so by [`ServerConnection::body_came`]; to read elsewhere, and
+    /// [`ServerConnection::receive`] it, costs a copy.
+    pub fn body_room(&mut self) -> Option<Limit<&mut Vec<u8>>> {
+        let (number, missing) = self.reader.awaited_body()?;
+        if self.phase != Phase::Running {
+            return None;
+        }
+        let Content::Body(assembly) = self.content_of(number)? else { return None };
+        let before = assembly.bytes();
+        if assembly.body.capacity() == assembly.body.len() {
+            assembly.make_room(BODY_ROOM_BYTES_MIN.min(missing));
+        }
+        let grown = assembly.bytes() - before;
+        self.assembling_bytes += grown;
+        // What is too much is refused with what is received.
+        self.check_assembling().ok()?;
+        let Content::Body(Assembly { body, .. }) = self.content_of(number)? else { return None };
+        let room = body.capacity() - body.len();
+        Some(body.limit(room.min(missing)))
+    }
+
+    /// So many bytes were read to where [`ServerConnection::body_room`] said.
+    pub fn body_came(&mut self, bytes: usize, now: Timestamp) {
+        self.now = now;
+        self.heartbeat.received(now);
+        self.reader.body_came(bytes);
     }
 
     /// The message is complete: its body is what was put together, unless it came in one piece.

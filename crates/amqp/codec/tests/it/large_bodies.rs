@@ -1,6 +1,6 @@
 //! Bodies in frames that are larger than a read, which are handed on as they arrive.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quelea_amqp_codec::method::{basic, channel};
 use quelea_amqp_codec::{ConnectionConfig, Event, Output, ReplyCode};
 
@@ -34,14 +34,38 @@ fn script() -> Bytes {
     out.to_bytes()
 }
 
+/// What comes of the script in reads of so many bytes, as a shell makes them: those of a body to where that stays.
 fn events_of(reads: usize) -> Vec<Event> {
+    let (mut talk, mut rest) = (open(), script());
+    let mut events = Vec::new();
+    while !rest.is_empty() {
+        let came = match talk.server.body_room() {
+            Some(mut room) => {
+                let came = reads.min(rest.len()).min(room.remaining_mut());
+                room.put_slice(&rest[..came]);
+                talk.server.body_came(came, talk.now);
+                came
+            }
+            None => {
+                let came = reads.min(rest.len());
+                talk.write(&rest[..came]);
+                came
+            }
+        };
+        rest.advance(came);
+        events.extend(talk.events());
+    }
+    assert!(talk.output().is_empty(), "nothing was refused");
+    events
+}
+
+fn events_of_pushed(reads: usize) -> Vec<Event> {
     let mut talk = open();
     let mut events = Vec::new();
     for read in script().chunks(reads) {
         talk.write(read);
         events.extend(talk.events());
     }
-    assert!(talk.output().is_empty(), "nothing was refused");
     events
 }
 
@@ -62,7 +86,7 @@ fn publishes(talk: &mut Conversation) -> bool {
 
 #[test]
 fn every_size_of_reads_gives_the_same_messages() {
-    let whole = events_of(usize::MAX);
+    let whole = events_of_pushed(usize::MAX);
     let bodies: Vec<_> = whole
         .iter()
         .filter_map(|event| match event {
@@ -73,7 +97,43 @@ fn every_size_of_reads_gives_the_same_messages() {
     assert_eq!(bodies, [5, BODY_BYTES, 5]);
     for reads in [1, 777, 16_384, 65_536, 100_003, 131_072, 131_073, 262_144] {
         assert_eq!(events_of(reads), whole, "reads of {reads}");
+        assert_eq!(events_of_pushed(reads), whole, "reads of {reads} that are all pushed");
     }
+}
+
+#[test]
+fn most_of_a_large_body_is_read_to_where_it_stays() {
+    let (mut talk, script) = (open(), script());
+    talk.write(&script[..1_000]);
+    talk.events();
+    let room = talk.server.body_room().unwrap().remaining_mut();
+    assert!((130_000..FRAME_MAX as usize).contains(&room), "{room} bytes to the frame's end");
+    talk.write(&script[1_000..131_000]);
+    talk.events();
+    let room = talk.server.body_room().unwrap();
+    assert!(room.remaining_mut() < 1_000, "{} bytes to the frame's end", room.remaining_mut());
+    assert_eq!(room.get_ref().capacity(), BODY_BYTES, "a quarter has come");
+}
+
+#[test]
+fn only_behind_a_large_body_another_one_is_expected() {
+    let mut talk = open();
+    let rest = begin(&mut talk, 60_000);
+    assert!(!talk.server.expects_body());
+    talk.write(&rest);
+    assert!(publishes(&mut talk));
+    assert!(talk.server.expects_body());
+    talk.method(2, publish("", "q"));
+    assert!(!talk.server.expects_body());
+}
+
+#[test]
+fn a_closed_channel_has_no_room_for_a_body() {
+    let mut talk = open();
+    begin(&mut talk, 60_000);
+    assert!(talk.server.body_room().is_some());
+    talk.server.close_channel(1, ReplyCode::NotFound, "gone", 60, 40);
+    assert!(talk.server.body_room().is_none());
 }
 
 #[test]
