@@ -1,14 +1,14 @@
 //! Slowing publishers down to the pace of consumers that take as fast as they are given.
 //!
-//! A queue is crowded while more than [`CROWDED_MESSAGES`] wait in it and somebody consumes from it. Each
-//! window of [`WINDOW_MS`] it is counted what its consumers took. If that is as much as only consumers
+//! A queue is crowded while more than [`CROWDED_MESSAGES`] or [`CROWDED_BYTES`] wait in it and somebody
+//! consumes from it. Each window of [`WINDOW_MS`] it is counted what its consumers took. If that is as much as only consumers
 //! take that do nothing else, they and the publishers compete for the same processors, and the
 //! connections that publish into it may publish a little less than was taken, each its share, in the
 //! next window. What is beyond it waits in their sockets. Consumers that are slow by themselves slow
 //! nobody down: their queue is there to hold what they have not done yet.
 //!
 //! A connection waits for the end of the window and no longer, whatever happens to the queue, and one
-//! that consumes does not wait at all: what it would settle stands behind what it publishes.
+//! that has deliveries to settle does not wait at all: its settlements stand behind what it publishes.
 
 use quelea_model::{QueueId, Timestamp};
 
@@ -21,6 +21,10 @@ use crate::queues::queue::{Pace, Queue};
 /// Ready messages of a queue up to which publishers feel nothing: more than the fastest consumers need
 /// so as not to run dry between two windows' ends.
 const CROWDED_MESSAGES: usize = 4_096;
+
+/// Bytes of their bodies up to which publishers feel nothing: what the fastest consumers take in a window.
+/// More of them would leave the processor's caches, and the memory that messages may take, for the log.
+const CROWDED_BYTES: u64 = 8 * 1024 * 1024;
 
 /// A window: long beside a turn of the core, short for a publisher that is held until its end.
 const WINDOW_MS: u64 = 10;
@@ -37,7 +41,7 @@ impl FlowControl {
     /// Notes that a queue got a message. Returns whether the publisher is to be slowed down.
     #[inline]
     pub(crate) fn slows(&mut self, queue: &mut Queue, now: Timestamp) -> bool {
-        if queue.ready.len() <= CROWDED_MESSAGES || queue.consumers.is_empty() {
+        if !is_crowded(queue, CROWDED_MESSAGES, CROWDED_BYTES) {
             return false;
         }
         match &queue.pace {
@@ -67,7 +71,7 @@ impl FlowControl {
         queue: QueueId,
     ) -> bool {
         let Some(publisher) = clients.connections.get_mut(connection) else { return false };
-        if publisher.consumers > 0 || publisher.is_held {
+        if publisher.unacked > 0 || publisher.is_held {
             return false;
         }
         publisher.share = publisher.share.saturating_sub(1);
@@ -118,13 +122,20 @@ fn measure(queue: &mut Queue, now: Timestamp) -> bool {
     let delivered = delivered(queue);
     // Those on standby take nothing.
     let consumers = if queue.rules.single_active_consumer { 1 } else { queue.consumers.len() };
-    let is_crowded = queue.ready.len() > CROWDED_MESSAGES / 2 && !queue.consumers.is_empty();
+    let is_crowded = is_crowded(queue, CROWDED_MESSAGES / 2, CROWDED_BYTES / 2);
+    let body_bytes = queue.ready.body_bytes() / queue.ready.len().max(1) as u64;
     if let Some(pace) = queue.pace.as_mut().filter(|_| is_crowded) {
-        pace.measure(delivered, consumers, now);
+        pace.measure(delivered, body_bytes, consumers, now);
         return true;
     }
     queue.pace = None;
     false
+}
+
+/// Whether more waits than that, with somebody to take it.
+fn is_crowded(queue: &Queue, messages_max: usize, bytes_max: u64) -> bool {
+    let ready = &queue.ready;
+    !queue.consumers.is_empty() && (ready.len() > messages_max || ready.body_bytes() > bytes_max)
 }
 
 const fn delivered(queue: &Queue) -> u64 {

@@ -1,18 +1,21 @@
 //! Publishers follow consumers that take as fast as they are given, and nobody else.
 
+use bytes::Bytes;
 use quelea_broker::{BrokerConfig, Consume};
 
 use crate::broker_test::{BrokerTest, StoreKind};
-use crate::served_in_between::{declare, publish};
+use crate::served_in_between::{declare, publish_body};
 
-/// Publishers feel nothing before so many messages wait.
+/// Publishers feel nothing before so many messages wait, or so many bytes.
 const CROWDED: u64 = 4_096;
+const CROWDED_BYTES: u64 = 8 * 1024 * 1024;
 
 /// No publisher waits for longer.
 const HELD_MS_MAX: u64 = 11;
 
 /// What is published and taken in each millisecond.
 struct Load {
+    body_bytes: usize,
     publishers: &'static [&'static str],
     consumers: &'static [&'static str],
     /// By each publisher, as long as it is not held back.
@@ -66,13 +69,14 @@ fn is_held(test: &mut BrokerTest, client: &str) -> bool {
 fn play(test: &mut BrokerTest, load: &Load, ms: u64) -> Played {
     let mut played = Played { published: vec![0; load.publishers.len()], held_ms: 0 };
     let mut held_ms = vec![0; load.publishers.len()];
+    let body = Bytes::from(vec![b'm'; load.body_bytes]);
     for at in 0..ms {
         for (n, publisher) in load.publishers.iter().enumerate() {
             for _ in 0..load.offered {
                 if is_held(test, publisher) {
                     break;
                 }
-                publish(test, publisher, "q");
+                publish_body(test, publisher, "q", body.clone());
                 played.published[n] += 1;
             }
         }
@@ -99,6 +103,7 @@ fn publishers_follow_consumers_that_do_nothing_but_take() {
     let mut test = new_test();
     consume(&mut test, "reader");
     let load = Load {
+        body_bytes: 1,
         publishers: &["p1", "p2"],
         consumers: &["reader"],
         offered: 100,
@@ -118,11 +123,49 @@ fn publishers_follow_consumers_that_do_nothing_but_take() {
     assert!(test.broker.overview().counters.slowed > 100);
 }
 
+/// Plays a second of publishing, a gibibyte if the broker lets it, into a queue whose consumer takes so many bodies of so many
+/// bytes in each so many milliseconds. Returns how many were published, and how many bytes wait.
+fn play_large(body_bytes: usize, taken: usize, taken_every_ms: u64) -> (u64, u64) {
+    let mut test = new_test();
+    consume(&mut test, "reader");
+    let load = Load {
+        body_bytes,
+        publishers: &["p"],
+        consumers: &["reader"],
+        offered: 1024 * 1024 / body_bytes,
+        taken,
+        taken_every_ms,
+    };
+    play(&mut test, &load, 500);
+    let played = play(&mut test, &load, 1_000);
+    (played.total(), ready(&test) * body_bytes as u64)
+}
+
+#[test]
+fn a_few_large_bodies_crowd_a_queue_as_many_small_ones_do() {
+    for (what, body_bytes, taken, taken_every_ms) in
+        [("many a second", 64 * 1024, 4, 1), ("few, but many bytes", 1024 * 1024, 1, 3)]
+    {
+        let (published, waits) = play_large(body_bytes, taken, taken_every_ms);
+        let taken = 1_000 / taken_every_ms * taken as u64;
+        assert!(published > taken * 3 / 4 && published < taken * 5 / 4, "{what}: {published}");
+        assert!(waits <= 4 * CROWDED_BYTES, "{what}: {waits} bytes wait");
+        assert!(waits >= CROWDED_BYTES / 4, "{what}: the consumer never runs dry");
+    }
+}
+
+#[test]
+fn who_takes_large_bodies_slowly_holds_nobody_back() {
+    let (published, _) = play_large(64 * 1024, 1, 4);
+    assert_eq!(published, 16_000);
+}
+
 #[test]
 fn consumers_with_work_of_their_own_hold_nobody_back() {
     let mut test = new_test();
     consume(&mut test, "worker");
     let load = Load {
+        body_bytes: 1,
         publishers: &["p"],
         consumers: &["worker"],
         offered: 100,
@@ -137,18 +180,45 @@ fn consumers_with_work_of_their_own_hold_nobody_back() {
 fn a_queue_without_consumers_holds_nobody_back() {
     let mut test = new_test();
     let (publishers, consumers) = (&["p"], &[]);
-    let load = Load { publishers, consumers, offered: 100, taken: 0, taken_every_ms: 1 };
+    let body_bytes = 1;
+    let load =
+        Load { body_bytes, publishers, consumers, offered: 100, taken: 0, taken_every_ms: 1 };
     assert_eq!(play(&mut test, &load, 1_000).total(), 100_000);
 }
 
 #[test]
-fn who_consumes_too_is_never_held_back() {
+fn who_has_deliveries_to_settle_is_never_held_back() {
     let mut test = new_test();
     consume(&mut test, "both");
-    let both = &["both"];
-    let load =
-        Load { publishers: both, consumers: both, offered: 100, taken: 20, taken_every_ms: 1 };
+    let load = Load {
+        body_bytes: 1,
+        publishers: &["both"],
+        consumers: &["both"],
+        offered: 100,
+        taken: 20,
+        taken_every_ms: 1,
+    };
     assert_eq!(play(&mut test, &load, 1_000).total(), 100_000);
+}
+
+#[test]
+fn who_waits_for_answers_is_held_back_as_others_are() {
+    let mut test = new_test();
+    consume(&mut test, "reader");
+    declare(&mut test, "owner", "answers", false);
+    let channel = test.client("asks").channel;
+    let answers = Consume { queue: String::from("answers"), ..Consume::default() };
+    test.broker.consume(test.now, channel, &answers).unwrap();
+    let load = Load {
+        body_bytes: 1,
+        publishers: &["asks"],
+        consumers: &["reader"],
+        offered: 100,
+        taken: 20,
+        taken_every_ms: 1,
+    };
+    play(&mut test, &load, 500);
+    assert!(play(&mut test, &load, 1_000).total() < 20_000 * 5 / 4);
 }
 
 #[test]
@@ -173,6 +243,7 @@ fn whatever_becomes_of_the_queue_publishers_are_resumed() {
         let mut test = new_test();
         consume(&mut test, "reader");
         let load = Load {
+            body_bytes: 1,
             publishers: &["p"],
             consumers: &["reader"],
             offered: 100,

@@ -343,12 +343,16 @@ fn delete_as(test: &mut BrokerTest, client: &str, queue: &str) {
 }
 
 pub(crate) fn publish(test: &mut BrokerTest, client: &str, queue: &str) {
+    publish_body(test, client, queue, Bytes::from_static(b"m"));
+}
+
+pub(crate) fn publish_body(test: &mut BrokerTest, client: &str, queue: &str, body: Bytes) {
     let channel = test.client(client).channel;
     let publish = Publish {
         exchange: "",
         routing_key: queue,
         properties: &[0, 0],
-        body: Bytes::from_static(b"m"),
+        body,
         mandatory: false,
         confirm: false,
     };

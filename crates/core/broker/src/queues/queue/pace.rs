@@ -7,6 +7,9 @@ use quelea_model::Timestamp;
 /// own, a query or a file, takes longer.
 const TAKEN_PER_S_MIN: u64 = 500;
 
+/// The same in bytes of large bodies: about as fast as they can be read from a socket.
+const TAKEN_BYTES_PER_S_MIN: u64 = 256 * 1024 * 1024;
+
 /// How many windows make the rate: a pause in which a client collects its garbage is not the end.
 const WINDOWS: u64 = 4;
 
@@ -34,22 +37,32 @@ impl Pace {
         Self { measured_at, delivered, taken_per_s: None, is_slowing: false, held: 0, sharers: 0 }
     }
 
-    /// A window has ended, with so many deliveries in all, to so many consumers.
-    pub(crate) fn measure(&mut self, delivered: u64, consumers: usize, now: Timestamp) {
+    /// A window has ended, with so many deliveries in all, of bodies of some `body_bytes` each, to so many consumers.
+    pub(crate) fn measure(
+        &mut self,
+        delivered: u64,
+        body_bytes: u64,
+        consumers: usize,
+        now: Timestamp,
+    ) {
         let elapsed_ms = now.since_ms(self.measured_at).max(1);
         let measured_per_s = (delivered - self.delivered) * 1_000 / elapsed_ms;
         let known_per_s = self.taken_per_s.unwrap_or(measured_per_s);
         let taken_per_s = (known_per_s * (WINDOWS - 1) + measured_per_s) / WINDOWS;
         self.taken_per_s = Some(taken_per_s);
-        self.is_slowing = taken_per_s >= TAKEN_PER_S_MIN * consumers as u64;
+        let bytes_per_s = taken_per_s.saturating_mul(body_bytes);
+        self.is_slowing = taken_per_s >= TAKEN_PER_S_MIN * consumers as u64
+            || bytes_per_s >= TAKEN_BYTES_PER_S_MIN * consumers as u64;
         (self.measured_at, self.delivered) = (now, delivered);
         self.sharers = std::mem::take(&mut self.held);
     }
 
     /// What each of those who waited may publish in the next window.
     pub(crate) fn share(&self, window_ms: u64) -> u32 {
-        let taken = self.taken_per_s.unwrap_or(0) * window_ms / 1_000;
-        let share = taken * SHARE_EIGHTHS / 8 / self.sharers.max(1);
+        let taken_eighths = self.taken_per_s.unwrap_or(0) * window_ms * SHARE_EIGHTHS;
+        let sharers_eighths = 8 * 1_000 * self.sharers.max(1);
+        // To the nearest: of large bodies it is a few.
+        let share = (taken_eighths + sharers_eighths / 2) / sharers_eighths;
         u32::try_from(share).unwrap_or(u32::MAX).max(1)
     }
 }
