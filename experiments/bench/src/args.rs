@@ -104,7 +104,7 @@ pub struct LoadArgs {
     /// Unacknowledged deliveries per consumer; 0 is no limit
     #[arg(long, short = 'q', default_value_t = 0, value_name = "COUNT")]
     pub prefetch: u16,
-    /// Acknowledge once every so many deliveries; 0 is half the prefetch, at most 100
+    /// Acknowledge once every so many deliveries, or 4 MiB of them; 0 is half the prefetch, at most 100
     #[arg(long, short = 'A', default_value_t = 0, value_name = "COUNT")]
     pub multi_ack: u64,
     /// Consume without acknowledgements

@@ -4,12 +4,16 @@ use crate::inbox::Delivery;
 use crate::ledger::Audit;
 use crate::template::{Template, push_ack};
 
+/// Bytes of bodies that are not acknowledged, at most: a hundred large messages would measure how a broker keeps what nobody
+/// acknowledges.
+const UNACKED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// When deliveries are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Acknowledge {
     /// The broker counts them as acknowledged at once (`no_ack`).
     Automatic,
-    /// One `basic.ack` with `multiple` for every so many deliveries.
+    /// One `basic.ack` with `multiple` for every so many deliveries, or [`UNACKED_BYTES_MAX`] of them.
     Every(u64),
 }
 
@@ -30,6 +34,7 @@ pub(crate) struct Subscriber {
     channel: u16,
     acknowledge: Acknowledge,
     unacked: u64,
+    unacked_bytes: u64,
     last_tag: u64,
     received_in_round: u64,
     reply: Reply,
@@ -43,6 +48,7 @@ impl Subscriber {
             channel,
             acknowledge,
             unacked: 0,
+            unacked_bytes: 0,
             last_tag: 0,
             received_in_round: 0,
             reply: Reply::None,
@@ -60,8 +66,9 @@ impl Subscriber {
     pub(crate) fn take(&mut self, delivery: Delivery, out: &mut Vec<u8>) {
         if let Acknowledge::Every(every) = self.acknowledge {
             self.unacked += 1;
+            self.unacked_bytes += delivery.size;
             self.last_tag = delivery.tag;
-            if self.unacked >= every {
+            if self.unacked >= every || self.unacked_bytes >= UNACKED_BYTES_MAX {
                 self.acknowledge_all(out);
             }
         }
@@ -82,7 +89,7 @@ impl Subscriber {
     pub(crate) fn acknowledge_all(&mut self, out: &mut Vec<u8>) {
         if self.unacked > 0 {
             push_ack(out, self.channel, self.last_tag);
-            self.unacked = 0;
+            (self.unacked, self.unacked_bytes) = (0, 0);
         }
     }
 }
@@ -108,6 +115,15 @@ mod tests {
         subscriber.acknowledge_all(&mut out);
         assert_eq!(out.len(), 3 * ACK_BYTES);
         assert_eq!(out[out.len() - 3..], [7, 1, 0xCE]);
+    }
+
+    #[test]
+    fn large_deliveries_are_acknowledged_sooner() {
+        let mut subscriber = Subscriber::new(1, Acknowledge::Every(100));
+        let mut out = Vec::new();
+        let size = UNACKED_BYTES_MAX / 2;
+        (1..=5).for_each(|tag| subscriber.take(Delivery { size, ..delivery(tag) }, &mut out));
+        assert_eq!(out.len(), 2 * ACK_BYTES);
     }
 
     #[test]

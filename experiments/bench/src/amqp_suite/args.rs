@@ -77,7 +77,8 @@ pub struct AmqpSuiteArgs {
     pub quiet: bool,
 }
 
-/// How messages are delivered. Without any of these: transient, without confirms, acknowledged by the hundred.
+/// How messages are delivered. Without any of these: transient, without confirms, acknowledged by the hundred or each
+/// 4 MiB.
 #[derive(Debug, Clone, Args)]
 pub struct DeliveryArgs {
     /// Durable queues, and delivery mode 2
