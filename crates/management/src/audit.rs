@@ -135,7 +135,8 @@ impl Default for AuditTrail {
 }
 
 impl AuditTrail {
-    /// A request of somebody who has signed in was answered; what only looks is not kept.
+    /// A request of somebody who has signed in was answered; what only looks is not kept, and of what failed only what
+    /// was refused, or has details of what it changed before.
     pub(crate) fn note(
         &self,
         user: &str,
@@ -144,7 +145,8 @@ impl AuditTrail {
         status: StatusCode,
         Noted { imported, details }: Noted,
     ) {
-        if method.is_safe() || (!status.is_success() && status != StatusCode::FORBIDDEN) {
+        let changed = status.is_success() || details.is_some();
+        if method.is_safe() || !(changed || status == StatusCode::FORBIDDEN) {
             return;
         }
         // A path is ASCII: others are no URI.
@@ -297,6 +299,16 @@ mod tests {
             kept,
             [(&json!("/api/users/guest"), &json!(403)), (&json!("/api/users/ada"), &json!(201))]
         );
+    }
+
+    #[test]
+    fn what_failed_half_way_is_kept_with_what_it_had_changed() {
+        let trail = AuditTrail::default();
+        let noted = Noted { details: Some("ada, bob".to_owned()), ..Noted::default() };
+        let (path, status) = ("/api/users/bulk-delete", StatusCode::SERVICE_UNAVAILABLE);
+        trail.note("eve", PEER, (&Method::POST, path), status, noted);
+        let kept = json!(trail.changes());
+        assert_eq!((&kept[0]["status"], &kept[0]["details"]), (&json!(503), &json!("ada, bob")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use quelea_broker::access::check_user_name;
 use quelea_node::RABBITMQ_DEFAULT_ALGORITHM;
@@ -78,14 +79,29 @@ pub(super) async fn without_permissions<S: SharedState>(call: Call<S>) -> JsonAn
 }
 
 /// `POST /api/users/bulk-delete` with `users`, a list of names. Those that are not there are no error.
-pub(super) async fn bulk_delete<S: SharedState>(call: Call<S>) -> AuditedAnswer {
+/// A failure half-way says in the audit trail who is gone already.
+pub(super) async fn bulk_delete<S: SharedState>(call: Call<S>) -> Response {
+    let mut deleted = Vec::new();
+    let answer = delete_each(call, &mut deleted).await;
+    let answer = answer.map(|()| StatusCode::NO_CONTENT).into_response();
+    if deleted.is_empty() {
+        return answer;
+    }
+    (Extension(Details(deleted.join(", "))), answer).into_response()
+}
+
+async fn delete_each<S: SharedState>(
+    call: Call<S>,
+    deleted: &mut Vec<String>,
+) -> Result<(), ApiError> {
     let (api, user, [], body) = call.parts_and_body().await?;
     user.require_administrator()?;
-    let names = names(&body)?;
-    for name in &names {
-        api.directory().delete_user(name).await?;
+    for name in names(&body)? {
+        if api.directory().delete_user(&name).await? {
+            deleted.push(name);
+        }
     }
-    Ok((StatusCode::NO_CONTENT, Extension(Details(names.join(", ")))))
+    Ok(())
 }
 
 /// The `users` of a request.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use quelea_openapi::{Limit, Operation, Route};
@@ -18,7 +19,7 @@ use super::sqs;
 use crate::api::messages::Payload;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::limits::GETS_MAX;
+use crate::limits::{GETS_MAX, LOOK_MS_MAX};
 use crate::state::SharedState;
 
 pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
@@ -117,11 +118,19 @@ async fn peek<S: SharedState>(
     user.require_vhost(api.vhost_of(&account))?;
     let queue = QueueRef { account: account.into(), name: name.into() };
     let caller = sqs::caller(&user, Arc::clone(&queue.account), user_agent);
-    let _turn = turns.acquire().await.map_err(|_| ApiError::Stopping)?;
-    let peeked = service.peek(&caller, &queue, count).await;
-    let Peeked { messages, is_whole } = peeked.map_err(|error| refusal(error, &queue))?;
+    let look = async {
+        let _turn = turns.acquire().await.map_err(|_| ApiError::Stopping)?;
+        service.peek(&caller, &queue, count).await.map_err(|error| refusal(error, &queue))
+    };
+    let peeked = tokio::time::timeout(Duration::from_millis(LOOK_MS_MAX), look).await;
+    let Peeked { messages, is_whole } = peeked.unwrap_or_else(|_| Err(took_too_long()))?;
     let shown = messages.into_iter().map(|one| ReplicatedMessage::new(one, truncate));
     Ok(Json(ReplicatedLook { messages: shown.collect(), is_whole }))
+}
+
+/// Each question has a deadline of its own, but a look asks many, and waits for others' looks before.
+fn took_too_long() -> ApiError {
+    ApiError::Unavailable(format!("Cassandra did not answer a look within {LOOK_MS_MAX} ms"))
 }
 
 /// A queue that is not there is answered as by the paths beside this one.
