@@ -1,5 +1,7 @@
 """Who changed what, in the log and at the API; and what the log says of connections."""
 
+import base64
+import json
 import socket
 
 import pika
@@ -31,6 +33,24 @@ def test_changes_are_kept_with_who_made_them(broker, api, name):
     assert "a-secret-password" not in log
     api.delete(f"/api/vhosts/{vhost}")
     api.delete(f"/api/users/{user}")
+
+
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
+def test_a_change_is_carried_out_and_audited_though_its_client_is_gone(broker, api, name):
+    users = [name(f"user-{number}") for number in range(200)]
+    for user in users:
+        api.put(f"/api/users/{user}", {"password_hash": "", "tags": ""})
+    body = json.dumps({"users": users}).encode()
+    host, port = broker.http.removeprefix("http://").rsplit(":", 1)
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(
+            b"POST /api/users/bulk-delete HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic "
+            + base64.b64encode(b"guest:guest")
+            + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            + body
+        )
+    until(lambda: not set(users) & {user["name"] for user in api.get("/api/users")})
+    until(lambda: any(users[0] in one.get("details", "") for one in api.get("/api/audit")))
 
 
 @pytest.mark.quelea("RabbitMQ keeps no such trail")

@@ -31,7 +31,7 @@ pub(crate) const GET_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) const GETS_MAX: usize = 4;
 
 /// How long a look into a replicated queue may take in milliseconds, with the wait for others' looks.
-pub(crate) const LOOK_MS_MAX: u64 = 20_000;
+pub(crate) const PEEK_TIMEOUT_MS: u64 = 20_000;
 
 /// Consumers that the detail of a queue or a channel holds; lists of consumers have all.
 pub(crate) const DETAILS_MAX: usize = 1_000;

@@ -177,6 +177,7 @@ async fn respond(
         return ApiError::from(refusal).into_response();
     }
     web_pages::mark(&shared.web_pages, &mut parts);
+    let is_safe = parts.method.is_safe();
     parts.extensions.insert(ConnectInfo(peer));
     parts.extensions.insert(Arc::clone(place));
     let extensions = parts.extensions.clone();
@@ -185,9 +186,26 @@ async fn respond(
     let answerer = Answerer { router: shared.router.clone(), extensions, stopped, take };
     parts.extensions.insert(answerer);
     without_last_slash(&mut parts);
+    let body = TimedBody::new(body, shared.limits.request_max);
+    let answer = answer(Arc::clone(shared), peer, Request::from_parts(parts, body));
+    if is_safe {
+        return answer.await;
+    }
+    // A client that is gone before the answer leaves nothing half-done, and nothing out of the audit trail.
+    tokio::spawn(answer).await.unwrap_or_else(|failed| match failed.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => ApiError::Stopping.into_response(),
+    })
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+    request: Request<TimedBody>,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
     let asked = Asked::new(&parts.method, parts.uri.path());
     let user = Shown::of(&parts).map(|shown| shown.user().to_owned());
-    let body = TimedBody::new(body, shared.limits.request_max);
     let began = Instant::now();
     match shared.router.call(Request::from_parts(parts, body)).await {
         Ok(response) => {

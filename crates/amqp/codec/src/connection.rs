@@ -186,16 +186,16 @@ impl ServerConnection {
         self.closed_owed || !self.channels_closed.is_empty() || self.reader.has_input()
     }
 
-    /// Whether more must be read of a large body's frame before anything else can be.
+    /// Whether more must be read of a large body frame before anything else can be. No event waits then.
     #[must_use]
-    pub const fn is_amid_body(&self) -> bool {
-        self.reader.is_amid_body()
+    pub fn is_mid_body_frame(&self) -> bool {
+        self.reader.is_mid_body_frame()
     }
 
-    /// Whether another large body is likely to be next, so that only its head should be read with what comes before: see
-    /// [`ServerConnection::body_room`].
+    /// Whether another large body is likely to come soon, so that only its head should be read with what comes before: see
+    /// [`ServerConnection::body_buffer`].
     #[must_use]
-    pub const fn expects_body(&self) -> bool {
+    pub fn expects_body(&self) -> bool {
         self.reader.expects_body()
     }
 

@@ -162,6 +162,7 @@ impl FrameReader {
         self.input = Bytes::new();
         self.partial = BytesMut::new();
         self.body = None;
+        self.expects_body = false;
     }
 
     /// The next whole frame; `None` when more must be read.
@@ -290,25 +291,27 @@ impl FrameReader {
         }
     }
 
-    /// Whether all that was read is used up and the end of a body frame that is handed on in parts has not come.
-    pub(crate) const fn is_amid_body(&self) -> bool {
-        self.body.is_some() && self.input.is_empty()
+    /// Whether all that was read is used up, and what is next is the middle of a body frame that is handed on in parts, or the
+    /// end of a large one.
+    pub(crate) fn is_mid_body_frame(&self) -> bool {
+        let body = self.body.as_ref().filter(|_| self.input.is_empty());
+        body.is_some_and(|body| body.missing > 0 || body.is_large)
     }
 
     /// So many bytes of the [`FrameReader::awaited_body`] have come by another way than [`FrameReader::push`].
     ///
     /// # Panics
     /// If fewer were missing.
-    pub(crate) fn body_came(&mut self, bytes: usize) {
+    pub(crate) fn advance_body(&mut self, bytes: usize) {
         let missing = self.body.as_mut().map(|body| &mut body.missing);
         let missing = missing.filter(|missing| **missing >= bytes).expect("a body is awaited");
         *missing -= bytes;
     }
 
-    /// Whether another large body frame is likely to be next, so that only its head should be read with what comes
-    /// before.
-    pub(crate) const fn expects_body(&self) -> bool {
-        self.expects_body
+    /// Whether another large body frame is likely to come soon, so that only its head should be read with what comes before.
+    pub(crate) fn expects_body(&self) -> bool {
+        let is_at_end = |body: &BodyRest| body.missing == 0 && body.is_large;
+        self.expects_body || self.body.as_ref().is_some_and(is_at_end)
     }
 
     /// Continues a frame that began in an earlier read.

@@ -8,6 +8,7 @@
 //! # Driving a connection
 //! [`ServerConnection::receive`] takes what was read; [`ServerConnection::poll`] returns one [`Event`]
 //! a call, and parses no further than that, so that the caller can stop half-way and read no more.
+//! The middle of a large body may be read into [`ServerConnection::body_buffer`] instead, which spares a copy.
 //! What is to be written gathers in [`ServerConnection::output`]. [`ServerConnection::deadline`] says
 //! when to call [`ServerConnection::handle_timeout`]. Once [`ServerConnection::is_finished`], write
 //! the output and close the socket.

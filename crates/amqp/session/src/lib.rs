@@ -5,7 +5,8 @@
 //!
 //! # Driving sessions
 //! A turn of the shell, over all its sessions and their one broker:
-//! 1. [`Session::receive`] what was read, if the session [`wants_input`](Session::wants_input);
+//! 1. [`Session::receive`] what was read, if the session [`wants_input`](Session::wants_input) (the middle of a large
+//!    body goes to [`Session::body_buffer`]);
 //!    [`Session::process`] for those that said that more waits or that are
 //!    [stalled](Session::is_stalled); [`Session::handle_timeout`] for those whose deadline came;
 //!    [`Session::poll_auth`], whose verdict goes to [`Session::authenticated`].
@@ -20,6 +21,7 @@
 mod authentication;
 mod basic_methods;
 mod blocking;
+mod body_buffer;
 mod channel;
 mod configuration;
 mod confirm;

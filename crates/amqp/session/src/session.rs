@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use bytes::buf::Limit;
 use quelea_amqp_codec::method::{Method, connection, tx};
 use quelea_amqp_codec::{CloseCause, Event, Output, ReplyCode, ServerConnection};
 use quelea_broker::{Broker, ConnectionId};
@@ -129,30 +128,6 @@ impl Session {
     pub fn receive(&mut self, broker: &mut Broker, data: Bytes, now: Timestamp) -> bool {
         self.wire.receive(data, now);
         self.process(broker, now)
-    }
-
-    /// Where the next bytes from the peer are read to, if they are the middle of a large body; [`Session::body_came`] says
-    /// how many were. A body that is read there is not copied.
-    pub fn body_room(&mut self) -> Option<Limit<&mut Vec<u8>>> {
-        self.wire.body_room()
-    }
-
-    /// So many bytes were read to where [`Session::body_room`] said. Nothing is to be carried out before the end of the
-    /// body's frame is [received](Session::receive).
-    pub fn body_came(&mut self, bytes: usize, now: Timestamp) {
-        self.wire.body_came(bytes, now);
-    }
-
-    /// Whether a large body has begun to come and is not complete: then nothing waits to be carried out.
-    #[must_use]
-    pub const fn is_amid_body(&self) -> bool {
-        self.wire.is_amid_body()
-    }
-
-    /// Whether a large body is expected: who reads little then has the most of it go to [`Session::body_room`].
-    #[must_use]
-    pub const fn expects_body(&self) -> bool {
-        self.wire.expects_body()
     }
 
     /// Carries out what was received, up to [`EVENTS_PER_CALL_MAX`] events or

@@ -311,7 +311,7 @@ impl Clients {
             channel.parked.remove(&(consumer.served_at, id));
         }
         if let Some(connection) = self.connections.get_mut(consumer.connection) {
-            connection.forget_consumer(id);
+            connection.forget_consumer(id, consumer.no_ack);
         }
         Some(consumer)
     }

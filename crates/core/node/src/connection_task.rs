@@ -18,14 +18,14 @@ use crate::connection::{ARENA_BYTES, EARLY_BYTES_MAX, Phase};
 use crate::connections::Connections;
 use crate::core::{Core, SharedCore};
 
-/// Bytes of one read. Some 800 small publishes: more would keep others waiting for longer than a
+/// Bytes of one read into the arena. Some 800 small publishes: more would keep others waiting for longer than a
 /// millisecond, less would cost more system calls.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// With less room than this left, a new buffer is begun.
 const READ_BYTES_MIN: usize = 32 * 1024;
 
-/// Bytes that are read in a step while there are large bodies: a few, each with its head. Others wait some 100 µs.
+/// Bytes of a step that reads on and on through large bodies: a few, each with its head. Others wait some 100 µs.
 const STEP_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes of a read before a large body, which is then read to where it stays.
@@ -143,7 +143,8 @@ fn poll_input(
 ) -> Poll<Step> {
     let mut step_bytes = 0;
     loop {
-        let (read, to) = poll_read(reader, &mut core.connections, slot, cx);
+        let room_max = STEP_BYTES_MAX - step_bytes;
+        let (read, to) = poll_read(reader, &mut core.connections, (slot, room_max), cx);
         let (bytes, socket_has_more) = match read {
             // It has been asked to wake the task.
             Poll::Pending if step_bytes > 0 => return Poll::Ready(Step::Read),
@@ -161,11 +162,12 @@ fn poll_input(
             ReadTo::Arena => receive(core, slot),
             ReadTo::Body => {
                 let now = core.schedule.clock_time();
-                core.connections[slot].session.body_came(bytes, now);
+                core.connections[slot].session.advance_body(bytes, now);
                 false
             }
         };
-        let goes_on = core.connections[slot].session.is_amid_body() && step_bytes < STEP_BYTES_MAX;
+        let session = &core.connections[slot].session;
+        let goes_on = session.is_mid_body_frame() && step_bytes < STEP_BYTES_MAX;
         if session_has_more || (socket_has_more && !goes_on) {
             return Poll::Ready(Step::HasMore);
         }
@@ -240,17 +242,18 @@ enum ReadTo {
     Body,
 }
 
-/// Reads the next bytes. Returns how many, and whether the socket may have more.
+/// Reads the next bytes, `room_max` at most. Returns how many, and whether the socket may have more.
 fn poll_read(
     reader: &mut OwnedReadHalf,
     connections: &mut Connections,
-    slot: usize,
+    (slot, room_max): (usize, usize),
     cx: &mut Context<'_>,
 ) -> (Poll<io::Result<(usize, bool)>>, ReadTo) {
     let connection = &mut connections[slot];
     if connection.phase == Phase::Open
-        && let Some(room) = connection.session.body_room()
+        && let Some(mut room) = connection.session.body_buffer()
     {
+        room.set_limit(room_max.min(room.remaining_mut()));
         return (poll_read_to(reader, room, cx), ReadTo::Body);
     }
     let bytes_max = match connection.session.expects_body() {
@@ -261,7 +264,7 @@ fn poll_read(
     if arena.capacity() - arena.len() < READ_BYTES_MIN && !arena.try_reclaim(ARENA_BYTES) {
         *arena = BytesMut::with_capacity(ARENA_BYTES);
     }
-    let room = bytes_max.min(arena.capacity() - arena.len());
+    let room = bytes_max.min(room_max).min(arena.capacity() - arena.len());
     (poll_read_to(reader, arena.limit(room), cx), ReadTo::Arena)
 }
 

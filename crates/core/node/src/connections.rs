@@ -30,7 +30,7 @@ pub(crate) struct Connections {
     generation: u64,
     session_config: Arc<SessionConfig>,
     connections_max: usize,
-    /// What all of them read into.
+    /// What all of them read into, but for the middle of large bodies.
     pub(crate) arena: BytesMut,
     /// Slots to write and look after at the end of the turn.
     dirty: Vec<usize>,

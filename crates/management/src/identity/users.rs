@@ -79,7 +79,7 @@ pub(super) async fn without_permissions<S: SharedState>(call: Call<S>) -> JsonAn
 }
 
 /// `POST /api/users/bulk-delete` with `users`, a list of names. Those that are not there are no error.
-/// A failure half-way says in the audit trail who is gone already.
+/// A failure half-way says in the audit trail who is gone already, and whose deletion was under way.
 pub(super) async fn bulk_delete<S: SharedState>(call: Call<S>) -> Response {
     let mut deleted = Vec::new();
     let answer = delete_each(call, &mut deleted).await;
@@ -97,8 +97,13 @@ async fn delete_each<S: SharedState>(
     let (api, user, [], body) = call.parts_and_body().await?;
     user.require_administrator()?;
     for name in names(&body)? {
-        if api.directory().delete_user(&name).await? {
-            deleted.push(name);
+        match api.directory().delete_user(&name).await {
+            Ok(true) => deleted.push(name),
+            Ok(false) => {}
+            Err(error) => {
+                deleted.push(format!("{name} (outcome unknown)"));
+                return Err(error.into());
+            }
         }
     }
     Ok(())

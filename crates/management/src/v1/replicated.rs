@@ -19,7 +19,7 @@ use super::sqs;
 use crate::api::messages::Payload;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::limits::{GETS_MAX, LOOK_MS_MAX};
+use crate::limits::{GETS_MAX, PEEK_TIMEOUT_MS};
 use crate::state::SharedState;
 
 pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
@@ -122,15 +122,16 @@ async fn peek<S: SharedState>(
         let _turn = turns.acquire().await.map_err(|_| ApiError::Stopping)?;
         service.peek(&caller, &queue, count).await.map_err(|error| refusal(error, &queue))
     };
-    let peeked = tokio::time::timeout(Duration::from_millis(LOOK_MS_MAX), look).await;
-    let Peeked { messages, is_whole } = peeked.unwrap_or_else(|_| Err(took_too_long()))?;
+    let peeked = tokio::time::timeout(Duration::from_millis(PEEK_TIMEOUT_MS), look).await;
+    let Peeked { messages, is_whole } = peeked.unwrap_or_else(|_| Err(peek_timed_out()))?;
     let shown = messages.into_iter().map(|one| ReplicatedMessage::new(one, truncate));
     Ok(Json(ReplicatedLook { messages: shown.collect(), is_whole }))
 }
 
-/// Each question has a deadline of its own, but a look asks many, and waits for others' looks before.
-fn took_too_long() -> ApiError {
-    ApiError::Unavailable(format!("Cassandra did not answer a look within {LOOK_MS_MAX} ms"))
+/// Each question to Cassandra has a deadline of its own, but a look asks many, and waits for others' looks before.
+fn peek_timed_out() -> ApiError {
+    let within = format!("{PEEK_TIMEOUT_MS} ms, with its wait for others");
+    ApiError::Unavailable(format!("the look was not done within {within}"))
 }
 
 /// A queue that is not there is answered as by the paths beside this one.

@@ -52,16 +52,17 @@ impl Assembly {
 
     /// Appends a part.
     pub(super) fn push(&mut self, part: &[u8]) {
-        self.make_room(part.len());
+        let arrived = self.body.len() + part.len();
+        self.make_room(part.len(), arrived);
         self.body.extend_from_slice(part);
     }
 
-    /// Makes room for so many bytes. Memory grows with what has arrived, and never beyond the promised size: it doubles,
-    /// and is all that was promised when a quarter of that is here, so that little is copied again.
-    pub(super) fn make_room(&mut self, bytes: usize) {
+    /// Makes room for so many bytes, if `arrived` have come with or without them. Memory doubles, and is all that was
+    /// promised when a quarter of that is here, so that little is copied again; it is never more than was promised.
+    pub(super) fn make_room(&mut self, bytes: usize, arrived: usize) {
         let needed = self.body.len() + bytes;
         if self.body.capacity() < needed {
-            let is_credible = needed >= self.size / 4;
+            let is_credible = arrived >= self.size / 4;
             let wanted = if is_credible { self.size } else { needed.max(2 * self.body.capacity()) };
             self.body.reserve_exact(wanted - self.body.len());
         }

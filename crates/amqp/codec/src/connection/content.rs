@@ -17,8 +17,8 @@ use crate::wire::Reader;
 
 /// `basic.publish` as it begins a method frame's payload.
 pub(super) const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
-/// Bytes by which a body grows at least for what has not arrived: a frame of the usual size. It is memory that nobody has
-/// touched yet.
+/// Bytes that a body grows by for what has not arrived, at least: a frame of the usual size. A connection has one such
+/// frame at a time.
 const BODY_ROOM_BYTES_MIN: usize = 128 * 1024;
 /// Its class and method, for reply texts.
 const CLASS_ID: u16 = 60;
@@ -164,18 +164,19 @@ impl ServerConnection {
         self.check_assembling()
     }
 
-    /// Where to read on, if what is missing next is the body of a large frame: behind what has come of it, up to the
-    /// frame's end. Whoever reads there says so by [`ServerConnection::body_came`]; to read elsewhere, and
+    /// The buffer to read on into, if what is missing next is the middle of a large body frame: behind what has come of
+    /// the body, up to the frame's end. Whoever reads there says so by [`ServerConnection::advance_body`]; to read elsewhere, and
     /// [`ServerConnection::receive`] it, costs a copy.
-    pub fn body_room(&mut self) -> Option<Limit<&mut Vec<u8>>> {
+    pub fn body_buffer(&mut self) -> Option<Limit<&mut Vec<u8>>> {
         let (number, missing) = self.reader.awaited_body()?;
         if self.phase != Phase::Running {
             return None;
         }
         let Content::Body(assembly) = self.content_of(number)? else { return None };
         let before = assembly.bytes();
-        if assembly.body.capacity() == assembly.body.len() {
-            assembly.make_room(BODY_ROOM_BYTES_MIN.min(missing));
+        let arrived = assembly.body.len();
+        if assembly.body.capacity() == arrived {
+            assembly.make_room(BODY_ROOM_BYTES_MIN.min(missing), arrived);
         }
         let grown = assembly.bytes() - before;
         self.assembling_bytes += grown;
@@ -186,11 +187,14 @@ impl ServerConnection {
         Some(body.limit(room.min(missing)))
     }
 
-    /// So many bytes were read to where [`ServerConnection::body_room`] said.
-    pub fn body_came(&mut self, bytes: usize, now: Timestamp) {
+    /// So many bytes were read into the [`ServerConnection::body_buffer`].
+    ///
+    /// # Panics
+    /// If it had less room.
+    pub fn advance_body(&mut self, bytes: usize, now: Timestamp) {
         self.now = now;
         self.heartbeat.received(now);
-        self.reader.body_came(bytes);
+        self.reader.advance_body(bytes);
     }
 
     /// The message is complete: its body is what was put together, unless it came in one piece.

@@ -1,7 +1,7 @@
 //! Bodies in frames that are larger than a read, which are handed on as they arrive.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use quelea_amqp_codec::method::{basic, channel};
+use quelea_amqp_codec::method::{basic, channel, connection};
 use quelea_amqp_codec::{ConnectionConfig, Event, Output, ReplyCode};
 
 use crate::conversation::{Conversation, config, content_header, publish, raw_frame, tune_ok};
@@ -39,11 +39,11 @@ fn events_of(reads: usize) -> Vec<Event> {
     let (mut talk, mut rest) = (open(), script());
     let mut events = Vec::new();
     while !rest.is_empty() {
-        let came = match talk.server.body_room() {
+        let came = match talk.server.body_buffer() {
             Some(mut room) => {
                 let came = reads.min(rest.len()).min(room.remaining_mut());
                 room.put_slice(&rest[..came]);
-                talk.server.body_came(came, talk.now);
+                talk.server.advance_body(came, talk.now);
                 came
             }
             None => {
@@ -106,13 +106,20 @@ fn most_of_a_large_body_is_read_to_where_it_stays() {
     let (mut talk, script) = (open(), script());
     talk.write(&script[..1_000]);
     talk.events();
-    let room = talk.server.body_room().unwrap().remaining_mut();
+    let room = talk.server.body_buffer().unwrap().remaining_mut();
     assert!((130_000..FRAME_MAX as usize).contains(&room), "{room} bytes to the frame's end");
-    talk.write(&script[1_000..131_000]);
+    let mut buffer = talk.server.body_buffer().unwrap();
+    assert!(
+        buffer.get_ref().capacity() <= FRAME_MAX as usize,
+        "memory for a frame, not for the message"
+    );
+    buffer.put_slice(&script[1_000..1_000 + room]);
+    talk.server.advance_body(room, talk.now);
+    let heads = 1_000 + room..1_000 + room + 100;
+    talk.write(&script[heads]);
     talk.events();
-    let room = talk.server.body_room().unwrap();
-    assert!(room.remaining_mut() < 1_000, "{} bytes to the frame's end", room.remaining_mut());
-    assert_eq!(room.get_ref().capacity(), BODY_BYTES, "a quarter has come");
+    let buffer = talk.server.body_buffer().unwrap();
+    assert_eq!(buffer.get_ref().capacity(), BODY_BYTES, "a quarter has come");
 }
 
 #[test]
@@ -127,13 +134,46 @@ fn only_behind_a_large_body_another_one_is_expected() {
     assert!(!talk.server.expects_body());
 }
 
+/// Has a part of what is missing come as a shell reads it.
+fn advance(talk: &mut Conversation, rest: &mut Bytes, bytes: usize) {
+    let Some(mut buffer) = talk.server.body_buffer() else { panic!("a body is awaited") };
+    buffer.put_slice(&rest.split_to(bytes));
+    talk.server.advance_body(bytes, talk.now);
+}
+
 #[test]
-fn a_closed_channel_has_no_room_for_a_body() {
+fn what_was_read_into_a_body_is_dropped_with_its_channel() {
     let mut talk = open();
-    begin(&mut talk, 60_000);
-    assert!(talk.server.body_room().is_some());
+    let mut rest = begin(&mut talk, 60_000);
+    advance(&mut talk, &mut rest, 10_000);
     talk.server.close_channel(1, ReplyCode::NotFound, "gone", 60, 40);
-    assert!(talk.server.body_room().is_none());
+    assert!(talk.server.body_buffer().is_none());
+    talk.write(&rest);
+    talk.method(1, channel::CloseOk {});
+    let small = Bytes::from_static(b"small");
+    let mut out = Output::new();
+    out.publish(2, "", "q", false, &[0, 0], small.clone(), FRAME_MAX);
+    talk.write(&out.to_bytes());
+    let events = talk.events();
+    assert_eq!(events[0], Event::ChannelClosed(1));
+    assert!(matches!(&events[1..], [Event::Publish { channel: 2, body, .. }] if *body == small));
+}
+
+#[test]
+fn nothing_is_expected_of_a_connection_that_is_over() {
+    let mut talk = open();
+    let mut rest = begin(&mut talk, 60_000);
+    let missing = rest.len() - 1;
+    advance(&mut talk, &mut rest, missing);
+    assert!(talk.server.expects_body() && talk.server.is_mid_body_frame());
+    talk.server.close(ReplyCode::InternalError, "enough", 0, 0);
+    assert!(talk.server.body_buffer().is_none());
+    talk.write(&rest);
+    assert!(!publishes(&mut talk));
+    talk.method(0, connection::CloseOk {});
+    talk.events();
+    assert!(talk.server.is_finished());
+    assert!(!talk.server.expects_body() && !talk.server.is_mid_body_frame());
 }
 
 #[test]

@@ -46,6 +46,7 @@ impl Broker {
         let queue = queues.get_mut(id).ok_or(ChannelGone)?;
         let connection = clients.connections.get_mut(state.connection).ok_or(ChannelGone)?;
         connection.consumers += 1;
+        connection.acknowledging += usize::from(!request.no_ack);
         let consumer = clients.consumers.insert_with_key(|consumer| Consumer {
             queue: id,
             channel,

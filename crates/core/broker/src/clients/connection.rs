@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub(crate) is_publisher: bool,
     /// Consumers of all its channels.
     pub(crate) consumers: usize,
+    /// Those of them that acknowledge.
+    pub(crate) acknowledging: usize,
     /// Unsettled deliveries of all its channels.
     pub(crate) unacked: usize,
     /// Consumers that wait until some of them are settled.
@@ -61,6 +63,7 @@ impl Connection {
             is_held: false,
             is_publisher: false,
             consumers: 0,
+            acknowledging: 0,
             unacked: 0,
             parked_by_unacked: FxHashSet::default(),
             output_waiting: 0,
@@ -70,8 +73,9 @@ impl Connection {
     }
 
     /// One of its consumers is gone.
-    pub(crate) fn forget_consumer(&mut self, id: ConsumerId) {
+    pub(crate) fn forget_consumer(&mut self, id: ConsumerId, no_ack: bool) {
         self.consumers -= 1;
+        self.acknowledging -= usize::from(!no_ack);
         self.parked.remove(&id);
         self.parked_by_unacked.remove(&id);
     }

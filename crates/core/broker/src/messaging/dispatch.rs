@@ -364,6 +364,9 @@ impl Dispatch<'_> {
         let delivery_tag = channel.next_tag();
         let redelivered = was_delivered(&message.entry, self.maybe_delivered_below);
         connection.output_waiting += delivery_bytes(&body, &consumer.tag);
+        if let Some(pace) = &mut self.queue.pace {
+            pace.taken_bytes += body.body().len() as u64;
+        }
         for counters in [&mut self.queue.counters, &mut channel.counters, self.counters] {
             if consumer.no_ack {
                 counters.deliver_no_ack += 1;

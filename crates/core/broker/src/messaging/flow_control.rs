@@ -3,12 +3,13 @@
 //! A queue is crowded while more than [`CROWDED_MESSAGES`] or [`CROWDED_BYTES`] wait in it and somebody
 //! consumes from it. Each window of [`WINDOW_MS`] it is counted what its consumers took. If that is as much as only consumers
 //! take that do nothing else, they and the publishers compete for the same processors, and the
-//! connections that publish into it may publish a little less than was taken, each its share, in the
+//! connections that publish into it may publish about seven eighths of what was taken, each its share, in the
 //! next window. What is beyond it waits in their sockets. Consumers that are slow by themselves slow
 //! nobody down: their queue is there to hold what they have not done yet.
 //!
-//! A connection waits for the end of the window and no longer, whatever happens to the queue, and one
-//! that has deliveries to settle does not wait at all: its settlements stand behind what it publishes.
+//! A connection waits for the end of the window and no longer, whatever happens to the queue: each may publish one
+//! message a window at least, however large. One whose consumers acknowledge does not wait at all: its
+//! acknowledgements would stand behind what it publishes, and slow those down by which it is measured.
 
 use quelea_model::{QueueId, Timestamp};
 
@@ -71,7 +72,7 @@ impl FlowControl {
         queue: QueueId,
     ) -> bool {
         let Some(publisher) = clients.connections.get_mut(connection) else { return false };
-        if publisher.unacked > 0 || publisher.is_held {
+        if publisher.acknowledging > 0 || publisher.is_held {
             return false;
         }
         publisher.share = publisher.share.saturating_sub(1);
@@ -123,9 +124,8 @@ fn measure(queue: &mut Queue, now: Timestamp) -> bool {
     // Those on standby take nothing.
     let consumers = if queue.rules.single_active_consumer { 1 } else { queue.consumers.len() };
     let is_crowded = is_crowded(queue, CROWDED_MESSAGES / 2, CROWDED_BYTES / 2);
-    let body_bytes = queue.ready.body_bytes() / queue.ready.len().max(1) as u64;
     if let Some(pace) = queue.pace.as_mut().filter(|_| is_crowded) {
-        pace.measure(delivered, body_bytes, consumers, now);
+        pace.measure(delivered, consumers, now);
         return true;
     }
     queue.pace = None;

@@ -187,7 +187,7 @@ fn a_queue_without_consumers_holds_nobody_back() {
 }
 
 #[test]
-fn who_has_deliveries_to_settle_is_never_held_back() {
+fn who_acknowledges_too_is_never_held_back() {
     let mut test = new_test();
     consume(&mut test, "both");
     let load = Load {
@@ -201,13 +201,33 @@ fn who_has_deliveries_to_settle_is_never_held_back() {
     assert_eq!(play(&mut test, &load, 1_000).total(), 100_000);
 }
 
+/// One that publishes right behind its acknowledgement has nothing unacknowledged just then.
+#[test]
+fn whose_acknowledgements_stand_behind_publishes_is_not_held_back() {
+    let mut test = new_test();
+    let channel = test.client("worker").channel;
+    test.broker.set_prefetch(test.now, channel, 1, false);
+    let request = Consume { queue: String::from("q"), ..Consume::default() };
+    test.broker.consume(test.now, channel, &request).unwrap();
+    (0..2 * CROWDED).for_each(|_| publish_body(&mut test, "owner", "q", Bytes::from_static(b"m")));
+    for _ in 0..500 {
+        for _ in 0..4 {
+            acknowledge(&mut test, "worker", 1);
+            assert!(!is_held(&mut test, "worker"));
+            publish_body(&mut test, "worker", "q", Bytes::from_static(b"m"));
+            test.settle();
+        }
+        test.wait(1);
+    }
+}
+
 #[test]
 fn who_waits_for_answers_is_held_back_as_others_are() {
     let mut test = new_test();
     consume(&mut test, "reader");
     declare(&mut test, "owner", "answers", false);
     let channel = test.client("asks").channel;
-    let answers = Consume { queue: String::from("answers"), ..Consume::default() };
+    let answers = Consume { queue: String::from("answers"), no_ack: true, ..Consume::default() };
     test.broker.consume(test.now, channel, &answers).unwrap();
     let load = Load {
         body_bytes: 1,

@@ -1,5 +1,7 @@
 //! What a client sees of its messages.
 
+use bytes::Bytes;
+use quelea_amqp_codec::Output;
 use quelea_amqp_codec::method::Method;
 
 use crate::client::{Client, PERSISTENT, TRANSIENT};
@@ -37,6 +39,47 @@ fn bodies_of_all_sizes_arrive_whole() {
         let incoming = client.next().unwrap();
         assert!(incoming.body == body, "{len} bytes");
     }
+}
+
+#[test]
+fn large_and_small_bodies_that_are_sent_at_once_arrive_whole_and_in_order() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let (mut publisher, mut consumer) =
+        (Client::connect(server.address), Client::connect(server.address));
+    publisher.declare("bodies", false).unwrap();
+    consumer.consume("bodies", true).unwrap();
+    let sizes = [70_000, 10, 300_000, 40_000, 0, 20_000, 20_000, 131_064, 1_200_000, 5];
+    let body = move |number: usize| -> Vec<u8> {
+        let len = sizes[number % sizes.len()];
+        (0..len).map(|at| ((at + number) % 251) as u8).collect()
+    };
+    let writer = std::thread::spawn(move || {
+        (0..100).for_each(|number| publisher.publish("bodies", TRANSIENT, body(number)));
+        publisher.flush().unwrap();
+        publisher
+    });
+    for number in 0..100 {
+        assert!(consumer.next().unwrap().body == body(number), "message {number}");
+    }
+    drop(writer.join().unwrap());
+}
+
+#[test]
+fn who_vanishes_amid_a_large_body_publishes_nothing() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut client = Client::connect(server.address);
+    client.declare("bodies", false).unwrap();
+    let mut vanishing = Client::connect(server.address);
+    let mut out = Output::new();
+    let body = Bytes::from(vec![7; 400_000]);
+    out.publish(1, "", "bodies", false, TRANSIENT, body, 131_072);
+    vanishing.write(&out.to_bytes()[..200_000]).unwrap();
+    drop(vanishing);
+    client.publish("bodies", TRANSIENT, vec![1; 100]);
+    client.consume("bodies", true).unwrap();
+    assert_eq!(client.next().unwrap().body.len(), 100);
 }
 
 #[test]

@@ -7,13 +7,16 @@ use quelea_model::Timestamp;
 /// own, a query or a file, takes longer.
 const TAKEN_PER_S_MIN: u64 = 500;
 
-/// The same in bytes of large bodies: about as fast as they can be read from a socket.
+/// The same in bytes of bodies that are too large for so many messages: about as fast as they can be read from a socket.
 const TAKEN_BYTES_PER_S_MIN: u64 = 256 * 1024 * 1024;
+
+/// How long bytes are counted for one rate: a single body of many must not make it.
+const BYTES_MS: u64 = 100;
 
 /// How many windows make the rate: a pause in which a client collects its garbage is not the end.
 const WINDOWS: u64 = 4;
 
-/// What publishers may of what was taken, in eighths: the backlog shrinks.
+/// What publishers may of what was taken, in eighths: the backlog shrinks, unless it is a message or less for each of them.
 const SHARE_EIGHTHS: u64 = 7;
 
 #[derive(Debug)]
@@ -23,6 +26,10 @@ pub(crate) struct Pace {
     delivered: u64,
     /// Messages that its consumers take each second; `None` before the first window's end.
     taken_per_s: Option<u64>,
+    /// Bytes of bodies that were taken since then, and whether that was much the last time.
+    pub(crate) taken_bytes: u64,
+    bytes_since: Timestamp,
+    takes_many_bytes: bool,
     /// Whether publishers are slowed down.
     pub(crate) is_slowing: bool,
     /// Connections that wait because of it.
@@ -33,28 +40,41 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) const fn new(delivered: u64, now: Timestamp) -> Self {
-        let measured_at = now;
-        Self { measured_at, delivered, taken_per_s: None, is_slowing: false, held: 0, sharers: 0 }
+        Self {
+            measured_at: now,
+            delivered,
+            taken_per_s: None,
+            taken_bytes: 0,
+            bytes_since: now,
+            takes_many_bytes: false,
+            is_slowing: false,
+            held: 0,
+            sharers: 0,
+        }
     }
 
-    /// A window has ended, with so many deliveries in all, of bodies of some `body_bytes` each, to so many consumers.
-    pub(crate) fn measure(
-        &mut self,
-        delivered: u64,
-        body_bytes: u64,
-        consumers: usize,
-        now: Timestamp,
-    ) {
+    /// A window has ended, with so many deliveries in all, to so many consumers.
+    pub(crate) fn measure(&mut self, delivered: u64, consumers: usize, now: Timestamp) {
         let elapsed_ms = now.since_ms(self.measured_at).max(1);
         let measured_per_s = (delivered - self.delivered) * 1_000 / elapsed_ms;
         let known_per_s = self.taken_per_s.unwrap_or(measured_per_s);
         let taken_per_s = (known_per_s * (WINDOWS - 1) + measured_per_s) / WINDOWS;
         self.taken_per_s = Some(taken_per_s);
-        let bytes_per_s = taken_per_s.saturating_mul(body_bytes);
-        self.is_slowing = taken_per_s >= TAKEN_PER_S_MIN * consumers as u64
-            || bytes_per_s >= TAKEN_BYTES_PER_S_MIN * consumers as u64;
+        self.measure_bytes(consumers, now);
+        let takes_many = taken_per_s >= TAKEN_PER_S_MIN * consumers as u64;
+        self.is_slowing = takes_many || self.takes_many_bytes;
         (self.measured_at, self.delivered) = (now, delivered);
         self.sharers = std::mem::take(&mut self.held);
+    }
+
+    fn measure_bytes(&mut self, consumers: usize, now: Timestamp) {
+        let elapsed_ms = now.since_ms(self.bytes_since);
+        if elapsed_ms < BYTES_MS {
+            return;
+        }
+        let bytes_per_s = self.taken_bytes.saturating_mul(1_000) / elapsed_ms;
+        self.takes_many_bytes = bytes_per_s >= TAKEN_BYTES_PER_S_MIN * consumers as u64;
+        (self.taken_bytes, self.bytes_since) = (0, now);
     }
 
     /// What each of those who waited may publish in the next window.
