@@ -207,3 +207,14 @@ def test_nothing_secret_is_in_the_log_at_its_finest(own_broker):
     assert " TRACE " in log or " DEBUG " in log, "the level is in force"
     for secret in (key["secret_access_key"], token, api.authorization.split()[1], "a-marked"):
         assert secret not in log
+
+
+@pytest.mark.quelea("RabbitMQ keeps no such trail")
+def test_the_trail_comes_in_pages_by_its_paths(api, name):
+    users = sorted(name(f"user-{number}") for number in range(3))
+    for user in users:
+        api.put_user(user, "a-secret-password")
+        api.delete(f"/api/users/{user}")
+    for path in ("/api/audit", "/quelea/v1/audit"):
+        page = api.get(f"{path}?page=1&page_size=1&name={users[1]}&columns=path,method")
+        assert page["items"] == [{"method": "DELETE", "path": f"/api/users/{users[1]}"}]

@@ -218,3 +218,36 @@ def test_a_channel_says_whose_it_is_and_what_its_publisher_selected(sampled_api,
     channel.close()
     confirming.confirm_delivery()
     assert [shown()[field] for field in fields] == [True, False, 0]
+
+
+@pytest.mark.quelea("it starts a broker of its own")
+def test_what_is_made_anew_has_none_of_the_rates_that_its_name_had(sampled_api, sampled_peer, name):
+    channel = sampled_peer.channel()
+    exchange, queue = name("exchange"), name("queue")
+    channel.exchange_declare(exchange, "fanout")
+    channel.queue_declare(queue, durable=True)
+    channel.queue_bind(queue, exchange)
+    of_queue, of_exchange = f"/api/queues/%2F/{queue}", f"/api/exchanges/%2F/{exchange}"
+
+    def is_busy():
+        publish(channel, "", exchange=exchange)
+        of_both = sampled_api.get(of_queue), sampled_api.get(of_exchange)
+        return (
+            of_both[0].get("message_stats", {}).get("publish_details", {}).get("rate", 0) > 0
+            and of_both[1]["message_stats"]["publish_in_details"]["rate"] > 0
+        )
+
+    until(is_busy, "both have rates")
+    channel.queue_delete(queue)
+    channel.exchange_delete(exchange)
+    channel.exchange_declare(exchange, "fanout")
+    channel.queue_declare(queue, durable=True)
+    samples = "msg_rates_age=60&msg_rates_incr=5&lengths_age=60&lengths_incr=5"
+    anew = sampled_api.get(f"{of_queue}?{samples}")
+    assert anew["state"] == "running"
+    assert anew["messages_details"]["rate"] == 0
+    assert all(sample["sample"] == 0 for sample in anew["messages_details"].get("samples", []))
+    assert anew["message_stats"]["publish_details"]["rate"] == 0
+    assert sampled_api.get(of_exchange)["message_stats"]["publish_in_details"]["rate"] == 0
+    of_vhost = sampled_api.get(f"/api/vhosts/%2F?{samples}")
+    assert of_vhost["message_stats"]["publish_details"]["samples"], "a virtual host has an hour of samples"

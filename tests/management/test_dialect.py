@@ -275,11 +275,24 @@ def test_a_message_goes_through_each_virtual_host(api, vhost):
         api.get("/api/aliveness-test/nowhere")
 
 
+def test_nothing_is_declared_in_a_virtual_host_that_is_not_there(api):
+    for ask, path in [
+        (api.put, "/api/queues/nowhere/q"),
+        (api.put, "/api/exchanges/nowhere/e"),
+        (api.post, "/api/bindings/nowhere/e/a/q/b"),
+    ]:
+        with pytest.raises(Refused, match="404"):
+            ask(path, {})
+
+
 @pytest.mark.quelea("it names the field, and takes either name of the protocol")
 def test_listeners_are_looked_at(api, broker):
     checks = "/api/health/checks"
     assert api.get(f"{checks}/port-listener/{broker.port}") == {"status": "ok", "port": broker.port}
     assert api.get(f"{checks}/protocol-listener/amqp091") == {"status": "ok", "protocol": "amqp091"}
+    assert api.get(f"{checks}/protocol-listener/AMQP,http")["status"] == "ok"
+    with pytest.raises(Refused, match="503"):
+        api.get(f"{checks}/protocol-listener/amqp,mqtt")
     for path, missing in (("port-listener/1", 1), ("protocol-listener/mqtt", "mqtt")):
         with pytest.raises(Refused, match="503") as refused:
             api.get(f"{checks}/{path}")

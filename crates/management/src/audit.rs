@@ -55,6 +55,13 @@ pub(crate) struct Change {
     details: Option<String>,
 }
 
+impl Change {
+    /// What was changed.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 /// What goes with an answer for the trail, if the path does not say it. Nothing secret.
 #[derive(Clone, Debug)]
 pub(crate) struct Details(pub(crate) String);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quelea_broker::error::{
-    AdminError, BindingError, DeclareQueueError, ExchangeError, GetError, PublishError, QueueError,
-    ResourceError,
+    AdminError, BindingError, DeclareQueueError, ExchangeError, GetError, OpenError, PublishError,
+    QueueError, ResourceError,
 };
 use quelea_broker::exchange::RouteError;
 use quelea_broker::{Broker, ChannelId, ConnectionInfo};
@@ -107,9 +107,7 @@ pub(crate) fn with_channel<T, E: Into<ApiError>>(
     info: ConnectionInfo,
     act: impl FnOnce(&mut Broker, ChannelId) -> Result<T, E>,
 ) -> Result<T, ApiError> {
-    let connection = broker
-        .open_connection(now, info)
-        .map_err(|error| ApiError::Forbidden(error.to_string()))?;
+    let connection = broker.open_connection(now, info)?;
     let result = match broker.open_channel(connection, 1) {
         Ok(channel) => act(broker, channel).map_err(Into::into),
         Err(error) => Err(ApiError::bad(error)),
@@ -121,6 +119,15 @@ pub(crate) fn with_channel<T, E: Into<ApiError>>(
 /// 404 unless it was there.
 pub(crate) const fn existed(there: bool) -> Result<(), ApiError> {
     if there { Ok(()) } else { Err(ApiError::NotFound) }
+}
+
+impl From<OpenError> for ApiError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::NoSuchVhost { .. } => Self::NotFound,
+            _ => Self::Forbidden(error.to_string()),
+        }
+    }
 }
 
 impl From<ResourceError> for ApiError {

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use quelea_broker::report::{ChurnCounters, ExchangeCounters, MessageCounters};
-use quelea_broker::{ChannelId, ConnectionId};
-use quelea_model::{ExchangeName, VhostName};
+use quelea_broker::{ChannelId, ConnectionId, ExchangeId};
 use quelea_node::Traffic;
 
 /// A counter's name and where it stands.
@@ -63,7 +62,7 @@ pub(crate) const CHANNEL_STATS: [Field<ChannelCounters>; 12] = [
 pub(crate) struct Recent {
     pub(crate) churn: LastTwo<(), { CHURN_RATES.len() }>,
     pub(crate) confirms: LastTwo<(), { CONFIRM_STATS.len() }>,
-    pub(crate) exchanges: LastTwo<(VhostName, ExchangeName), { EXCHANGE_STATS.len() }>,
+    pub(crate) exchanges: LastTwo<ExchangeId, { EXCHANGE_STATS.len() }>,
     pub(crate) connections: LastTwo<ConnectionId, { TRAFFIC_STATS.len() }>,
     pub(crate) channels: LastTwo<ChannelId, { CHANNEL_STATS.len() }>,
 }

@@ -5,8 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use quelea_broker::report::{ChurnCounters, MessageCounters};
-use quelea_broker::{QueueSample, SampleStart, SampledKeys};
-use quelea_model::VhostName;
+use quelea_broker::{QueueSample, SampleStart, SampledKeys, VhostId};
 use quelea_node::{Clock, Core};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -42,21 +41,19 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     record_totals(api, at_ms, &churn, confirmed);
     let queues = by_turns(api, queues, |core, keys| core.broker.sample_queues(keys)).await?;
     let mut totals = Sum::of(&counters);
-    let mut of_vhosts: HashMap<&VhostName, Sum> =
-        vhosts.iter().map(|(vhost, gone)| (vhost, Sum::of(gone))).collect();
+    let mut of_vhosts: HashMap<VhostId, Sum> =
+        vhosts.iter().map(|(vhost, gone)| (*vhost, Sum::of(gone))).collect();
     for queue in &queues {
         totals.add_lengths(queue);
-        // One that is being deleted has no virtual host any more.
-        if let Some(vhost) = of_vhosts.get_mut(&queue.vhost) {
+        if let Some(vhost) = queue.vhost.and_then(|vhost| of_vhosts.get_mut(&vhost)) {
             vhost.add_lengths(queue);
             vhost.counters.add(&queue.counters);
         }
     }
-    let of_vhosts =
-        of_vhosts.iter().map(|(vhost, sum)| (Subject::Vhost((*vhost).clone()), sum.counts()));
+    let of_vhosts = of_vhosts.iter().map(|(vhost, sum)| (Subject::Vhost(*vhost), sum.counts()));
     let of_queues = queues.iter().map(|queue| {
         let counts = Counts::new(queue.messages_ready, queue.unsettled, &queue.counters);
-        (Subject::Queue(queue.vhost.clone(), queue.name.clone()), counts)
+        (Subject::Queue(queue.id), counts)
     });
     let objects: Vec<_> = of_vhosts.chain(of_queues).collect();
     api.history.lock().unwrap_or_else(PoisonError::into_inner).record(
@@ -85,7 +82,7 @@ async fn sample_exchanges(
     let exchanges = by_turns(api, keys, |core, keys| core.broker.sample_exchanges(keys)).await?;
     let samples = exchanges.into_iter().map(|exchange| {
         let counts = EXCHANGE_STATS.map(|(_, of)| of(&exchange.counters));
-        ((exchange.vhost, exchange.name), counts)
+        (exchange.id, counts)
     });
     let mut recent = api.recent();
     recent.exchanges.record(at_ms, are_all, samples);

@@ -17,7 +17,15 @@ new_key_type! {
     pub(crate) struct ConsumerId;
 
     /// A virtual host.
-    pub(crate) struct VhostId;
+    pub struct VhostId;
+}
+
+/// An exchange. One that is made anew under an old name is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExchangeId {
+    pub(crate) vhost: VhostId,
+    /// Counted in the virtual host.
+    pub(crate) number: u64,
 }
 
 /// A receive that waits for its answer. Later ones have greater numbers.

@@ -42,7 +42,7 @@ pub use error::{
     DeclareQueueError, ExchangeError, GetError, MoveError, NoSuchQueueId, OpenError, PublishError,
     QueueError, ReceiveError, RecoveryError, SendError, UnknownDeliveryTag,
 };
-pub use ids::{ChannelId, ConnectionId, ReceiveId};
+pub use ids::{ChannelId, ConnectionId, ExchangeId, ReceiveId, VhostId};
 pub use messaging::{REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER};
 pub use name_checks::{NameQuestion, NameVerdict};
 pub use queues::queue::attributes::{Fifo, QueueAttributes, QueueSettings, Redrive};

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use quelea_model::{ExchangeName, QueueName, Table, Timestamp, VhostName};
+use quelea_model::{ExchangeName, QueueId, QueueName, Table, Timestamp, VhostName};
 use quelea_store::StoreStats;
 
-use crate::ids::{ChannelId, ConnectionId};
+use crate::ids::{ChannelId, ConnectionId, ExchangeId, VhostId};
 
 /// Messages that passed, counted from the start of the broker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,18 +115,11 @@ pub struct ChurnCounters {
     pub queues_deleted: u64,
 }
 
-/// Whether a queue works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueState {
-    /// Messages moved lately, or wait.
-    Running,
-    /// Nothing to do.
-    Idle,
-}
-
 /// One queue.
 #[derive(Clone, Debug)]
 pub struct QueueReport {
+    /// Tells it from earlier ones of its name.
+    pub id: QueueId,
     /// Its virtual host.
     pub vhost: VhostName,
     /// Its name.
@@ -141,8 +134,6 @@ pub struct QueueReport {
     pub auto_delete: bool,
     /// As declared.
     pub arguments: Table,
-    /// Whether it works.
-    pub state: QueueState,
     /// Messages that wait for a consumer.
     pub messages_ready: u64,
     /// Messages that were delivered and not yet acknowledged.
@@ -185,6 +176,8 @@ impl QueueReport {
 /// One exchange.
 #[derive(Clone, Debug)]
 pub struct ExchangeReport {
+    /// Tells it from earlier ones of its name.
+    pub id: ExchangeId,
     /// Its virtual host.
     pub vhost: VhostName,
     /// Its name; empty for the default exchange.
@@ -339,6 +332,8 @@ pub struct ConsumerReport {
 /// One virtual host.
 #[derive(Clone, Debug)]
 pub struct VhostReport {
+    /// Tells it from earlier ones of its name.
+    pub id: VhostId,
     /// Its name.
     pub name: VhostName,
     /// Queues in it.

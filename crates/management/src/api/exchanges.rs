@@ -127,7 +127,7 @@ impl Listed for ExchangeReport {
 
 fn rates(api: &ApiState, exchange: &ExchangeReport) -> Option<[f64; EXCHANGE_STATS.len()]> {
     let recent = api.recent();
-    recent.exchanges.rates(&(exchange.vhost.clone(), exchange.name.clone()))
+    recent.exchanges.rates(&exchange.id)
 }
 
 /// All that declares an exchange.

@@ -42,19 +42,26 @@ pub(crate) async fn port_listener(call: Call) -> Answer {
     })
 }
 
-/// Somebody listens for this protocol.
+/// Somebody listens for each of these protocols, with commas between them.
 pub(crate) async fn protocol_listener(call: Call) -> Answer {
-    let (api, _, [protocol]) = call.parts();
-    let wanted = match protocol.as_str() {
-        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp" => "amqp",
-        "management" | "http" => "http",
-        other => other,
-    };
+    let (api, _, [wanted]) = call.parts();
     let protocols: Vec<_> = api.listeners.iter().map(|listener| listener.protocol).collect();
-    Ok(match protocols.contains(&wanted) {
-        true => (StatusCode::OK, Json(json!({ "status": "ok", "protocol": protocol }))),
-        false => no_listener(json!({ "missing": protocol, "protocols": protocols })),
-    })
+    let is_missing = |name: &&str| !protocols.contains(&&*listened_as(name));
+    let missing: Vec<_> = wanted.split(',').map(str::trim).filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok((StatusCode::OK, Json(json!({ "status": "ok", "protocol": wanted }))));
+    }
+    Ok(no_listener(json!({ "missing": missing.join(","), "protocols": protocols })))
+}
+
+/// A protocol's name among the listeners', whichever of RabbitMQ's spellings it has.
+fn listened_as(protocol: &str) -> String {
+    let protocol = protocol.to_ascii_lowercase();
+    match protocol.as_str() {
+        "amqp091" | "amqp0.9.1" | "amqp0-9-1" => "amqp".to_owned(),
+        "management" => "http".to_owned(),
+        _ => protocol,
+    }
 }
 
 fn no_listener(mut body: Value) -> (StatusCode, Json<Value>) {

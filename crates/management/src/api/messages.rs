@@ -198,7 +198,7 @@ impl Getter {
             let inside = InternalChannel { connection, channel, effects };
             Ok::<_, OpenError>(Self { core: handle, inside })
         });
-        opened.await?.map_err(|error| ApiError::Forbidden(error.to_string()))
+        opened.await?.map_err(ApiError::from)
     }
 
     /// A page of what is ready, all of which stays as it is.

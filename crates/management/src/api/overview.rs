@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use quelea_broker::ListKey;
 use quelea_broker::report::Overview;
-use quelea_model::VhostName;
 use quelea_node::Core;
 use serde_json::{Value, json};
 
@@ -44,8 +43,9 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
         return Ok(Json(columns.shown(shown)));
     }
     let vhosts = user.vhosts();
-    let subjects = vhosts.iter().filter_map(|vhost| VhostName::parse(vhost).ok());
-    let subjects: Vec<_> = subjects.map(Subject::Vhost).collect();
+    let names = vhosts.to_vec();
+    let ids = move |core: &mut Core| core.broker.vhost_ids(names.iter().map(|name| &**name));
+    let subjects: Vec<_> = api.ask(ids).await?.into_iter().map(Subject::Vhost).collect();
     let overview = fetch_of(&api, vhosts.to_vec()).await?;
     let mut shown = totals(&api, &overview);
     rates::add(&api, &mut shown, Shown::Sum(&subjects), &overview.counters, query);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::report::{QueueReport, QueueState};
+use quelea_broker::report::QueueReport;
 use quelea_broker::{Broker, DeclareQueue, ListKey, Listable, ListedName};
 use quelea_model::Timestamp;
 use quelea_node::Core;
@@ -193,10 +193,7 @@ fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
         "auto_delete": queue.auto_delete,
         "arguments": from_table(&queue.arguments),
         "policy": null,
-        "state": match queue.state {
-            QueueState::Running => "running",
-            QueueState::Idle => "idle",
-        },
+        "state": "running",
         "messages": queue.messages_ready + waiting + queue.messages_delayed,
         "messages_ready": queue.messages_ready,
         "messages_unacknowledged": waiting,
@@ -215,5 +212,5 @@ fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {
 }
 
 fn subject(queue: &QueueReport) -> Subject {
-    Subject::Queue(queue.vhost.clone(), queue.name.clone())
+    Subject::Queue(queue.id)
 }

@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn several_objects_add_up_and_one_that_is_new_was_nothing_before() {
         let mut history = History::default();
-        let subject = |name: &str| Subject::Vhost(quelea_model::VhostName::parse(name).unwrap());
+        let subject = |name: &str| Subject::Queue(quelea_model::QueueId(name.len() as u32));
         let mut record = |at_ms, objects: &[(&str, u64)]| {
             let counts = |publish| {
                 let counters = MessageCounters { publish, ..MessageCounters::default() };
@@ -280,8 +280,8 @@ mod tests {
             history.record(at_ms, counts(0), objects.into_iter());
         };
         record(5_000, &[("a", 10), ("else", 100)]);
-        record(10_000, &[("a", 20), ("b", 5), ("else", 900)]);
-        let series = ["a", "b"].map(|name| history.of(&subject(name)).unwrap());
+        record(10_000, &[("a", 20), ("bb", 5), ("else", 900)]);
+        let series = ["a", "bb"].map(|name| history.of(&subject(name)).unwrap());
         let wanted = Some(Samples { count: 9, every_ms: 5_000 });
         let details = Past::of(&history, &series, wanted).details(|counts| counts.stats[0]);
         assert_eq!(details["rate"], 3.0);

@@ -130,7 +130,8 @@ fn of_connections() -> Vec<Route<ApiState>> {
         Route::at("/consumers/{vhost}")
             .get(list_in::<ConsumerReport>, lists("Returns a virtual host's consumers")),
         Route::at("/vhosts").get(list::<VhostReport>, lists("Returns virtual hosts")),
-        Route::at("/vhosts/{vhost}").get(vhosts::one, shows_one("Returns a virtual host")),
+        Route::at("/vhosts/{vhost}")
+            .get(vhosts::one, shows_one("Returns a virtual host").query::<RawRateQuery>()),
         Route::at("/vhosts/{vhost}/start/{node}")
             .post(nodes::start_vhost, deletes("Does nothing: a virtual host runs on its one node")),
         Route::at("/vhosts/{vhost}/connections").get(

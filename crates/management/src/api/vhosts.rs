@@ -15,14 +15,28 @@ use crate::error::ApiError;
 use crate::history::Subject;
 use crate::state::ApiState;
 
-/// `GET /api/vhosts/{vhost}`.
+/// `GET /api/vhosts/{vhost}`, with `lengths_age` and the like, as of a queue.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
     let columns = Columns::of(&call)?;
+    let query = RateQuery::parse(&call.query()?)?;
     let (api, user, [vhost]) = call.parts();
     user.require_vhost(&vhost)?;
     let found = fetch::<VhostReport>(&api, Some(vhost)).await?;
     let found = found.first().ok_or(ApiError::NotFound)?;
-    Ok(Json(columns.shown(found.to_json(&api))))
+    Ok(Json(columns.shown(shown(&api, found, query))))
+}
+
+fn shown(api: &ApiState, vhost: &VhostReport, query: RateQuery) -> Value {
+    let mut shown = json!({
+        "name": vhost.name.as_str(),
+        "queues": vhost.queues,
+        "messages": vhost.messages_ready + vhost.messages_unacknowledged,
+        "messages_ready": vhost.messages_ready,
+        "messages_unacknowledged": vhost.messages_unacknowledged,
+        "tracing": false,
+    });
+    rates::add(api, &mut shown, Shown::Of(&Subject::Vhost(vhost.id)), &vhost.counters, query);
+    shown
 }
 
 impl Listed for VhostReport {
@@ -47,17 +61,6 @@ impl Listed for VhostReport {
     }
 
     fn to_json(&self, api: &ApiState) -> Value {
-        let mut shown = json!({
-            "name": self.name.as_str(),
-            "queues": self.queues,
-            "messages": self.messages_ready + self.messages_unacknowledged,
-            "messages_ready": self.messages_ready,
-            "messages_unacknowledged": self.messages_unacknowledged,
-            "tracing": false,
-        });
-        let subject = Subject::Vhost(self.name.clone());
-        let shown_of = Shown::Of(&subject);
-        rates::add(api, &mut shown, shown_of, &self.counters, RateQuery::default());
-        shown
+        shown(api, self, RateQuery::default())
     }
 }

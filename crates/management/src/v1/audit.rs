@@ -1,11 +1,14 @@
 //! `/quelea/v1/audit`, and `/api/audit`: who changed what.
 
-use axum::Json;
 use quelea_openapi::{Operation, Route};
+use serde_json::{Value, json};
 
+use crate::api::JsonAnswer;
+use crate::api::list_query::ListQuery;
+use crate::api::listed::Row;
+use crate::api::shapes::lists;
 use crate::audit::Change;
 use crate::call::Call;
-use crate::error::ApiError;
 use crate::state::SharedState;
 
 pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
@@ -13,12 +16,23 @@ pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
 }
 
 pub(crate) fn operation() -> Operation {
-    Operation::new("Returns the last changes made by the API and by AMQP, the latest first")
-        .answers::<Vec<Change>>(200)
+    lists("Returns the last changes made by the API and by AMQP, the latest first")
 }
 
-pub(crate) async fn changes<S: SharedState>(call: Call<S>) -> Result<Json<Vec<Change>>, ApiError> {
+pub(crate) async fn changes<S: SharedState>(call: Call<S>) -> JsonAnswer {
+    let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
-    Ok(Json(api.audit().changes()))
+    query.answer(&(), api.audit().changes())
+}
+
+/// Lists of them are searched by the path.
+impl Row<()> for Change {
+    fn name(&self) -> &str {
+        self.path()
+    }
+
+    fn to_json(&self, (): &()) -> Value {
+        json!(self)
+    }
 }

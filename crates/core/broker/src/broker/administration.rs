@@ -264,6 +264,11 @@ impl Broker {
         self.messaging.queues.add_vhost(id);
     }
 
+    /// Those of these virtual hosts that there are.
+    pub fn vhost_ids<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<VhostId> {
+        names.filter_map(|name| self.routing.vhost_id(name)).collect()
+    }
+
     fn vhost_id(&self, vhost: &str) -> Result<VhostId, AdminError> {
         let id = self.routing.vhost_id(vhost);
         id.ok_or_else(|| AdminError::NoSuchVhost { vhost: vhost.to_owned() })

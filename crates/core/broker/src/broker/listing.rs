@@ -6,7 +6,7 @@ use std::ops::Range;
 use quelea_model::{QueueId, QueueName, Table, VhostName};
 
 use super::Broker;
-use crate::ids::{ChannelId, ConnectionId, ConsumerId, VhostId};
+use crate::ids::{ChannelId, ConnectionId, ConsumerId, ExchangeId, VhostId};
 use crate::queues::queue::attributes::QueueAttributes;
 use crate::report::{
     BindingReport, ChannelReport, ConnectionReport, ConsumerReport, ExchangeReport,
@@ -253,7 +253,7 @@ impl Listable for VhostReport {
         let (queues, routing) = (&broker.messaging.queues, &broker.routing);
         let Some(name) = routing.vhost(id).map(|vhost| &vhost.name) else { return };
         if reports.last().is_none_or(|last| last.name != *name) {
-            reports.push(empty_report(name));
+            reports.push(empty_report(id, name));
         }
         let Some(report) = reports.last_mut() else { return };
         match key.0 {
@@ -286,8 +286,9 @@ impl Listable for VhostReport {
     }
 }
 
-fn empty_report(name: &VhostName) -> VhostReport {
+fn empty_report(id: VhostId, name: &VhostName) -> VhostReport {
     VhostReport {
+        id,
         name: name.clone(),
         queues: 0,
         messages_ready: 0,
@@ -310,7 +311,8 @@ impl Listable for ExchangeReport {
         let Some((id, places)) = key.exchanges() else { return };
         let Some(vhost) = broker.routing.vhost(id) else { return };
         let exchanges = vhost.router.exchanges_at(places);
-        reports.extend(exchanges.map(|(spec, counters)| Self {
+        reports.extend(exchanges.map(|(spec, number, counters)| Self {
+            id: ExchangeId { vhost: id, number },
             vhost: vhost.name.clone(),
             name: spec.name.clone(),
             kind: spec.kind.as_str(),

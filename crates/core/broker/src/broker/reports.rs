@@ -10,7 +10,7 @@ use crate::ids::{ChannelId, ConnectionId, ConsumerId};
 use crate::queues::queue::Queue;
 use crate::report::{
     BindingReport, ChannelReport, ConnectionReport, ConnectionState, ConsumerReport,
-    ExchangeReport, Overview, QueueReport, QueueState, VhostReport,
+    ExchangeReport, Overview, QueueReport, VhostReport,
 };
 use crate::routing::router::Router;
 use crate::work::STEPS_PER_TOTAL;
@@ -246,9 +246,8 @@ impl Broker {
     }
 
     pub(super) fn queue_report(&self, queue: &Queue) -> QueueReport {
-        let is_idle =
-            queue.ready.is_empty() && queue.in_flight() == 0 && queue.dead_letters.is_empty();
         QueueReport {
+            id: queue.id,
             vhost: queue.vhost_name.clone(),
             name: queue.name.clone(),
             kind: queue.rules.kind.as_str(),
@@ -256,7 +255,6 @@ impl Broker {
             exclusive: queue.is_exclusive(),
             auto_delete: queue.auto_delete,
             arguments: queue.table.clone(),
-            state: if is_idle { QueueState::Idle } else { QueueState::Running },
             messages_ready: queue.ready.len() as u64,
             messages_unacknowledged: queue.in_flight(),
             messages_delayed: queue.invisible.delayed() as u64,

@@ -1,10 +1,10 @@
 //! Samples of the counters of all queues and exchanges, taken again and again: no more of each than they need.
 
-use quelea_model::{ExchangeName, QueueName, VhostName};
+use quelea_model::QueueId;
 
 use super::Broker;
 use super::listing::{ListKey, Listable, PLACES_PER_KEY};
-use crate::ids::{ChannelId, ConnectionId};
+use crate::ids::{ChannelId, ConnectionId, ExchangeId, VhostId};
 use crate::report::{
     ChannelReport, ChurnCounters, ConnectionReport, ExchangeCounters, ExchangeReport,
     MessageCounters, QueueReport,
@@ -14,10 +14,10 @@ use crate::work::{STEPS_PER_COUNTERS, STEPS_PER_SAMPLE};
 /// A queue's counters.
 #[derive(Clone, Debug)]
 pub struct QueueSample {
-    /// Its virtual host.
-    pub vhost: VhostName,
-    /// Its name.
-    pub name: QueueName,
+    /// Tells it from earlier ones of its name.
+    pub id: QueueId,
+    /// Its virtual host, if that is not being deleted.
+    pub vhost: Option<VhostId>,
     /// Messages that wait for a consumer.
     pub messages_ready: u64,
     /// Messages that were delivered and not yet acknowledged.
@@ -31,10 +31,8 @@ pub struct QueueSample {
 /// An exchange's counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeSample {
-    /// Its virtual host.
-    pub vhost: VhostName,
-    /// Its name; empty for the default exchange.
-    pub name: ExchangeName,
+    /// Tells it from earlier ones of its name.
+    pub id: ExchangeId,
     /// What passed.
     pub counters: ExchangeCounters,
 }
@@ -69,7 +67,7 @@ pub struct SampleStart {
     /// What came and went.
     pub churn: ChurnCounters,
     /// The virtual hosts, and what passed through queues of theirs that are gone.
-    pub vhosts: Vec<(VhostName, MessageCounters)>,
+    pub vhosts: Vec<(VhostId, MessageCounters)>,
     /// For [`Broker::sample_queues`].
     pub queues: Vec<ListKey>,
     /// For [`Broker::sample_exchanges`].
@@ -85,10 +83,10 @@ impl Broker {
     pub fn begin_samples(&mut self, objects_max: usize) -> SampleStart {
         let exchanges = self.sampled_keys::<ExchangeReport>(objects_max / PLACES_PER_KEY as usize);
         let queues = self.list_keys::<QueueReport>(None);
-        let vhosts = self.routing.vhosts().map(|(id, vhost)| {
+        let vhosts = self.routing.vhosts().map(|(id, _)| {
             let known = self.messaging.queues.in_vhost(id);
             let gone = known.map_or_else(MessageCounters::default, |known| known.counters);
-            (vhost.name.clone(), gone)
+            (id, gone)
         });
         let (counters, churn, vhosts) = (self.messaging.counters, self.churn, vhosts.collect());
         let connections = self.sampled_keys::<ConnectionReport>(objects_max);
@@ -110,8 +108,8 @@ impl Broker {
             let queue = self.messaging.queues.get(key.queue()?)?;
             let messages_unacknowledged = queue.in_flight();
             Some(QueueSample {
-                vhost: queue.vhost_name.clone(),
-                name: queue.name.clone(),
+                id: queue.id,
+                vhost: self.routing.vhost_id(queue.vhost_name.as_str()),
                 messages_ready: queue.ready.len() as u64,
                 messages_unacknowledged,
                 unsettled: messages_unacknowledged + queue.dead_letters.len() as u64,
@@ -131,10 +129,10 @@ impl Broker {
         let mut samples = Vec::new();
         for (id, places) in keys[..looked_at].iter().filter_map(|key| key.exchanges()) {
             let Some(vhost) = self.routing.vhost(id) else { continue };
-            let published = vhost.router.exchanges_at(places).filter(|(_, c)| c.publish_in > 0);
-            samples.extend(published.map(|(spec, counters)| {
-                let (vhost, name) = (vhost.name.clone(), spec.name.clone());
-                ExchangeSample { vhost, name, counters }
+            let published = vhost.router.exchanges_at(places).filter(|(.., c)| c.publish_in > 0);
+            samples.extend(published.map(|(_, number, counters)| ExchangeSample {
+                id: ExchangeId { vhost: id, number },
+                counters,
             }));
         }
         self.work.spend(looked_at as u64 * steps_per_key);

@@ -50,6 +50,8 @@ pub(crate) struct Router {
     vhost: VhostName,
     exchanges: Slab<Exchange>,
     exchange_names: ByText<ExchangeName, ExchangeKey>,
+    /// How many exchanges there have been.
+    exchanges_made: u64,
     queues: FxHashMap<QueueId, RoutedQueue>,
     /// A queue's number as the route to it alone, which the default exchange hands out.
     queue_names: ByText<QueueName, Arc<[QueueId]>>,
@@ -88,6 +90,8 @@ pub(crate) struct LeavingExchange {
 #[derive(Debug)]
 struct Exchange {
     spec: ExchangeSpec,
+    /// Tells it from earlier ones of its name.
+    number: u64,
     matcher: Matcher,
     /// Bindings that lead from here.
     outgoing: FxHashSet<BindingKey>,
@@ -112,6 +116,7 @@ impl Router {
             vhost,
             exchanges: Slab::new(),
             exchange_names: ByText::default(),
+            exchanges_made: 0,
             queues: FxHashMap::default(),
             queue_names: ByText::default(),
             leaving: FxHashMap::default(),
@@ -269,14 +274,15 @@ impl Router {
         self.epoch
     }
 
-    /// The exchanges at these places, the predeclared ones included, with what passed through them.
+    /// The exchanges at these places, the predeclared ones included, with a number that tells each from earlier ones of
+    /// its name, and what passed through it.
     pub(crate) fn exchanges_at(
         &self,
         places: Range<u32>,
-    ) -> impl Iterator<Item = (&ExchangeSpec, ExchangeCounters)> {
+    ) -> impl Iterator<Item = (&ExchangeSpec, u64, ExchangeCounters)> {
         let stays = |key: &u32| !self.leaving.contains_key(&Target::Exchange(ExchangeKey(*key)));
         let exchanges = places.filter(stays).filter_map(|key| self.exchanges.get(key as usize));
-        exchanges.map(|exchange| (&exchange.spec, exchange.counters))
+        exchanges.map(|exchange| (&exchange.spec, exchange.number, exchange.counters))
     }
 
     /// All exchanges have places below this.
@@ -318,8 +324,10 @@ impl Router {
     fn insert_exchange(&mut self, spec: ExchangeSpec) {
         let name = spec.name.clone();
         let matcher = Matcher::new(&spec);
+        self.exchanges_made += 1;
         let key = self.exchanges.insert(Exchange {
             spec,
+            number: self.exchanges_made,
             matcher,
             outgoing: FxHashSet::default(),
             incoming: FxHashSet::default(),

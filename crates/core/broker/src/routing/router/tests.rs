@@ -13,7 +13,7 @@ const PLAIN: [u8; 2] = [0, 0];
 
 impl Router {
     fn exchanges(&self) -> impl Iterator<Item = &ExchangeSpec> {
-        self.exchanges_at(0..self.exchange_places() as u32).map(|(spec, _)| spec)
+        self.exchanges_at(0..self.exchange_places() as u32).map(|(spec, ..)| spec)
     }
 
     fn bindings(&self) -> impl Iterator<Item = Binding> {
