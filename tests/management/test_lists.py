@@ -3,6 +3,7 @@
 import urllib.parse
 
 import pytest
+from harness.amqp.peer import until
 from harness.management import Refused, segment
 
 
@@ -121,3 +122,16 @@ def test_users_without_permissions_and_many_deleted_at_once(api, vhost, name):
     assert not {here, there} & set(names(api.get("/api/users")))
     with pytest.raises(Refused, match="400.*users must be a list"):
         api.post("/api/users/bulk-delete", {"users": "all"})
+
+
+@pytest.mark.quelea("RabbitMQ knows the time of the head alone, where messages have one")
+def test_a_queue_says_for_how_long_its_oldest_message_has_waited(api, broker, name):
+    queue = name("queue")
+    path = f"/api/queues/%2F/{queue}"
+    api.put(path)
+    assert api.get(path)["oldest_message_age_s"] is None
+    api.post("/api/exchanges/%2F/amq.default/publish", {"routing_key": queue, "payload": "m", "payload_encoding": "string", "properties": {}})
+    until(lambda: api.get(path)["oldest_message_age_s"] >= 1)
+    api.delete(f"{path}/contents")
+    assert api.get(path)["oldest_message_age_s"] is None
+    api.delete(path)
