@@ -1,16 +1,23 @@
 """The same scenario on two brokers, or on one now and another before."""
 
 import json
+import time
 
 from harness.amqp.differential.player import BARRIER, Player
 from harness.broker import Broker
 from harness.management import Management, segment
 
 QUEUE_FIELDS = ("name", "durable", "auto_delete", "exclusive", "arguments")
+COUNT_FIELDS = ("messages", "messages_ready", "messages_unacknowledged", "consumers")
 EXCHANGE_FIELDS = ("name", "type", "durable", "auto_delete", "internal", "arguments")
 RETURNS = ("basic.nack", "basic.reject", "basic.recover", "channel.close", "connection.close", "tx.commit")
 # Its `properties_key` is left out: of arguments either broker has a hash of its own kind.
 BINDING_FIELDS = ("source", "destination", "destination_type", "routing_key", "arguments")
+
+# RabbitMQ counts now and then, and a new queue's first counts come after seconds: one that stays for so many looks is what it says.
+LOOK_S = 0.2
+LOOKS_ALIKE = 4
+SETTLE_S = 30
 
 
 def make_vhost(broker, vhost):
@@ -19,12 +26,12 @@ def make_vhost(broker, vhost):
     api.permit(vhost, "guest")
 
 
-def played(broker, vhost, steps):
-    """What was seen at each step, and what the management API says at the end."""
+def played(broker, vhost, steps, counts=False):
+    """What was seen at each step, and what the management API says at the end, of its counts too if they are asked for."""
     player = Player(broker, vhost, has_short_lives(steps), reads_log=isinstance(broker, Broker))
     try:
         # As JSON has it, so that what was recorded is the same.
-        return json.loads(json.dumps([*player.play(steps), topology(player)]))
+        return json.loads(json.dumps([*player.play(steps), said(player, counts)]))
     finally:
         player.close()
 
@@ -74,25 +81,38 @@ class Pair:
         for broker in self.brokers:
             make_vhost(broker, vhost)
 
-    def played(self, steps):
-        return [played(broker, self.vhost, steps) for broker in self.brokers]
+    def played(self, steps, counts=False):
+        return [played(broker, self.vhost, steps, counts) for broker in self.brokers]
 
-    def shortest(self, steps, found):
+    def shortest(self, steps, found, counts=False):
         """The steps that it takes to see a difference, and what they show. It may have been seen once only."""
         steps = steps[: found[0] + 1]
         at = len(steps)
         while at > 0:
             at -= 1
             fewer = steps[:at] + steps[at + 1 :]
-            if (with_fewer := difference(fewer, *self.played(fewer))) is not None:
+            if (with_fewer := difference(fewer, *self.played(fewer, counts))) is not None:
                 found = with_fewer
                 steps = fewer[: found[0] + 1]
                 at = min(at, len(steps))
         return steps, found
 
 
-def topology(player):
-    """What the management API says."""
+def said(player, counts):
+    """What the management API says, once that stays the same."""
+    seen = topology(player, counts)
+    if not counts or isinstance(player.broker, Broker):
+        return seen
+    alike, end = 1, time.monotonic() + SETTLE_S
+    while alike < LOOKS_ALIKE and time.monotonic() < end:
+        time.sleep(LOOK_S)
+        before, seen = seen, topology(player, counts)
+        is_counted = all(queue["messages"] is not None for queue in seen["queues"])
+        alike = alike + 1 if seen == before and is_counted else 1
+    return seen
+
+
+def topology(player, counts):
     api, vhost = Management(player.broker.http), segment(player.vhost)
 
     def rows(kind, fields):
@@ -100,8 +120,8 @@ def topology(player):
         own = [one for one in shown if player.prefix in (text := json.dumps(one)) and player.prefix + BARRIER not in text]
         return sorted((player.plain(one) for one in own), key=lambda one: json.dumps(one, sort_keys=True))
 
-    queues, exchanges = rows("queues", QUEUE_FIELDS), rows("exchanges", EXCHANGE_FIELDS)
-    return {"queues": queues, "exchanges": exchanges, "bindings": rows("bindings", BINDING_FIELDS)}
+    queues = rows("queues", (*QUEUE_FIELDS, *COUNT_FIELDS) if counts else QUEUE_FIELDS)
+    return {"queues": queues, "exchanges": rows("exchanges", EXCHANGE_FIELDS), "bindings": rows("bindings", BINDING_FIELDS)}
 
 
 def described(steps, found):
