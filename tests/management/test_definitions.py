@@ -347,6 +347,49 @@ def test_what_comes_later_is_named_or_left_out(api, vhost):
     assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
 
 
+@pytest.mark.quelea("RabbitMQ passes over unknown sections and has streams")
+def test_what_would_be_lost_silently_is_named_or_left_out(api, vhost, name):
+    made = name("made")
+    document = {
+        "queues": [queue("q", vhost)],
+        "operator_policies": [{"name": "p"}],
+        "vhosts": [{"name": made, "description": "d", "tags": ["t"], "metadata": {"default_queue_type": "stream"}}],
+        "exchanges": [{"name": "late", "vhost": vhost, "type": "x-delayed-message"}],
+        "bindings": [binding(vhost, "late", "q")],
+    }
+    with pytest.raises(Refused, match="400") as refused:
+        api.post("/api/definitions", document)
+    for told in ('section "operator_policies"', f'default_queue_type "stream" of vhosts "{made}"', 'exchange "late" of type "x-delayed-message"'):
+        assert told in refused.value.reason
+    assert api.get(f"/api/queues/{vhost}") == []
+    api.post("/api/definitions?skip_unsupported=true", document)
+    assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
+    assert "late" not in [one["name"] for one in api.get(f"/api/exchanges/{vhost}")]
+    api.delete(f"/api/vhosts/{made}")
+
+
+@pytest.mark.quelea("RabbitMQ has streams")
+def test_a_virtual_host_of_streams_is_refused(api, name):
+    made = name("made")
+    for body in ({"default_queue_type": "stream"}, {"metadata": {"default_queue_type": "stream"}}):
+        with pytest.raises(Refused, match="400.*not supported yet: .*default_queue_type"):
+            api.put(f"/api/vhosts/{made}", body)
+    api.put(f"/api/vhosts/{made}", {"default_queue_type": "quorum", "description": "d", "tags": "t"})
+    api.delete(f"/api/vhosts/{made}")
+
+
+@pytest.mark.quelea("RabbitMQ has streams")
+def test_a_queues_type_may_stand_beside_its_arguments(api, vhost):
+    api.post("/api/definitions", {"queues": [queue("q", vhost, type="quorum"), queue("c", vhost, type="classic")]})
+    assert api.get(f"/api/queues/{vhost}/q")["arguments"] == {"x-queue-type": "quorum"}
+    assert api.get(f"/api/queues/{vhost}/c")["arguments"] == {}
+    with pytest.raises(Refused, match="400.*x-queue-type"):
+        api.post("/api/definitions", {"queues": [queue("s", vhost, type="stream")]})
+    both = queue("b", vhost, type="classic", arguments={"x-queue-type": "quorum"})
+    with pytest.raises(Refused, match="400.*classic.*quorum"):
+        api.post("/api/definitions", {"queues": [both]})
+
+
 @pytest.mark.quelea("it has other limits")
 def test_large_documents_are_read_up_to_their_limit(api, vhost):
     mib = 1024 * 1024
