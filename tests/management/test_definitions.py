@@ -5,6 +5,8 @@ import hashlib
 import json
 import socket
 import subprocess
+import urllib.error
+import urllib.request
 
 import pika
 import pytest
@@ -347,6 +349,49 @@ def test_what_comes_later_is_named_or_left_out(api, vhost):
     assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
 
 
+@pytest.mark.quelea("RabbitMQ passes over unknown sections and has streams")
+def test_what_would_be_lost_silently_is_named_or_left_out(api, vhost, name):
+    made = name("made")
+    document = {
+        "queues": [queue("q", vhost)],
+        "operator_policies": [{"name": "p"}],
+        "vhosts": [{"name": made, "description": "d", "tags": ["t"], "metadata": {"default_queue_type": "stream"}}],
+        "exchanges": [{"name": "late", "vhost": vhost, "type": "x-delayed-message"}],
+        "bindings": [binding(vhost, "late", "q")],
+    }
+    with pytest.raises(Refused, match="400") as refused:
+        api.post("/api/definitions", document)
+    for told in ('section "operator_policies"', f'default_queue_type "stream" of vhosts "{made}"', 'exchange "late" of type "x-delayed-message"'):
+        assert told in refused.value.reason
+    assert api.get(f"/api/queues/{vhost}") == []
+    api.post("/api/definitions?skip_unsupported=true", document)
+    assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
+    assert "late" not in [one["name"] for one in api.get(f"/api/exchanges/{vhost}")]
+    api.delete(f"/api/vhosts/{made}")
+
+
+@pytest.mark.quelea("RabbitMQ has streams")
+def test_a_virtual_host_of_streams_is_refused(api, name):
+    made = name("made")
+    for body in ({"default_queue_type": "stream"}, {"metadata": {"default_queue_type": "stream"}}):
+        with pytest.raises(Refused, match="400.*not supported yet: .*default_queue_type"):
+            api.put(f"/api/vhosts/{made}", body)
+    api.put(f"/api/vhosts/{made}", {"default_queue_type": "quorum", "description": "d", "tags": "t"})
+    api.delete(f"/api/vhosts/{made}")
+
+
+@pytest.mark.quelea("RabbitMQ has streams")
+def test_a_queues_type_may_stand_beside_its_arguments(api, vhost):
+    api.post("/api/definitions", {"queues": [queue("q", vhost, type="quorum"), queue("c", vhost, type="classic")]})
+    assert api.get(f"/api/queues/{vhost}/q")["arguments"] == {"x-queue-type": "quorum"}
+    assert api.get(f"/api/queues/{vhost}/c")["arguments"] == {}
+    with pytest.raises(Refused, match="400.*x-queue-type"):
+        api.post("/api/definitions", {"queues": [queue("s", vhost, type="stream")]})
+    both = queue("b", vhost, type="classic", arguments={"x-queue-type": "quorum"})
+    with pytest.raises(Refused, match="400.*classic.*quorum"):
+        api.post("/api/definitions", {"queues": [both]})
+
+
 @pytest.mark.quelea("it has other limits")
 def test_large_documents_are_read_up_to_their_limit(api, vhost):
     mib = 1024 * 1024
@@ -449,3 +494,43 @@ def test_the_command_line_exports_and_imports(api, broker, other, vhost, tmp_pat
     refused = admin(other_broker.http, "import", "-", input='{"queues": [{}]}')
     assert refused.returncode == 1 and "queues[0]: vhost is missing" in refused.stderr
     api.delete("/api/users/ada")
+
+
+FORM = (
+    "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"d.json\"\r\n"
+    "Content-Type: application/json\r\n\r\n{}\r\n--b--\r\n"
+)
+
+
+def send_form(api, path, content, **headers):
+    more = {"Authorization": api.authorization, "Content-Type": "multipart/form-data; boundary=b"}
+    more |= {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(api.http + path, FORM.replace("{}", content).encode(), more, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.quelea("RabbitMQ has no such guard")
+def test_a_form_with_a_file_is_imported_from_our_own_page_alone(api, vhost):
+    one = json.dumps({"queues": [queue("q", vhost)]})
+    for foreign in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert send_form(api, "/api/definitions", one, **foreign) == 403
+    # A browser that does not say which page it is.
+    assert send_form(api, "/api/definitions", one, User_Agent="Mozilla/5.0") == 415
+    assert api.get(f"/api/queues/{vhost}") == []
+    assert send_form(api, "/api/definitions", one, Origin=api.http) == 204
+    other = json.dumps({"queues": [queue("p", vhost)]})
+    assert send_form(api, f"/api/definitions/{vhost}", other) == 204
+    assert sorted(one["name"] for one in api.get(f"/api/queues/{vhost}")) == ["p", "q"]
+    assert send_form(api, "/api/definitions", "no JSON") == 400
+
+
+@pytest.mark.quelea("RabbitMQ takes the name as it is")
+def test_an_export_is_a_download_by_a_plain_name(api):
+    for wanted, name in (("x.json", "x.json"), ("..%2Fa%0D%0Ab.json", "_._a__b.json")):
+        shown = api.answer("GET", f"/api/definitions?download={wanted}")[2]
+        assert shown["Content-Disposition"] == f"attachment; filename={name}"
+    assert "Content-Disposition" not in api.answer("GET", "/api/definitions")[2]

@@ -377,3 +377,27 @@ def test_a_queues_and_a_channels_detail_have_their_consumers(peer, api, name):
     assert (of_queue["consumer_tag"], of_queue["queue"]["name"], of_queue["ack_required"]) == (tag, queue, True)
     channel_name = of_queue["channel_details"]["name"]
     assert api.get(f"/api/channels/{segment(channel_name)}")["consumer_details"] == [of_queue]
+
+
+def test_passwords_are_hashed_for_administrators_and_kept_nowhere(api, name):
+    user, password = name("user"), "s3cr%74-of-nobody"
+    made = api.get(f"/api/auth/hash_password/{password}")["ok"]
+    api.put(f"/api/users/{user}", {"password_hash": made, "tags": "monitoring"})
+    signed_in = api.signed_in(user, "s3crt-of-nobody")
+    assert signed_in.get("/api/whoami")["name"] == user
+    with pytest.raises(Refused, match="401|403"):
+        signed_in.get("/api/auth/hash_password/x")
+    assert "of-nobody" not in str(api.get("/api/audit"))
+    api.delete(f"/api/users/{user}")
+
+
+def test_a_node_has_its_memory_where_it_is_asked_for(api):
+    [node] = api.get("/api/nodes")
+    path = f"/api/nodes/{segment(node['name'])}"
+    assert "memory" not in api.get(path)
+    assert api.get(f"{path}?memory=true")["memory"].keys() == api.get(f"{path}/memory")["memory"].keys()
+
+
+def test_clients_can_connect(api):
+    for check in ("ready-to-serve-clients", "below-node-connection-limit"):
+        assert api.get(f"/api/health/checks/{check}")["status"] == "ok"

@@ -81,6 +81,25 @@ def test_definitions(rabbitmqadmin, tmp_path):
 
 @pytest.mark.quelea("RabbitMQ has it")
 def test_what_comes_later_is_said(rabbitmqadmin):
-    assert rabbitmqadmin("list", "policies") == rabbitmqadmin("list", "parameters") == []
-    refused = rabbitmqadmin("declare", "policy", "name=p", "pattern=.", 'definition={"max-length":1}', succeeds=False)
-    assert "not supported yet: policies" in refused
+    for empty in ("policies", "operator_policies", "parameters", "vhost_limits"):
+        assert rabbitmqadmin("list", empty) == []
+    for words in (
+        ("declare", "policy", "name=p", "pattern=.", 'definition={"max-length":1}'),
+        ("declare", "operator_policy", "name=p", "pattern=.", 'definition={"max-length":1}'),
+        ("declare", "parameter", "component=c", "name=p", "value={}"),
+        ("declare", "vhost_limit", "name=max-connections", "value=1"),
+        ("delete", "parameter", "component=c", "name=p"),
+        ("delete", "vhost_limit", "name=max-connections"),
+    ):
+        assert "not supported yet: " in rabbitmqadmin(*words, succeeds=False), words
+
+
+FORMATS = ("tsv", "long", "table", "kvp", "raw_json", "pretty_json", "bash")
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_exchanges_without_a_policy_are_shown_in_each_format(rabbitmqadmin, output):
+    rabbitmqadmin("declare", "exchange", "name=in", "type=topic")
+    shown = rabbitmqadmin("-f", output, "list", "exchanges", "name", "policy")
+    # What bash completes are names with a letter before them.
+    assert "in" in shown

@@ -1,5 +1,7 @@
 """Users, virtual hosts and permissions, through the management API and `quelea admin`."""
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -50,6 +52,30 @@ def test_a_new_user_needs_permissions_for_a_vhost(peer, tenant):
     created = queue(channel)
     publish(channel, created, "m")
     assert drain(channel, created) == ["m"]
+
+
+def test_an_empty_password_signs_nobody_in(peer, tenant, management):
+    tenant.permit()
+    salted = base64.b64encode(b"salt" + hashlib.sha256(b"salt").digest()).decode()
+    for empty in ({"password": ""}, {"password_hash": ""}, {"password_hash": salted}):
+        management.put(f"/api/users/{tenant.user}", {**empty, "tags": "administrator"})
+        for password in ("", "secret"):
+            with pytest.raises(pika.exceptions.AMQPConnectionError):
+                peer.connection(user=tenant.user, password=password, vhost=tenant.vhost)
+            with pytest.raises(Refused, match="401"):
+                management.signed_in(tenant.user, password).get("/api/whoami")
+    management.put_user(tenant.user, tenant.password)
+    assert peer.connection(**tenant.login()).is_open
+
+
+@pytest.mark.quelea("RabbitMQ has no accounts")
+def test_an_account_owner_with_an_empty_password_signs_in_nowhere(management, name):
+    account = name("account")
+    management.put(f"/api/accounts/{account}", {"password": ""})
+    assert management.get(f"/api/users/{account}")["password_hash"] == ""
+    with pytest.raises(Refused, match="401"):
+        management.signed_in(account, "").get("/api/whoami")
+    management.delete(f"/api/accounts/{account}")
 
 
 def test_vhosts_are_worlds_apart(peer, tenant, name):

@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
+use crate::form;
 use crate::state::{ApiState, SharedState};
-use crate::web_pages::is_browser;
+use crate::web_pages::{is_browser, says_its_origin};
 
 /// A request of a user who has signed in.
 pub(crate) struct Call<S = ApiState> {
@@ -81,6 +82,24 @@ impl<S> Call<S> {
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
+    /// The same of a document, which may also come as the field `file` of a form (`multipart/form-data`), as RabbitMQ's pages
+    /// send it. A browser has to say that its form is of our own page: else a page of any origin could send one.
+    ///
+    /// # Errors
+    /// [`ApiError::Malformed`], [`ApiError::BadRequest`].
+    pub(crate) async fn parts_and_document<const N: usize>(
+        self,
+    ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
+        let headers = self.request.headers();
+        let may_send_forms = !is_browser(headers) || says_its_origin(headers);
+        let Some(boundary) = form::boundary(headers).filter(|_| may_send_forms) else {
+            return self.parts_and_body().await;
+        };
+        let bytes = Bytes::from_request(self.request, &()).await.map_err(JsonRejection::from)?;
+        let file = form::field(&bytes, &boundary, "file").map_err(ApiError::bad)?;
+        Ok((self.api, self.user, parameters(self.path), object(Json::from_bytes(file)?)?))
+    }
+
     /// What the part of the address behind `?` says.
     ///
     /// # Errors
@@ -116,7 +135,11 @@ async fn json(request: Request) -> Result<Value, ApiError> {
             bytes => Json::from_bytes(&bytes),
         }
     };
-    match parsed? {
+    object(parsed?)
+}
+
+fn object(parsed: Json<Value>) -> Result<Value, ApiError> {
+    match parsed {
         Json(body @ Value::Object(_)) => Ok(body),
         Json(_) => Err(ApiError::bad("the body must be a JSON object")),
     }

@@ -11,7 +11,7 @@ mod routes;
 mod shapes;
 mod take_over;
 pub(crate) mod users;
-mod vhosts;
+pub(crate) mod vhosts;
 
 pub(crate) use permissions::{check_patterns, to_json as permission_to_json};
 pub(crate) use routes::{identity_routes, take_over_route, vhost_route};

@@ -13,6 +13,7 @@ mod call;
 mod console;
 mod counters;
 mod error;
+mod form;
 mod front_end;
 mod history;
 mod identity;

@@ -71,6 +71,12 @@ pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
     web_headers(headers).is_browser()
 }
 
+/// Whether a browser says which page sends this: another origin's has been refused then.
+pub(crate) fn says_its_origin(headers: &HeaderMap) -> bool {
+    let web = web_headers(headers);
+    web.origin.is_some() || web.fetch_site.is_some()
+}
+
 fn web_headers(headers: &HeaderMap) -> WebHeaders<'_> {
     // What is no text is there all the same, and is none of the harmless values.
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());

@@ -61,7 +61,7 @@ pub use panics::{PANIC_EXIT_CODE, install_panic_hook};
 pub use password::{HashError, hash_password, verify_password};
 pub use quelea_amqp_session::PublisherState;
 pub use rabbitmq_password::{
-    NoRabbitmqHash, RABBITMQ_DEFAULT_ALGORITHM, from_rabbitmq, to_rabbitmq,
+    NoRabbitmqHash, RABBITMQ_DEFAULT_ALGORITHM, from_rabbitmq, hash_as_rabbitmq, to_rabbitmq,
 };
 pub use stop::Stopped;
 pub use stop_signal::{stopped, stops_before_retry};

@@ -31,11 +31,14 @@ pub struct HashError {
 }
 
 /// Hashes a password with a fresh salt. Takes tens of milliseconds and 7 MiB: never call it on the
-/// core thread.
+/// core thread. An empty password has an empty hash, by which nobody signs in.
 ///
 /// # Errors
 /// [`HashError`] if the system gives no random bytes.
 pub fn hash_password(password: &[u8]) -> Result<String, HashError> {
+    if password.is_empty() {
+        return Ok(String::new());
+    }
     let hash: PasswordHash = argon2()
         .hash_password(password)
         .map_err(|error| HashError { reason: error.to_string() })?;
@@ -43,9 +46,11 @@ pub fn hash_password(password: &[u8]) -> Result<String, HashError> {
 }
 
 /// Whether `password` belongs to the PHC string `hash`; `None` is a user that does not exist, takes
-/// as long, and is never verified. Not for the core thread either.
+/// as long, and is never verified. Nor is an empty password, whatever is stored, or any by an empty
+/// hash, as in RabbitMQ. Not for the core thread either.
 #[must_use]
 pub fn verify_password(password: &[u8], hash: Option<&str>) -> bool {
+    let hash = hash.filter(|hash| !password.is_empty() && !hash.is_empty());
     if let Some(is_good) = hash.and_then(|hash| rabbitmq_password::verify(password, hash)) {
         // It takes as long as for everybody else.
         return !verify_password(password, None) && is_good;
@@ -75,6 +80,20 @@ mod tests {
         assert!(verify_password(b"secret", Some(&hash)));
         assert!(!verify_password(b"Secret", Some(&hash)));
         assert!(!verify_password(b"", Some(&hash)));
+    }
+
+    #[test]
+    fn an_empty_password_signs_nobody_in_whatever_is_stored() {
+        assert_eq!(hash_password(b"").unwrap(), "");
+        // As earlier versions stored it.
+        let stored: PasswordHash = argon2().hash_password(b"").unwrap();
+        // RabbitMQ's, of the salt alone.
+        let rabbitmqs = "$rabbitmq-sha256$AQIDBJ9kp0fhuX8TH6u2tEcpbJtvAgHnn7PFNW5sd+ibaoBq";
+        assert_eq!(rabbitmq_password::verify(b"", rabbitmqs), Some(true));
+        for hash in [Some(&*stored.to_string()), Some(rabbitmqs), Some(""), None] {
+            assert!(!verify_password(b"", hash), "{hash:?}");
+        }
+        assert!(!verify_password(b"secret", Some("")));
     }
 
     #[test]

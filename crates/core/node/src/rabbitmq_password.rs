@@ -4,6 +4,8 @@
 //! RabbitMQ hashes a salt of four bytes and the password once, and shows salt and hash together as base64
 //! (its documentation, "Credentials and Passwords").
 
+use std::io;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256, Sha512};
@@ -50,6 +52,17 @@ pub fn from_rabbitmq(algorithm: &str, hash: &str) -> Result<String, NoRabbitmqHa
     }
 }
 
+/// A password's hash as RabbitMQ has it by its default algorithm, in base64 with a fresh salt.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub fn hash_as_rabbitmq(password: &[u8]) -> io::Result<String> {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(io::Error::other)?;
+    let digest = Sha256::new().chain_update(salt).chain_update(password).finalize();
+    Ok(STANDARD.encode([&salt[..], &digest[..]].concat()))
+}
+
 /// RabbitMQ's algorithm and hash, of a stored hash that is one.
 #[must_use]
 pub fn to_rabbitmq(stored: &str) -> Option<(&'static str, &str)> {
@@ -86,6 +99,15 @@ mod tests {
         assert_eq!(verify(b"test12", &stored), Some(true));
         assert_eq!(verify(b"test13", &stored), Some(false));
         assert_eq!(to_rabbitmq(&stored), Some((RABBITMQ_DEFAULT_ALGORITHM, DOCUMENTED)));
+    }
+
+    #[test]
+    fn a_hash_of_ours_is_one_of_rabbitmqs() {
+        let hash = hash_as_rabbitmq(b"secret").unwrap();
+        assert_ne!(hash, hash_as_rabbitmq(b"secret").unwrap());
+        let stored = from_rabbitmq(RABBITMQ_DEFAULT_ALGORITHM, &hash).unwrap();
+        assert_eq!(verify(b"secret", &stored), Some(true));
+        assert_eq!(verify(b"Secret", &stored), Some(false));
     }
 
     #[test]

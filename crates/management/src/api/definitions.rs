@@ -10,7 +10,8 @@ mod standing;
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_DISPOSITION;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +19,6 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use self::document::Document;
-use super::JsonAnswer;
 use crate::audit::Imported;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -26,19 +26,53 @@ use crate::operation::{existed, vhost_exists};
 use crate::state::BrokerState;
 
 /// `GET /api/definitions`.
-pub(super) async fn all<S: BrokerState>(call: Call<S>) -> JsonAnswer {
+pub(super) async fn all<S: BrokerState>(call: Call<S>) -> ExportAnswer {
+    let headers = call.query::<ExportQuery>()?.headers()?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
-    export::all(&api).await.map(Json)
+    Ok((headers, Json(export::all(&api).await?)))
 }
 
 /// `GET /api/definitions/{vhost}`: queues, exchanges and bindings.
-pub(super) async fn of_vhost<S: BrokerState>(call: Call<S>) -> JsonAnswer {
+pub(super) async fn of_vhost<S: BrokerState>(call: Call<S>) -> ExportAnswer {
+    let headers = call.query::<ExportQuery>()?.headers()?;
     let (api, user, [vhost]) = call.parts();
     user.require_administrator()?;
     existed(vhost_exists(api.broker(), &vhost).await?)?;
-    export::of_vhost(api.broker(), vhost).await.map(Json)
+    Ok((headers, Json(export::of_vhost(api.broker(), vhost).await?)))
 }
+
+type ExportAnswer = Result<(HeaderMap, Json<Value>), ApiError>;
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(super) struct ExportQuery {
+    /// The name of a file, as which a browser keeps the answer.
+    download: Option<String>,
+}
+
+impl ExportQuery {
+    fn headers(&self) -> Result<HeaderMap, ApiError> {
+        let mut headers = HeaderMap::new();
+        if let Some(wanted) = self.download.as_deref().filter(|wanted| !wanted.is_empty()) {
+            let shown = format!("attachment; filename={}", plain_file_name(wanted));
+            headers.insert(CONTENT_DISPOSITION, shown.parse().map_err(ApiError::bad)?);
+        }
+        Ok(headers)
+    }
+}
+
+/// What no shell, header or path takes for something else.
+fn plain_file_name(wanted: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
+    let plain = wanted.chars().take(FILE_NAME_CHARS_MAX);
+    let plain: String = plain.map(|char| if is_plain(char) { char } else { '_' }).collect();
+    match plain.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None => plain,
+    }
+}
+
+const FILE_NAME_CHARS_MAX: usize = 128;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct ImportQuery {
@@ -50,14 +84,14 @@ pub(super) struct ImportQuery {
 /// `POST /api/definitions`, with `?skip_unsupported=true` perhaps.
 pub(super) async fn import_all<S: BrokerState>(call: Call<S>) -> ImportAnswer {
     let (query, turn) = begin(&call)?;
-    let (api, _, [], body) = call.parts_and_body().await?;
+    let (api, _, [], body) = call.parts_and_document().await?;
     finish(api, turn, body, None, query).await
 }
 
 /// `POST /api/definitions/{vhost}`: what names no virtual host is for this one.
 pub(super) async fn import_in<S: BrokerState>(call: Call<S>) -> ImportAnswer {
     let (query, turn) = begin(&call)?;
-    let (api, _, [vhost], body) = call.parts_and_body().await?;
+    let (api, _, [vhost], body) = call.parts_and_document().await?;
     existed(vhost_exists(api.broker(), &vhost).await?)?;
     finish(api, turn, body, Some(vhost), query).await
 }
@@ -154,4 +188,21 @@ async fn import(api: &impl BrokerState, document: Document) -> Result<Imported, 
     let imported = document.counts();
     apply::apply(api, document, &standing).await?;
     Ok(imported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_download_has_a_plain_name() {
+        for (wanted, name) in [
+            ("rabbit_1.json", "rabbit_1.json"),
+            ("../a b\r\nX: y", "_._a_b__X__y"),
+            (".profile", "_profile"),
+            ("\u{e9};\"", "___"),
+        ] {
+            assert_eq!(plain_file_name(wanted), name);
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl Listed for ExchangeReport {
         let mut shown = definition(self);
         shown["message_stats"] =
             with_rates(EXCHANGE_STATS, &self.counters, rates(api, self)).into();
-        shown["policy"] = Value::Null;
+        // As RabbitMQ has it without a policy: `policy: null` is more than `rabbitmqadmin` can show.
         shown
     }
 }

@@ -8,6 +8,7 @@ use super::{messages, overview};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
+use crate::state::Listener;
 
 /// Fails while publishers are blocked: the disk is full, or has failed.
 pub(crate) async fn alarms(call: Call) -> Answer {
@@ -40,6 +41,30 @@ pub(crate) async fn port_listener(call: Call) -> Answer {
         true => (StatusCode::OK, Json(json!({ "status": "ok", "port": wanted }))),
         false => no_listener(json!({ "missing": wanted, "ports": ports })),
     })
+}
+
+/// Clients are listened for, and the core answers. There is no maintenance mode.
+pub(crate) async fn ready_to_serve(call: Call) -> Answer {
+    let api = call.api();
+    api.ask(|_| ()).await?;
+    let is_for_clients = |listener: &Listener| listener.protocol != "http";
+    Ok(match api.listeners.iter().any(is_for_clients) {
+        true => ok(),
+        false => no_listener(json!({})),
+    })
+}
+
+/// One more AMQP connection is let in.
+pub(crate) async fn below_connection_limit(call: Call) -> Answer {
+    let counters = call.api().ask(|core| core.counters()).await?;
+    let (connections, limit) = (counters.connections, counters.connections_max);
+    let mut body = json!({ "status": "ok", "connections": connections, "limit": limit });
+    if connections < limit {
+        return Ok((StatusCode::OK, Json(body)));
+    }
+    body["status"] = json!("failed");
+    body["reason"] = json!("the node's limit of connections is reached");
+    Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)))
 }
 
 /// Somebody listens for each of these protocols, with commas between them.

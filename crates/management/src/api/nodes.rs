@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::list_query::Columns;
@@ -21,13 +23,26 @@ pub(super) async fn list(call: Call) -> JsonAnswer {
     Ok(array(std::iter::once(columns.shown(node(&api).await?))))
 }
 
-/// `GET /api/nodes/{name}`.
+/// What more of a node is asked for.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct NodeQuery {
+    /// Also what its memory holds.
+    #[serde(default)]
+    memory: bool,
+}
+
+/// `GET /api/nodes/{name}`, with `?memory=true` also what its memory holds.
 pub(super) async fn one(call: Call) -> JsonAnswer {
     let columns = Columns::of(&call)?;
+    let query: NodeQuery = call.query()?;
     let (api, user, [name]) = call.parts();
     user.require_monitoring()?;
     existed(*api.node == *name)?;
-    Ok(Json(columns.shown(node(&api).await?)))
+    let mut shown = node(&api).await?;
+    if query.memory {
+        shown["memory"] = memory_of(&api).await?;
+    }
+    Ok(Json(columns.shown(shown)))
 }
 
 /// `GET /api/nodes/{name}/memory`: what the process takes, and how much of it are messages and their index.
@@ -35,16 +50,20 @@ pub(super) async fn memory(call: Call) -> JsonAnswer {
     let (api, user, [name]) = call.parts();
     user.require_monitoring()?;
     existed(*api.node == *name)?;
-    let overview = overview::fetch(&api).await?;
+    Ok(Json(json!({ "memory": memory_of(&api).await? })))
+}
+
+async fn memory_of(api: &ApiState) -> Result<Value, ApiError> {
+    let overview = overview::fetch(api).await?;
     let known = (overview.resident_bytes + overview.index_bytes) as u64;
     let total = Process::look().resident_bytes.unwrap_or(known);
-    Ok(Json(json!({ "memory": {
+    Ok(json!({
         "strategy": "rss",
         "total": { "rss": total },
         "binary": overview.resident_bytes,
         "msg_index": overview.index_bytes,
         "other_system": total.saturating_sub(known),
-    } })))
+    }))
 }
 
 /// `POST /api/vhosts/{vhost}/start/{node}`: it runs wherever it is.

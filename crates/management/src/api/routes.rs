@@ -62,7 +62,8 @@ fn of_node() -> Vec<Route<ApiState>> {
     vec![
         Route::at("/overview").get(overview::overview, overview),
         Route::at("/nodes").get(nodes::list, shows_all("Returns the node, in a list")),
-        Route::at("/nodes/{name}").get(nodes::one, shows_one("Returns the node")),
+        Route::at("/nodes/{name}")
+            .get(nodes::one, shows_one("Returns the node").query::<nodes::NodeQuery>()),
         Route::at("/nodes/{name}/memory")
             .get(nodes::memory, shows("Returns what the node's memory holds")),
         Route::at("/cluster-name")
@@ -94,6 +95,12 @@ fn health_checks() -> Vec<Route<ApiState>> {
         Route::at("/health/checks/unreadable-messages").get(
             health::unreadable_messages,
             check("Fails while messages cannot be read from the log"),
+        ),
+        Route::at("/health/checks/ready-to-serve-clients")
+            .get(health::ready_to_serve, check("Fails if no client can connect")),
+        Route::at("/health/checks/below-node-connection-limit").get(
+            health::below_connection_limit,
+            check("Fails when there are as many connections as there may be"),
         ),
         Route::at("/health/checks/virtual-hosts").get(health::alive, answers()),
         Route::at("/health/checks/port-listener/{port}")
@@ -264,16 +271,17 @@ fn of_definitions<S: BrokerState>() -> Vec<Route<S>> {
     };
     let large = DefaultBodyLimit::max(DEFINITIONS_BYTES_MAX);
     // By its name of today, and that of RabbitMQ's first versions.
+    let exports = |summary| shows(summary).query::<definitions::ExportQuery>();
     let whole = |path| {
         Route::at(path)
-            .get(definitions::all::<S>, shows("Returns all that is declared"))
+            .get(definitions::all::<S>, exports("Returns all that is declared"))
             .post(definitions::import_all::<S>, imports("Declares all of a document, or nothing"))
     };
     let all = vec![
         whole("/definitions"),
         whole("/all-configuration"),
         Route::at("/definitions/{vhost}")
-            .get(definitions::of_vhost::<S>, shows("Returns what is declared in a virtual host"))
+            .get(definitions::of_vhost::<S>, exports("Returns what is declared in a virtual host"))
             .post(
                 definitions::import_in::<S>,
                 imports("Declares all of a document in a virtual host, or nothing"),

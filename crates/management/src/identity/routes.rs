@@ -51,6 +51,11 @@ fn of_users<S: SharedState>() -> Vec<Route<S>> {
         Route::at("/users/without-permissions")
             .get(users::without_permissions::<S>, lists("Returns users who may do nothing")),
         Route::at("/users/bulk-delete").post(users::bulk_delete::<S>, delete_all),
+        Route::at("/auth/hash_password/{password}").get(
+            users::hash_given::<S>,
+            Operation::new("Returns a password's hash as RabbitMQ has it")
+                .answers::<users::PasswordHash>(200),
+        ),
         Route::at("/users/{user}")
             .get(users::one::<S>, shows_one("Returns a user"))
             .put(users::put::<S>, put)

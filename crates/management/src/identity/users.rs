@@ -8,6 +8,8 @@ use axum::{Extension, Json};
 use quelea_broker::access::check_user_name;
 use quelea_node::RABBITMQ_DEFAULT_ALGORITHM;
 use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::list_query::{Columns, ListQuery};
@@ -56,6 +58,24 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> AuditedAnswer {
     let is_new = api.directory().put_user(new).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
     Ok((status, Extension(details)))
+}
+
+/// `GET /api/auth/hash_password/{password}`: the password's hash as RabbitMQ has it. What only looks is in no trail, and no
+/// line of the log names paths.
+pub(super) async fn hash_given<S: SharedState>(
+    call: Call<S>,
+) -> Result<Json<PasswordHash>, ApiError> {
+    let (_, user, [password]) = call.parts();
+    user.require_administrator()?;
+    quelea_node::hash_as_rabbitmq(password.as_bytes())
+        .map(|ok| Json(PasswordHash { ok }))
+        .map_err(|error| ApiError::System(error.to_string()))
+}
+
+/// A hash by RabbitMQ's default algorithm, which users may be given as `password_hash`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PasswordHash {
+    ok: String,
 }
 
 /// `DELETE /api/users/{user}`, with permissions and access keys.

@@ -5,7 +5,6 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use quelea_broker::exchange::ExchangeKind;
 use quelea_broker::{DeclareExchange, DeclareQueue};
 use quelea_model::Table;
 use serde_json::Value;
@@ -72,9 +71,6 @@ impl Check<'_> {
         for (at, (vhost, exchange)) in self.document.exchanges.iter().enumerate() {
             let here = Here("exchanges", at);
             self.vhost(here, vhost)?;
-            if let Err(error) = ExchangeKind::parse(&exchange.kind) {
-                return here.refuse(&exchange.name, error);
-            }
             let place: Place = (vhost.clone(), exchange.name.clone());
             let facts = exchange_facts(exchange);
             if let Some(standing) = self.standing.exchanges.get(&place) {

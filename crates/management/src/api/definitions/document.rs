@@ -1,7 +1,10 @@
 //! A document of definitions, as types.
 
+use std::collections::HashSet;
+
+use quelea_broker::exchange::ExchangeKind;
 use quelea_broker::{DeclareExchange, DeclareQueue};
-use quelea_model::Table;
+use quelea_model::{Table, Value as Argument};
 use serde_json::Value;
 
 use super::sqs::SqsAttributes;
@@ -9,6 +12,7 @@ use crate::api::{arguments_field, flag_field, required_field, text_field};
 use crate::audit::Imported;
 use crate::error::ApiError;
 use crate::identity::users::tags;
+use crate::identity::vhosts::unsupported_queue_type;
 use crate::json::from_table;
 
 /// What is in a document. Where something stands in it is its section and its place from 0, as in `queues[3]`.
@@ -101,6 +105,33 @@ const LATER: [&str; 3] = ["policies", "parameters", "global_parameters"];
 /// Global parameters that every export of RabbitMQ's has, and that say nothing to others.
 const OF_THE_CLUSTER: [&str; 2] = ["cluster_name", "internal_cluster_id"];
 
+/// Sections that are read, that say what a document is, or that only RabbitMQ has a use for.
+const KNOWN: [&str; 22] = [
+    "vhosts",
+    "users",
+    "permissions",
+    "topic_permissions",
+    "exchanges",
+    "queues",
+    "bindings",
+    LATER[0],
+    LATER[1],
+    LATER[2],
+    "rabbit_version",
+    "rabbitmq_version",
+    "rabbitmq_definition_format",
+    "product_name",
+    "product_version",
+    "original_cluster_name",
+    "original_vhost_name",
+    "explanation",
+    "warnings",
+    // Of a virtual host's document.
+    "default_queue_type",
+    "description",
+    "metadata",
+];
+
 impl Document {
     /// `vhost` is what is meant where none is named.
     ///
@@ -125,10 +156,45 @@ impl Document {
             document.topic_permissions = section(body, "topic_permissions", topic_permission)?;
         }
         document.note_unsupported(body)?;
+        document.leave_out_unknown_exchanges();
         Ok(document)
     }
 
+    /// Exchanges of types that only plugins have, with the bindings from and to them.
+    fn leave_out_unknown_exchanges(&mut self) {
+        let is_unknown = |(_, exchange): &mut (String, DeclareExchange)| {
+            ExchangeKind::parse(&exchange.kind).is_err()
+        };
+        let unknown: Vec<_> = self.exchanges.extract_if(.., is_unknown).collect();
+        self.unsupported.extend(unknown.iter().map(|(_, exchange)| {
+            format!("exchange {:?} of type {:?}", exchange.name, exchange.kind)
+        }));
+        let unknown: HashSet<_> = unknown
+            .iter()
+            .map(|(vhost, exchange)| (vhost.as_str(), exchange.name.as_str()))
+            .collect();
+        self.bindings.retain(|binding| {
+            let is_unknown = |name: &String| unknown.contains(&(&*binding.vhost, &**name));
+            !is_unknown(&binding.source) && (binding.to_queue || !is_unknown(&binding.destination))
+        });
+    }
+
     fn note_unsupported(&mut self, body: &Value) -> Result<(), ApiError> {
+        for (name, content) in body.as_object().into_iter().flatten() {
+            // An empty one asks for nothing.
+            if !KNOWN.contains(&name.as_str()) && !is_empty(content) {
+                self.unsupported.push(format!("section {name:?}"));
+            }
+        }
+        if let Some(queue_type) = unsupported_queue_type(body)? {
+            self.unsupported.push(format!("default_queue_type {queue_type:?}"));
+        }
+        let vhosts = section(body, "vhosts", |object| {
+            let queue_type = unsupported_queue_type(object)?;
+            let name = required_field(object, "name")?;
+            Ok(queue_type.map(|it| format!("default_queue_type {it:?} of vhosts {name:?}")))
+        })?;
+        self.unsupported.extend(vhosts.into_iter().flatten());
         for name in LATER {
             let found = section(body, name, |object| {
                 Ok(text_field(object, "name")?.unwrap_or_default().to_owned())
@@ -140,17 +206,22 @@ impl Document {
         }
         for name in ["users", "vhosts"] {
             let limited = section(body, name, |object| {
-                let has_limits = match &object["limits"] {
-                    Value::Object(limits) => !limits.is_empty(),
-                    Value::Array(limits) => !limits.is_empty(),
-                    _ => false,
-                };
+                let has_limits = !is_empty(&object["limits"]);
                 has_limits.then(|| required_field(object, "name").map(str::to_owned)).transpose()
             })?;
             let limited = limited.iter().flatten();
             self.unsupported.extend(limited.map(|one| format!("limits of {name} {one:?}")));
         }
         Ok(())
+    }
+}
+
+fn is_empty(content: &Value) -> bool {
+    match content {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(all) => all.is_empty(),
+        _ => false,
     }
 }
 
@@ -203,11 +274,31 @@ fn queue(object: &Value, vhost: String) -> Result<QueueDefinition, ApiError> {
         name: name.to_owned(),
         durable: flag_field(object, "durable", true)?,
         auto_delete: flag_field(object, "auto_delete", false)?,
-        arguments: arguments_field(object)?,
+        arguments: queue_arguments(object)?,
         ..DeclareQueue::default()
     };
     Ok(QueueDefinition { vhost, sqs: SqsAttributes::parse(object, name)?, declared })
 }
+
+/// With the queue's type, which some tools write beside them.
+fn queue_arguments(object: &Value) -> Result<Table, ApiError> {
+    let mut arguments = arguments_field(object)?;
+    let Some(beside) = text_field(object, "type")? else { return Ok(arguments) };
+    match arguments.get(QUEUE_TYPE).map(Argument::as_text) {
+        // It is the default.
+        None if beside == "classic" => {}
+        None => arguments.set(QUEUE_TYPE, Argument::text(beside)),
+        Some(Some(argument)) if argument != beside => {
+            return Err(ApiError::BadRequest(format!(
+                "type is {beside:?}, and the argument {QUEUE_TYPE} is {argument:?}"
+            )));
+        }
+        Some(_) => {}
+    }
+    Ok(arguments)
+}
+
+const QUEUE_TYPE: &str = "x-queue-type";
 
 fn binding(object: &Value, vhost: String) -> Result<BindingDefinition, ApiError> {
     let to_queue = match required_field(object, "destination_type")? {
@@ -305,6 +396,68 @@ mod tests {
         assert_eq!(
             document.unsupported,
             ["policies \"ha\"", "global_parameters \"mqtt\"", "limits of users \"u\""]
+        );
+    }
+
+    #[test]
+    fn unknown_sections_are_noted_unless_they_are_empty() {
+        let body = json!({
+            "rabbitmq_definition_format": "cluster", "vhost_limits": [], "queuess": [{}],
+            "operator_policies": [{"name": "p"}], "explanation": "...", "original_cluster_name": "c",
+        });
+        let mut noted = Document::parse(&body, None).unwrap().unsupported;
+        noted.sort();
+        assert_eq!(noted, ["section \"operator_policies\"", "section \"queuess\""]);
+    }
+
+    #[test]
+    fn virtual_hosts_whose_queues_would_be_streams_are_noted() {
+        let stream = json!({"name": "s", "metadata": {"default_queue_type": "stream"}});
+        let quorum = json!({"name": "q", "default_queue_type": "quorum", "description": "d"});
+        let undefined = json!({"name": "u", "default_queue_type": "undefined", "tags": ["t"]});
+        let body = json!({ "vhosts": [stream, quorum, undefined] });
+        let noted = Document::parse(&body, None).unwrap().unsupported;
+        assert_eq!(noted, ["default_queue_type \"stream\" of vhosts \"s\""]);
+        let of_vhost = json!({"metadata": {"default_queue_type": "stream"}, "limits": []});
+        let noted = Document::parse(&of_vhost, Some("v")).unwrap().unsupported;
+        assert_eq!(noted, ["default_queue_type \"stream\""]);
+    }
+
+    #[test]
+    fn exchanges_of_unknown_types_go_with_their_bindings() {
+        let exchange = |name: &str, kind: &str| json!({"name": name, "vhost": "v", "type": kind});
+        let binding = |source: &str, kind: &str, destination: &str| json!({"vhost": "v", "source": source, "destination_type": kind, "destination": destination});
+        let body = json!({
+            "exchanges": [exchange("late", "x-delayed-message"), exchange("in", "topic")],
+            "queues": [{"name": "late", "vhost": "v"}],
+            "bindings": [
+                binding("late", "queue", "q"),
+                binding("in", "exchange", "late"),
+                binding("in", "queue", "late"),
+            ],
+        });
+        let document = Document::parse(&body, None).unwrap();
+        assert_eq!(document.unsupported, ["exchange \"late\" of type \"x-delayed-message\""]);
+        assert_eq!(document.exchanges.len(), 1);
+        assert_eq!(document.bindings.len(), 1);
+        assert!(document.bindings[0].to_queue);
+    }
+
+    #[test]
+    fn a_queues_type_beside_its_arguments_is_the_argument() {
+        let queue = |queue_type: &str, arguments: Value| json!({"queues": [{"name": "q", "vhost": "/", "type": queue_type, "arguments": arguments}]});
+        let quorum = json!({"x-queue-type": "quorum"});
+        for (queue_type, given, arguments) in [
+            ("quorum", json!({}), quorum.clone()),
+            ("quorum", quorum.clone(), quorum.clone()),
+            ("classic", json!({}), json!({})),
+        ] {
+            let document = Document::parse(&queue(queue_type, given), None).unwrap();
+            assert_eq!(from_table(&document.queues[0].declared.arguments), arguments);
+        }
+        assert_eq!(
+            refused(queue("stream", quorum)),
+            "queues[0]: type is \"stream\", and the argument x-queue-type is \"quorum\""
         );
     }
 
