@@ -395,12 +395,12 @@ def test_a_queues_type_may_stand_beside_its_arguments(api, vhost):
 @pytest.mark.quelea("it has other limits")
 def test_large_documents_are_read_up_to_their_limit(api, vhost):
     mib = 1024 * 1024
-    document = {"queues": [queue("q", vhost)], "comment": "x" * (31 * mib)}
+    document = {"queues": [queue("q", vhost)], "explanation": "x" * (31 * mib)}
     api.post("/api/definitions", document)
     assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]
     # Whoever sends on while the answer comes finds the connection closed.
     with pytest.raises((Refused, OSError)) as refused:
-        api.post("/api/definitions", document | {"comment": "x" * (33 * mib)})
+        api.post("/api/definitions", document | {"explanation": "x" * (33 * mib)})
     assert not isinstance(refused.value, Refused) or refused.value.status == 413
     assert api.get("/api/whoami")["name"] == "guest"
 

@@ -80,16 +80,16 @@ def test_definitions(rabbitmqadmin, tmp_path):
 
 
 @pytest.mark.quelea("RabbitMQ has it")
-def test_what_comes_later_is_said(rabbitmqadmin):
+def test_what_comes_later_is_said(rabbitmqadmin, vhost):
     for empty in ("policies", "operator_policies", "parameters", "vhost_limits"):
         assert rabbitmqadmin("list", empty) == []
     for words in (
         ("declare", "policy", "name=p", "pattern=.", 'definition={"max-length":1}'),
         ("declare", "operator_policy", "name=p", "pattern=.", 'definition={"max-length":1}'),
         ("declare", "parameter", "component=c", "name=p", "value={}"),
-        ("declare", "vhost_limit", "name=max-connections", "value=1"),
+        ("declare", "vhost_limit", f"vhost={vhost}", "name=max-connections", "value=1"),
         ("delete", "parameter", "component=c", "name=p"),
-        ("delete", "vhost_limit", "name=max-connections"),
+        ("delete", "vhost_limit", f"vhost={vhost}", "name=max-connections"),
     ):
         assert "not supported yet: " in rabbitmqadmin(*words, succeeds=False), words
 
