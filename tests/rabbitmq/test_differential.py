@@ -15,7 +15,7 @@ from harness.broker import Broker, binary_path
 FIRST = int(os.environ.get("QUELEA_DIFFERENTIAL_SEED", "1"))
 SEEDS = int(os.environ.get("QUELEA_DIFFERENTIAL_SEEDS", "100"))
 # Each waits for RabbitMQ to count its queues, which it does every five seconds.
-COUNTED_SEEDS = 60
+COUNTED_SEEDS = 30
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-//! Forms with files, as browsers send them: `multipart/form-data` (RFC 7578), of which one field is looked for.
+//! Forms with files, as browsers send them: `multipart/form-data` (RFC 7578), of which one field is looked for. The library for it
+//! (`multer`) would bring character sets and a stream of fields into the program, neither of which definitions have.
 
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;

@@ -14,10 +14,10 @@ RETURNS = ("basic.nack", "basic.reject", "basic.recover", "channel.close", "conn
 # Its `properties_key` is left out: of arguments either broker has a hash of its own kind.
 BINDING_FIELDS = ("source", "destination", "destination_type", "routing_key", "arguments")
 
-# RabbitMQ counts now and then, and a new queue's first counts come after seconds: one that stays for so many looks is what it says.
-LOOK_S = 0.2
-LOOKS_ALIKE = 4
-SETTLE_S = 30
+# RabbitMQ counts every five seconds: what it says for longer than that is no answer of before.
+LOOK_S = 0.5
+LOOKS_ALIKE = 13
+SETTLE_S = 60
 
 
 def make_vhost(broker, vhost):
