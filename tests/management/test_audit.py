@@ -195,6 +195,7 @@ def test_nothing_secret_is_in_the_log_at_its_finest(own_broker):
     key = api.post("/api/access-keys", {"user": "guest"})
     token = api.post("/quelea/v1/tokens", {})["token"]
     assert api.with_token(token).get("/api/whoami")["name"] == "guest"
+    assert api.get("/api/auth/hash_password/a-marked-hash")["ok"]
     api.post("/api/definitions", {"users": [{"name": "ada", "password": "a-marked-password", "tags": "management"}]})
     assert api.signed_in("ada", "a-marked-password").get("/api/whoami")["name"] == "ada"
     with pytest.raises(Refused, match="401"):

@@ -373,10 +373,10 @@ def test_what_would_be_lost_silently_is_named_or_left_out(api, vhost, name):
 @pytest.mark.quelea("RabbitMQ has streams")
 def test_a_virtual_host_of_streams_is_refused(api, name):
     made = name("made")
-    for body in ({"default_queue_type": "stream"}, {"metadata": {"default_queue_type": "stream"}}):
+    for body in ({"default_queue_type": "quorum"}, {"metadata": {"default_queue_type": "stream"}}):
         with pytest.raises(Refused, match="400.*not supported yet: .*default_queue_type"):
             api.put(f"/api/vhosts/{made}", body)
-    api.put(f"/api/vhosts/{made}", {"default_queue_type": "quorum", "description": "d", "tags": "t"})
+    api.put(f"/api/vhosts/{made}", {"default_queue_type": "classic", "description": "d", "tags": "t"})
     api.delete(f"/api/vhosts/{made}")
 
 

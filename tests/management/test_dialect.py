@@ -215,7 +215,7 @@ def test_a_virtual_host_is_made_with_an_empty_body_and_starts_by_itself(api, nam
     made, node = name(), segment(api.get("/api/overview")["node"])
     # As `curl -H content-type:application/json -X PUT` sends it.
     api.request("PUT", f"/api/vhosts/{made}", raw=b"")
-    api.put(f"/api/vhosts/{made}", {"description": "for tests", "tags": "a,b", "default_queue_type": "quorum", "tracing": False})
+    api.put(f"/api/vhosts/{made}", {"description": "for tests", "tags": "a,b", "default_queue_type": "classic", "tracing": False})
     api.request("POST", f"/api/vhosts/{made}/start/{node}")
     for path in (f"{made}/start/nowhere", f"{name('other')}/start/{node}"):
         with pytest.raises(Refused, match="404"):

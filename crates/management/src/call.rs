@@ -1,6 +1,9 @@
 //! A request of the API, taken apart in one place for all of its handlers: each of them is compiled for this
 //! one argument instead of an extractor of its own for every part.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::body::HttpBody as _;
@@ -43,6 +46,7 @@ impl<S: SharedState> FromRequest<S> for Call<S> {
 impl<S> Call<S> {
     /// What a handler needs of a route with `N` parameters.
     pub(crate) fn parts<const N: usize>(self) -> (S, ApiUser, [String; N]) {
+        begin(self.extensions());
         (self.api, self.user, parameters(self.path))
     }
 
@@ -78,7 +82,9 @@ impl<S> Call<S> {
     pub(crate) async fn parts_and_body<const N: usize>(
         self,
     ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
+        let extensions = self.extensions().clone();
         let body = json(self.request).await?;
+        begin(&extensions);
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
@@ -95,7 +101,9 @@ impl<S> Call<S> {
         let Some(boundary) = form::boundary(headers).filter(|_| may_send_forms) else {
             return self.parts_and_body().await;
         };
+        let extensions = self.extensions().clone();
         let bytes = Bytes::from_request(self.request, &()).await.map_err(JsonRejection::from)?;
+        begin(&extensions);
         let file = form::field(&bytes, &boundary, "file").map_err(ApiError::bad)?;
         Ok((self.api, self.user, parameters(self.path), object(Json::from_bytes(file)?)?))
     }
@@ -117,6 +125,22 @@ impl<S> Call<S> {
 
     pub(crate) fn headers(&self) -> &HeaderMap {
         self.request.headers()
+    }
+}
+
+/// Whether a request is whole and its user has signed in: from then on it is carried out though its client leaves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    pub(crate) fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+fn begin(extensions: &Extensions) {
+    if let Some(Begun(begun)) = extensions.get() {
+        begun.store(true, Ordering::Release);
     }
 }
 

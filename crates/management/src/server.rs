@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, Response};
+use axum::http::{Method, Request, Response};
 use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -24,6 +24,7 @@ use hyper_util::service::TowerToHyperService;
 use quelea_net::Acceptor;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use self::places::{Place, Places};
 use self::rates::Rates;
@@ -31,6 +32,7 @@ use self::timed_body::TimedBody;
 use crate::answers::{Asked, without_last_slash};
 use crate::audit::{AuditTrail, Noted, Unaudited};
 use crate::authentication::Shown;
+use crate::call::Begun;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
@@ -177,25 +179,52 @@ async fn respond(
         return ApiError::from(refusal).into_response();
     }
     web_pages::mark(&shared.web_pages, &mut parts);
-    let is_safe = parts.method.is_safe();
+    // What is got is for who asks, and for nobody else.
+    let is_get = parts.method == Method::POST && parts.uri.path().ends_with("/get");
+    let is_change = !parts.method.is_safe() && !is_get;
     parts.extensions.insert(ConnectInfo(peer));
     parts.extensions.insert(Arc::clone(place));
     let extensions = parts.extensions.clone();
     let (sharing, address) = (Arc::clone(shared), peer.ip());
     let take = Arc::new(move || sharing.rates.take(address, Instant::now()));
+    let stopping = stopped.clone();
     let answerer = Answerer { router: shared.router.clone(), extensions, stopped, take };
     parts.extensions.insert(answerer);
     without_last_slash(&mut parts);
     let body = TimedBody::new(body, shared.limits.request_max);
+    let begun = Begun::default();
+    parts.extensions.insert(begun.clone());
     let answer = answer(Arc::clone(shared), peer, Request::from_parts(parts, body));
-    if is_safe {
+    if !is_change {
         return answer.await;
     }
-    // A client that is gone before the answer leaves nothing half-done, and nothing out of the audit trail.
-    tokio::spawn(answer).await.unwrap_or_else(|failed| match failed.try_into_panic() {
+    // It has its client's place until its end, and the server waits for it when it stops.
+    let held = (Arc::clone(place), stopping);
+    let task = tokio::spawn(async move {
+        let response = answer.await;
+        drop(held);
+        response
+    });
+    let _leaves = EndUnlessBegun { begun, task: task.abort_handle() };
+    task.await.unwrap_or_else(|failed| match failed.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(_) => ApiError::Stopping.into_response(),
     })
+}
+
+/// A client that is gone before the answer leaves nothing half-done, and nothing out of the audit trail: what has begun by
+/// then goes on to its end, and what has not is forgotten.
+struct EndUnlessBegun {
+    begun: Begun,
+    task: AbortHandle,
+}
+
+impl Drop for EndUnlessBegun {
+    fn drop(&mut self) {
+        if !self.begun.has_begun() {
+            self.task.abort();
+        }
+    }
 }
 
 async fn answer(

@@ -117,7 +117,11 @@ async fn finish(
     vhost: Option<String>,
     query: ImportQuery,
 ) -> ImportAnswer {
-    let document = read(&body, vhost.as_deref(), query.skip_unsupported)?;
+    let may_skip = match query.skip_unsupported {
+        true => Ok(()),
+        false => Err("skip_unsupported=true imports the rest"),
+    };
+    let document = read(&body, vhost.as_deref(), may_skip)?;
     let importing = tokio::spawn(async move {
         let imported = import(&api, document).await;
         drop(turn);
@@ -151,7 +155,7 @@ impl Definitions {
     pub fn parse(text: &str) -> Result<Self, ImportError> {
         let body = serde_json::from_str(text)
             .map_err(|error| ImportError { reason: error.to_string(), is_of_document: true })?;
-        Ok(Self(read(&body, None, false)?))
+        Ok(Self(read(&body, None, Err("take it out of the file"))?))
     }
 
     /// Makes what they say, or nothing.
@@ -167,15 +171,20 @@ impl From<ApiError> for ImportError {
     }
 }
 
-fn read(body: &Value, vhost: Option<&str>, skip_unsupported: bool) -> Result<Document, ApiError> {
+/// `may_skip`: whether what is not supported is left out, or how to have the rest imported.
+fn read(
+    body: &Value,
+    vhost: Option<&str>,
+    may_skip: Result<(), &str>,
+) -> Result<Document, ApiError> {
     let document = Document::parse(body, vhost)?;
-    if !skip_unsupported && !document.unsupported.is_empty() {
-        let all = document.unsupported.join(", ");
-        return Err(ApiError::BadRequest(format!(
-            "not supported yet: {all}; skip_unsupported=true imports the rest"
-        )));
+    match may_skip {
+        Err(advice) if !document.unsupported.is_empty() => {
+            let all = document.unsupported.join(", ");
+            Err(ApiError::BadRequest(format!("not supported yet: {all}; {advice}")))
+        }
+        _ => Ok(document),
     }
-    Ok(document)
 }
 
 /// Makes what the document says, or nothing.

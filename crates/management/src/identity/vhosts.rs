@@ -12,7 +12,7 @@ use crate::operation::existed;
 use crate::state::SharedState;
 
 /// `PUT /api/vhosts/{vhost}`: 201 if it is new, 204 if it was there. Its maker gets all permissions. Of what RabbitMQ takes
-/// besides, `tracing` is refused, since messages would be missed, and a `default_queue_type` that there is not; `description` and `tags` are passed over.
+/// besides, `tracing` is refused, since messages would be missed, and another `default_queue_type` than classic; `description` and `tags` are passed over.
 pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     let (api, user, [vhost], body) = call.parts_and_body().await?;
     user.require_administrator()?;
@@ -23,7 +23,7 @@ pub(super) async fn put<S: SharedState>(call: Call<S>) -> StatusAnswer {
     }
     if unsupported_queue_type(&body)?.is_some() {
         return Err(ApiError::NotSupportedYet(
-            "another default_queue_type than classic and quorum; there are no streams",
+            "another default_queue_type than classic; a queue says its own type",
         ));
     }
     VhostName::parse(&vhost).map_err(ApiError::bad)?;
@@ -39,8 +39,8 @@ pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The `default_queue_type` of a virtual host, on the top or in `metadata`, if Quelea has no such queues. Where it has, a
-/// queue says its own type: what says none is classic.
+/// The `default_queue_type` of a virtual host, on the top or in `metadata`, if it is another than Quelea's: a queue that
+/// says no type is classic.
 ///
 /// # Errors
 /// [`ApiError::BadRequest`] if it is no text.
@@ -55,5 +55,4 @@ pub(crate) fn unsupported_queue_type(body: &Value) -> Result<Option<&str>, ApiEr
 }
 
 /// RabbitMQ also exports names of its modules, and `undefined` where there is none.
-const QUEUE_TYPES: [&str; 6] =
-    ["", "undefined", "classic", "quorum", "rabbit_classic_queue", "rabbit_quorum_queue"];
+const QUEUE_TYPES: [&str; 4] = ["", "undefined", "classic", "rabbit_classic_queue"];

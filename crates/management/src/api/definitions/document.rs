@@ -413,9 +413,9 @@ mod tests {
     #[test]
     fn virtual_hosts_whose_queues_would_be_streams_are_noted() {
         let stream = json!({"name": "s", "metadata": {"default_queue_type": "stream"}});
-        let quorum = json!({"name": "q", "default_queue_type": "quorum", "description": "d"});
+        let classic = json!({"name": "q", "default_queue_type": "classic", "description": "d"});
         let undefined = json!({"name": "u", "default_queue_type": "undefined", "tags": ["t"]});
-        let body = json!({ "vhosts": [stream, quorum, undefined] });
+        let body = json!({ "vhosts": [stream, classic, undefined] });
         let noted = Document::parse(&body, None).unwrap().unsupported;
         assert_eq!(noted, ["default_queue_type \"stream\" of vhosts \"s\""]);
         let of_vhost = json!({"metadata": {"default_queue_type": "stream"}, "limits": []});
