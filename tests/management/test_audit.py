@@ -49,6 +49,7 @@ def test_a_change_is_carried_out_and_audited_though_its_client_is_gone(broker, a
             + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             + body
         )
+        until(lambda: users[0] not in {user["name"] for user in api.get("/api/users")}, "it has begun")
     until(lambda: not set(users) & {user["name"] for user in api.get("/api/users")})
     until(lambda: any(users[0] in one.get("details", "") for one in api.get("/api/audit")))
 
