@@ -218,4 +218,6 @@ def test_a_loop_that_ends_leaves_nothing_open(elastic, name):
         await listener.next()
 
     run(main())
+    # Transports of asyncio and their protocols refer to each other: when they are gone is the collector's to say.
+    gc.collect()
     wait_for("the clients' end", lambda: not elastic.listeners(name()) and not elastic.producers(name()))
