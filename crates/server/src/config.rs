@@ -113,7 +113,7 @@ pub(crate) struct Access {
     /// Administrator who is made when the data directory is new.
     pub(crate) bootstrap_user: String,
     /// Password of that administrator. Without effect once the data directory exists.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 1_024))]
     pub(crate) bootstrap_password: String,
 }
 
