@@ -25,6 +25,7 @@ def admin(broker):
     return run
 
 
+@pytest.mark.quelea("messages are looked at by a path that RabbitMQ has not")
 def test_exchanges_bindings_and_messages(admin, name):
     exchange, orders, other = name("exchange"), name("orders"), name("other")
     admin("exchange", "declare", exchange, "--type", "topic", "--durable")
@@ -55,6 +56,7 @@ def test_exchanges_bindings_and_messages(admin, name):
     admin("queue", "delete", orders)
 
 
+@pytest.mark.quelea("RabbitMQ shows a connection seconds later")
 def test_a_name_moves_no_cursor_of_the_operators_terminal(admin, broker, name):
     hostile = name("client") + "\x1b]0;title\x07\x1b[2J\x9b2J"
     parameters = pika.URLParameters(broker.uri())
@@ -107,6 +109,7 @@ def test_connections_are_listed_and_closed(admin, broker, name):
         other.process_data_events(time_limit=60)
 
 
+@pytest.mark.quelea("RabbitMQ shows consumers seconds later")
 def test_one_of_each_is_shown_with_what_belongs_to_it(admin, broker, name):
     exchange, queue = name("exchange"), name("queue")
     parameters = pika.URLParameters(broker.uri())
@@ -200,6 +203,7 @@ def test_there_are_manual_pages(tmp_path):
     assert ".TH quelea 1" in done.stdout
 
 
+@pytest.mark.quelea("its lists are of all classes of queue")
 def test_top_shows_the_broker_live(admin, broker, name):
     orders = name("orders")
     admin("queue", "declare", orders, "--durable")

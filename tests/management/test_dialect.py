@@ -80,10 +80,14 @@ def test_one_object_is_shown_by_columns_too(api, vhost):
     assert api.get(f"/api/queues/{vhost}/q?columns=name") == {"name": "q"}
     assert api.get(f"/api/exchanges/{vhost}/amq.topic?columns=type,nonsense") == {"type": "topic"}
     assert api.get(f"/api/vhosts/{vhost}?columns=name") == {"name": vhost}
-    assert api.get("/api/overview?columns=object_totals.queues,node").keys() == {"object_totals", "node"}
-    assert api.get("/api/overview?columns=object_totals.queues")["object_totals"].keys() == {"queues"}
     assert api.get("/api/users/guest?columns=name") == {"name": "guest"}
     assert api.get(f"/api/permissions/{vhost}/guest?columns=read") == {"read": ".*"}
+
+
+@pytest.mark.quelea("RabbitMQ shows the whole field of its overview")
+def test_the_overview_is_shown_by_columns_in_fields_too(api):
+    assert api.get("/api/overview?columns=object_totals.queues,node").keys() == {"object_totals", "node"}
+    assert api.get("/api/overview?columns=object_totals.queues")["object_totals"].keys() == {"queues"}
 
 
 @pytest.mark.quelea("RabbitMQ says it of bindings alone")
@@ -123,7 +127,7 @@ def test_a_binding_is_found_and_deleted_by_its_key(api, vhost, to):
     [
         "users/nobody/permissions",
         "users/nobody/topic-permissions",
-        "connections/nope/channels",
+        pytest.param("connections/nope/channels", marks=pytest.mark.quelea("RabbitMQ answers 500")),
         "vhosts/nowhere/permissions",
         "vhosts/nowhere/topic-permissions",
         "vhosts/nowhere/connections",
@@ -379,6 +383,7 @@ def test_a_queues_and_a_channels_detail_have_their_consumers(peer, api, name):
     assert api.get(f"/api/channels/{segment(channel_name)}")["consumer_details"] == [of_queue]
 
 
+@pytest.mark.quelea("RabbitMQ 3.10 has no such path")
 def test_passwords_are_hashed_for_administrators_and_kept_nowhere(api, name):
     user, password = name("user"), "s3cr%74-of-nobody"
     made = api.get(f"/api/auth/hash_password/{password}")["ok"]
@@ -398,6 +403,7 @@ def test_a_node_has_its_memory_where_it_is_asked_for(api):
     assert api.get(f"{path}?memory=true")["memory"].keys() == api.get(f"{path}/memory")["memory"].keys()
 
 
+@pytest.mark.quelea("RabbitMQ 3.10 has no such checks")
 def test_clients_can_connect(api):
     for check in ("ready-to-serve-clients", "below-node-connection-limit"):
         assert api.get(f"/api/health/checks/{check}")["status"] == "ok"
