@@ -361,8 +361,8 @@ def test_what_would_be_lost_silently_is_named_or_left_out(api, vhost, name):
     }
     with pytest.raises(Refused, match="400") as refused:
         api.post("/api/definitions", document)
-    for told in ('section "operator_policies"', f'default_queue_type "stream" of vhosts "{made}"', 'exchange "late" of type "x-delayed-message"'):
-        assert told in refused.value.reason
+    for named in ('section "operator_policies"', f'default_queue_type "stream" of vhosts "{made}"', 'exchange "late" of type "x-delayed-message"'):
+        assert named in refused.value.reason
     assert api.get(f"/api/queues/{vhost}") == []
     api.post("/api/definitions?skip_unsupported=true", document)
     assert [one["name"] for one in api.get(f"/api/queues/{vhost}")] == ["q"]

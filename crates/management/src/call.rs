@@ -46,7 +46,7 @@ impl<S: SharedState> FromRequest<S> for Call<S> {
 impl<S> Call<S> {
     /// What a handler needs of a route with `N` parameters.
     pub(crate) fn parts<const N: usize>(self) -> (S, ApiUser, [String; N]) {
-        begin(self.extensions());
+        self.begun().begin();
         (self.api, self.user, parameters(self.path))
     }
 
@@ -70,6 +70,11 @@ impl<S> Call<S> {
         self.request.extensions()
     }
 
+    /// The server's mark; one that nobody looks at where there is none.
+    fn begun(&self) -> Begun {
+        self.extensions().get().cloned().unwrap_or_default()
+    }
+
     /// The values of the route's parameters.
     pub(crate) fn path(&self) -> &[String] {
         &self.path
@@ -82,9 +87,9 @@ impl<S> Call<S> {
     pub(crate) async fn parts_and_body<const N: usize>(
         self,
     ) -> Result<(S, ApiUser, [String; N], Value), ApiError> {
-        let extensions = self.extensions().clone();
+        let begun = self.begun();
         let body = json(self.request).await?;
-        begin(&extensions);
+        begun.begin();
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
@@ -101,9 +106,9 @@ impl<S> Call<S> {
         let Some(boundary) = form::boundary(headers).filter(|_| may_send_forms) else {
             return self.parts_and_body().await;
         };
-        let extensions = self.extensions().clone();
+        let begun = self.begun();
         let bytes = Bytes::from_request(self.request, &()).await.map_err(JsonRejection::from)?;
-        begin(&extensions);
+        begun.begin();
         let file = form::field(&bytes, &boundary, "file").map_err(ApiError::bad)?;
         Ok((self.api, self.user, parameters(self.path), object(Json::from_bytes(file)?)?))
     }
@@ -133,14 +138,12 @@ impl<S> Call<S> {
 pub(crate) struct Begun(Arc<AtomicBool>);
 
 impl Begun {
+    fn begin(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
     pub(crate) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Acquire)
-    }
-}
-
-fn begin(extensions: &Extensions) {
-    if let Some(Begun(begun)) = extensions.get() {
-        begun.store(true, Ordering::Release);
     }
 }
 

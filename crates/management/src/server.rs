@@ -179,7 +179,7 @@ async fn respond(
         return ApiError::from(refusal).into_response();
     }
     web_pages::mark(&shared.web_pages, &mut parts);
-    // What is got is for who asks, and for nobody else.
+    // Messages are taken for the client that asks, and for nobody else.
     let is_get = parts.method == Method::POST && parts.uri.path().ends_with("/get");
     let is_change = !parts.method.is_safe() && !is_get;
     parts.extensions.insert(ConnectInfo(peer));

@@ -156,9 +156,14 @@ impl ServerConnection {
     }
 
     fn append_body(&mut self, number: u16, payload: &[u8]) -> Outcome {
+        self.grow_body(number, |assembly| assembly.push(payload))
+    }
+
+    /// Counts what a body takes more, and refuses what is too much.
+    fn grow_body(&mut self, number: u16, grow: impl FnOnce(&mut Assembly)) -> Outcome {
         let Some(Content::Body(assembly)) = self.content_of(number) else { return Ok(None) };
         let before = assembly.bytes();
-        assembly.push(payload);
+        grow(assembly);
         let grown = assembly.bytes() - before;
         self.assembling_bytes += grown;
         self.check_assembling()
@@ -172,16 +177,14 @@ impl ServerConnection {
         if self.phase != Phase::Running {
             return None;
         }
-        let Content::Body(assembly) = self.content_of(number)? else { return None };
-        let before = assembly.bytes();
-        let arrived = assembly.body.len();
-        if assembly.body.capacity() == arrived {
-            assembly.make_room(BODY_ROOM_BYTES_MIN.min(missing), arrived);
-        }
-        let grown = assembly.bytes() - before;
-        self.assembling_bytes += grown;
+        let make_room = |assembly: &mut Assembly| {
+            let arrived = assembly.body.len();
+            if assembly.body.capacity() == arrived {
+                assembly.make_room(BODY_ROOM_BYTES_MIN.min(missing), arrived);
+            }
+        };
         // What is too much is refused with what is received.
-        self.check_assembling().ok()?;
+        self.grow_body(number, make_room).ok()?;
         let Content::Body(Assembly { body, .. }) = self.content_of(number)? else { return None };
         let room = body.capacity() - body.len();
         Some(body.limit(room.min(missing)))

@@ -26,9 +26,10 @@ pub(crate) struct Pace {
     delivered: u64,
     /// Messages that its consumers take each second; `None` before the first window's end.
     taken_per_s: Option<u64>,
-    /// Bytes of bodies that were taken since then, and whether that was much the last time.
+    /// Bytes of bodies that were taken since `bytes_since`.
     pub(crate) taken_bytes: u64,
     bytes_since: Timestamp,
+    /// Whether they were many the last time that they were measured.
     takes_many_bytes: bool,
     /// Whether publishers are slowed down.
     pub(crate) is_slowing: bool,
