@@ -159,7 +159,10 @@ fn poll_input(
         core.connections.count_received(slot, bytes);
         step_bytes += bytes;
         let session_has_more = match to {
-            ReadTo::Arena => receive(core, slot),
+            ReadTo::Arena => {
+                core.coalescing.count_read(bytes);
+                receive(core, slot)
+            }
             ReadTo::Body => {
                 let now = core.schedule.clock_time();
                 core.connections[slot].session.advance_body(bytes, now);

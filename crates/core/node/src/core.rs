@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 
 use crate::audit::Audit;
+use crate::coalescing::InputCoalescing;
 use crate::connections::Connections;
 use crate::counters::NetCounters;
 use crate::internal_connections::{InternalClient, InternalConnections};
@@ -44,6 +45,7 @@ pub struct Core {
     pub broker: Broker,
     pub(crate) schedule: TurnSchedule,
     pub(crate) step_budget: StepBudget,
+    pub(crate) coalescing: InputCoalescing,
     pub(crate) turn_times: LatencyHistogram,
     pub(crate) connections: Connections,
     pub(crate) internal: InternalConnections,

@@ -16,6 +16,7 @@ mod backoff;
 mod beside;
 mod client_counters;
 mod clock;
+mod coalescing;
 mod connection;
 mod connection_task;
 mod connections;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use bytes::Bytes;
 use quelea_amqp_session::SessionConfig;
@@ -24,6 +25,7 @@ use crate::audit::Audit;
 use crate::authenticator::{Authenticator, BetterHash};
 use crate::beside::OtherStore;
 use crate::clock::Clock;
+use crate::coalescing::InputCoalescing;
 use crate::connection_task;
 use crate::connections::Connections;
 use crate::core::{Call, Core, SharedCore};
@@ -377,6 +379,7 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     let core = SharedCore::new(Core {
         schedule: TurnSchedule::new(clock, Arc::clone(&wake)),
         step_budget: StepBudget::new(broker.steps_per_turn()),
+        coalescing: InputCoalescing::new(Instant::now()),
         turn_times: LatencyHistogram::default(),
         connections: Connections::new(config.session, config.connections_max),
         internal: InternalConnections::default(),

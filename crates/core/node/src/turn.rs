@@ -13,6 +13,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use crate::clock::Clock;
+use crate::coalescing::PAUSE;
 use crate::core::{Core, SharedCore};
 use crate::handle::CALLS_WAITING_MAX;
 use crate::stop::Stopped;
@@ -27,14 +28,19 @@ pub(crate) async fn run(core: SharedCore, wake: Arc<Notify>, clock: Clock) -> St
     let mut timer = pin!(sleep_until(Instant::now().into()));
     let mut armed = None;
     loop {
-        let (more, deadline, stopped) =
+        let (next, deadline, stopped) =
             core.with(|core| (core.turn(), core.deadline(), core.stop.done()));
         if let Some(stopped) = stopped {
             return stopped;
         }
-        if more {
-            yield_now().await;
-            continue;
+        match next {
+            Next::AtOnce => {
+                yield_now().await;
+                continue;
+            }
+            // Of the whole thread: what comes meanwhile costs its clients no wake-up either.
+            Next::AfterPause => std::thread::sleep(PAUSE),
+            Next::WithInput => {}
         }
         if let Some(at) = deadline
             && armed != deadline
@@ -50,10 +56,20 @@ pub(crate) async fn run(core: SharedCore, wake: Arc<Notify>, clock: Clock) -> St
     }
 }
 
+/// When the next turn is, if no deadline comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// There is more to do.
+    AtOnce,
+    /// Input keeps coming in small pieces.
+    AfterPause,
+    WithInput,
+}
+
 impl Core {
-    /// One turn: input, broker, jobs, output. Returns whether there is more to do at once. What
-    /// connections read was given to the broker before, by their tasks (`connection_task.rs`).
-    fn turn(&mut self) -> bool {
+    /// One turn: input, broker, jobs, output. What connections read was given to the broker before, by their tasks
+    /// (`connection_task.rs`).
+    fn turn(&mut self) -> Next {
         self.schedule.begin_turn();
         let started = Instant::now();
         let input_time = self.schedule.take_input_time(started);
@@ -75,7 +91,13 @@ impl Core {
         self.broker.set_steps_per_turn(steps);
         self.turn_times.record(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), 1);
         self.schedule.end_turn();
-        more
+        let ended = started - input_time + elapsed;
+        let pauses = self.coalescing.end_turn(ended, more, thread_cpu_time);
+        match (more, pauses) {
+            (true, _) => Next::AtOnce,
+            (false, true) => Next::AfterPause,
+            (false, false) => Next::WithInput,
+        }
     }
 
     /// When the loop has to run a turn although nothing happens.
@@ -207,6 +229,12 @@ impl Core {
         }
         any
     }
+}
+
+/// The processor's time that this thread has had.
+fn thread_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Confirmed messages that the log does not give back: whoever runs the broker has to know which.

@@ -1,0 +1,254 @@
+//! Input coalescing: whether the core pauses before it looks for more input, as network cards hold back an interrupt
+//! while packets keep coming.
+//!
+//! A client that writes each small message by itself costs a wake-up, a read and a turn for each, as long as the
+//! broker is quick enough to meet them one by one. A core that is busy with that pauses, so that the next read finds
+//! several. It goes on pausing only while that shows: reads grow, and no less comes than before. So a client that
+//! waits for each answer is not slowed for longer than one window, and one that sends seldom not at all.
+
+use std::time::{Duration, Instant};
+
+/// How long a pause is meant to be. With the timer slack of Linux, 50 µs, it is about twice as long.
+pub(crate) const PAUSE: Duration = Duration::from_micros(50);
+
+/// How long is measured before something is decided.
+const WINDOW: Duration = Duration::from_millis(10);
+
+/// Larger reads hold enough small messages.
+const SMALL_READ_BYTES: u64 = 1024;
+
+/// With fewer reads in a window a pause of the expected length would not find several in one.
+const READS_MIN: u64 = 100;
+
+/// A core that idles for more than one part in so many meets single writes as they come, soonest.
+const IDLE_PARTS: u32 = 16;
+
+/// After a turn with more input than this none of it waits for company.
+const SMALL_TURN_BYTES: u64 = 8 * 1024;
+
+/// Reads must be so many times as large as before.
+const GROWTH_MIN: u64 = 3;
+
+/// After so many windows it is measured again what comes without pauses.
+const PAUSING_WINDOWS_MAX: u32 = 100;
+
+/// After attempts that did not pay, up to so many windows pass until the next.
+const WAITING_WINDOWS_MAX: u32 = 1_024;
+
+/// What a window had.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    reads: u64,
+    read_bytes: u64,
+    bytes_per_s: u64,
+    is_busy: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// No pauses, nor attempts for so many windows.
+    Reading { windows_left: u32 },
+    /// With pauses, in so many windows until now, and what was without them.
+    Pausing { windows: u32, before: Sample },
+}
+
+/// The measurement, and what follows from it.
+#[derive(Debug)]
+pub(crate) struct InputCoalescing {
+    state: State,
+    window_began: Instant,
+    /// Of the thread, when the window began.
+    cpu_time: Duration,
+    reads: u64,
+    bytes: u64,
+    turn_bytes: u64,
+    /// Windows to wait after the next attempt that does not pay.
+    backoff: u32,
+}
+
+impl InputCoalescing {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self {
+            state: State::Reading { windows_left: 0 },
+            window_began: now,
+            cpu_time: Duration::ZERO,
+            reads: 0,
+            bytes: 0,
+            turn_bytes: 0,
+            backoff: 1,
+        }
+    }
+
+    /// A read of a socket gave so many bytes.
+    pub(crate) const fn count_read(&mut self, bytes: usize) {
+        self.reads += 1;
+        self.bytes += bytes as u64;
+        self.turn_bytes += bytes as u64;
+    }
+
+    /// A turn has ended at `now`. `cpu_time` gives the processor's time that the thread has had. Returns whether to pause now,
+    /// which is never if there is more to do.
+    pub(crate) fn end_turn(
+        &mut self,
+        now: Instant,
+        has_more: bool,
+        cpu_time: impl FnOnce() -> Duration,
+    ) -> bool {
+        let elapsed = now.saturating_duration_since(self.window_began);
+        if elapsed >= WINDOW {
+            let cpu_time = cpu_time();
+            self.decide(elapsed, cpu_time.saturating_sub(self.cpu_time));
+            (self.window_began, self.cpu_time) = (now, cpu_time);
+            (self.reads, self.bytes) = (0, 0);
+        }
+        let turn_bytes = std::mem::take(&mut self.turn_bytes);
+        !has_more
+            && matches!(self.state, State::Pausing { .. })
+            && (1..SMALL_TURN_BYTES).contains(&turn_bytes)
+    }
+
+    fn decide(&mut self, elapsed: Duration, worked: Duration) {
+        let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        let now = Sample {
+            reads: self.reads,
+            read_bytes: self.bytes / self.reads.max(1),
+            bytes_per_s: self.bytes.saturating_mul(1_000_000) / elapsed_us.max(1),
+            is_busy: worked >= elapsed - elapsed / IDLE_PARTS,
+        };
+        self.state = match self.state {
+            State::Reading { windows_left: left @ 1.. } => {
+                State::Reading { windows_left: left - 1 }
+            }
+            State::Reading { windows_left: 0 } if now.may_gain() => {
+                State::Pausing { windows: 0, before: now }
+            }
+            State::Reading { windows_left: 0 } => State::Reading { windows_left: 0 },
+            State::Pausing { before, .. } if !now.has_gained(before) => {
+                let windows_left = self.backoff;
+                self.backoff = (self.backoff * 2).min(WAITING_WINDOWS_MAX);
+                State::Reading { windows_left }
+            }
+            State::Pausing { windows: PAUSING_WINDOWS_MAX.., .. } => {
+                State::Reading { windows_left: 0 }
+            }
+            State::Pausing { windows, before } => {
+                self.backoff = 1;
+                State::Pausing { windows: windows + 1, before }
+            }
+        };
+    }
+}
+
+impl Sample {
+    /// Whether pauses are worth an attempt.
+    const fn may_gain(self) -> bool {
+        self.is_busy && self.reads >= READS_MIN && self.read_bytes <= SMALL_READ_BYTES
+    }
+
+    /// Whether reads have grown, and no less came but for what one window differs from the next.
+    const fn has_gained(self, before: Self) -> bool {
+        self.read_bytes >= before.read_bytes * GROWTH_MIN
+            && self.bytes_per_s >= before.bytes_per_s / 4 * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A core in virtual time. A client sends a message of 60 bytes whenever `gap_us` have passed and fewer than
+    /// `window` are unanswered; a read and a turn take 4 µs together, a tenth of a microsecond a message more, and a pause 100.
+    struct Load {
+        gap_us: f64,
+        window: u64,
+        clients: u64,
+    }
+
+    impl Load {
+        /// Plays it for so long. Returns the messages a second, and the pauses a second of the last half.
+        fn play(&self, ms: u64, coalescing: &mut InputCoalescing, start: Instant) -> (f64, f64) {
+            let (mut now_us, mut worked_us, end_us) = (0.0, 0.0, ms as f64 * 1e3);
+            let mut next_us = vec![0.0_f64; self.clients as usize];
+            let (mut messages, mut pauses) = (0, 0);
+            while now_us < end_us {
+                let began_us = now_us;
+                for next in &mut next_us {
+                    let due = ((now_us - *next) / self.gap_us).max(-1.0) as i64 + 1;
+                    let found = (due.max(0) as u64).min(self.window);
+                    if found > 0 {
+                        coalescing.count_read(found as usize * 60);
+                        now_us += 4.0 + 0.1 * found as f64;
+                        *next = match found == self.window {
+                            // Answered now, and the next takes its time.
+                            true => now_us + self.gap_us,
+                            false => *next + found as f64 * self.gap_us,
+                        };
+                        if now_us > end_us / 2.0 {
+                            messages += found;
+                        }
+                    }
+                }
+                if now_us > began_us {
+                    worked_us += now_us - began_us;
+                    let duration = |us: f64| Duration::from_nanos((us * 1e3) as u64);
+                    let now = start + duration(now_us);
+                    if coalescing.end_turn(now, false, || duration(worked_us)) {
+                        now_us += 100.0;
+                        pauses += u64::from(now_us > end_us / 2.0);
+                    }
+                } else {
+                    now_us += 0.2;
+                }
+            }
+            let half_s = end_us / 2e6;
+            (messages as f64 / half_s, pauses as f64 / half_s)
+        }
+    }
+
+    const UNLIMITED: u64 = 100_000;
+
+    fn play(load: &Load) -> (f64, f64) {
+        let start = Instant::now();
+        load.play(4_000, &mut InputCoalescing::new(start), start)
+    }
+
+    #[test]
+    fn a_client_that_sends_on_and_on_is_read_in_batches() {
+        let (_, pauses) = play(&Load { gap_us: 2.0, window: UNLIMITED, clients: 1 });
+        assert!(pauses > 5_000.0, "{pauses}");
+    }
+
+    #[test]
+    fn a_core_that_has_time_does_not_pause() {
+        for gap_us in [20.0, 100.0] {
+            let (_, pauses) = play(&Load { gap_us, window: UNLIMITED, clients: 1 });
+            assert_eq!(pauses, 0.0, "{gap_us}");
+        }
+    }
+
+    #[test]
+    fn clients_that_wait_for_each_answer_lose_next_to_nothing() {
+        let load = Load { gap_us: 2.0, window: 1, clients: 30 };
+        let (rate, pauses) = play(&load);
+        // Each attempt costs a window, and they become rare.
+        assert!(pauses < 100.0, "{pauses}");
+        assert!(rate > 200_000.0, "{rate}");
+    }
+
+    #[test]
+    fn a_small_window_is_not_slowed() {
+        let (rate, _) = play(&Load { gap_us: 1.0, window: 8, clients: 1 });
+        assert!(rate > 500_000.0, "{rate}");
+    }
+
+    #[test]
+    fn pauses_end_with_the_load() {
+        let start = Instant::now();
+        let mut coalescing = InputCoalescing::new(start);
+        let fast = Load { gap_us: 2.0, window: UNLIMITED, clients: 1 };
+        assert!(fast.play(1_000, &mut coalescing, start).1 > 0.0);
+        let slow = Load { gap_us: 20.0, window: UNLIMITED, clients: 1 };
+        let later = start + Duration::from_secs(1);
+        assert_eq!(slow.play(1_000, &mut coalescing, later).1, 0.0);
+    }
+}
