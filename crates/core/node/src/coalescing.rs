@@ -3,10 +3,12 @@
 //!
 //! A client that writes each small message by itself costs a wake-up, a read and a turn for each, as long as the
 //! broker is quick enough to meet them one by one. A core that is busy with that pauses, so that the next read finds
-//! several. It goes on pausing only while that shows: reads grow, and no less comes than before. So a client that
-//! waits for each answer is not slowed for longer than one window, and one that sends seldom not at all.
+//! several. It goes on pausing only while that shows: reads grow, and no less comes than before. So clients that
+//! wait for each answer are slowed for one window at each attempt, and those that send seldom not at all.
 
 use std::time::{Duration, Instant};
+
+use crate::backoff::Backoff;
 
 /// How long a pause is meant to be. With the timer slack of Linux, 50 µs, it is about twice as long.
 pub(crate) const PAUSE: Duration = Duration::from_micros(50);
@@ -20,7 +22,7 @@ const SMALL_READ_BYTES: u64 = 1024;
 /// With fewer reads in a window a pause of the expected length would not find several in one.
 const READS_MIN: u64 = 100;
 
-/// A core that idles for more than one part in so many meets single writes as they come, soonest.
+/// A core that idles for more than one part in so many has the time to read single writes as they come.
 const IDLE_PARTS: u32 = 16;
 
 /// After a turn with more input than this none of it waits for company.
@@ -31,9 +33,6 @@ const GROWTH_MIN: u64 = 3;
 
 /// After so many windows it is measured again what comes without pauses.
 const PAUSING_WINDOWS_MAX: u32 = 100;
-
-/// After attempts that did not pay, up to so many windows pass until the next.
-const WAITING_WINDOWS_MAX: u32 = 1_024;
 
 /// What a window had.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +45,8 @@ struct Sample {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// No pauses, nor attempts for so many windows.
-    Reading { windows_left: u32 },
+    /// No pauses, nor an attempt before that time.
+    Reading { until: Instant },
     /// With pauses, in so many windows until now, and what was without them.
     Pausing { windows: u32, before: Sample },
 }
@@ -62,20 +61,20 @@ pub(crate) struct InputCoalescing {
     reads: u64,
     bytes: u64,
     turn_bytes: u64,
-    /// Windows to wait after the next attempt that does not pay.
-    backoff: u32,
+    /// Of attempts that did not pay.
+    backoff: Backoff,
 }
 
 impl InputCoalescing {
-    pub(crate) const fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
-            state: State::Reading { windows_left: 0 },
+            state: State::Reading { until: now },
             window_began: now,
             cpu_time: Duration::ZERO,
             reads: 0,
             bytes: 0,
             turn_bytes: 0,
-            backoff: 1,
+            backoff: Backoff::new(),
         }
     }
 
@@ -86,53 +85,39 @@ impl InputCoalescing {
         self.turn_bytes += bytes as u64;
     }
 
-    /// A turn has ended at `now`. `cpu_time` gives the processor's time that the thread has had. Returns whether to pause now,
-    /// which is never if there is more to do.
-    pub(crate) fn end_turn(
-        &mut self,
-        now: Instant,
-        has_more: bool,
-        cpu_time: impl FnOnce() -> Duration,
-    ) -> bool {
+    /// A turn has ended at `now`. `cpu_time` gives the processor's time that the thread has had. Returns whether to pause if
+    /// there is no more to do.
+    pub(crate) fn end_turn(&mut self, now: Instant, cpu_time: impl FnOnce() -> Duration) -> bool {
         let elapsed = now.saturating_duration_since(self.window_began);
         if elapsed >= WINDOW {
             let cpu_time = cpu_time();
-            self.decide(elapsed, cpu_time.saturating_sub(self.cpu_time));
+            self.decide(now, elapsed, cpu_time.saturating_sub(self.cpu_time));
             (self.window_began, self.cpu_time) = (now, cpu_time);
             (self.reads, self.bytes) = (0, 0);
         }
         let turn_bytes = std::mem::take(&mut self.turn_bytes);
-        !has_more
-            && matches!(self.state, State::Pausing { .. })
-            && (1..SMALL_TURN_BYTES).contains(&turn_bytes)
+        matches!(self.state, State::Pausing { .. }) && (1..SMALL_TURN_BYTES).contains(&turn_bytes)
     }
 
-    fn decide(&mut self, elapsed: Duration, worked: Duration) {
+    fn decide(&mut self, now: Instant, elapsed: Duration, worked: Duration) {
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        let now = Sample {
+        let sample = Sample {
             reads: self.reads,
             read_bytes: self.bytes / self.reads.max(1),
             bytes_per_s: self.bytes.saturating_mul(1_000_000) / elapsed_us.max(1),
             is_busy: worked >= elapsed - elapsed / IDLE_PARTS,
         };
         self.state = match self.state {
-            State::Reading { windows_left: left @ 1.. } => {
-                State::Reading { windows_left: left - 1 }
+            State::Reading { until } if until <= now && sample.may_gain() => {
+                State::Pausing { windows: 0, before: sample }
             }
-            State::Reading { windows_left: 0 } if now.may_gain() => {
-                State::Pausing { windows: 0, before: now }
+            State::Reading { until } => State::Reading { until },
+            State::Pausing { before, .. } if !sample.has_gained(before) => {
+                State::Reading { until: now + self.backoff.next_wait() }
             }
-            State::Reading { windows_left: 0 } => State::Reading { windows_left: 0 },
-            State::Pausing { before, .. } if !now.has_gained(before) => {
-                let windows_left = self.backoff;
-                self.backoff = (self.backoff * 2).min(WAITING_WINDOWS_MAX);
-                State::Reading { windows_left }
-            }
-            State::Pausing { windows: PAUSING_WINDOWS_MAX.., .. } => {
-                State::Reading { windows_left: 0 }
-            }
+            State::Pausing { windows: PAUSING_WINDOWS_MAX.., .. } => State::Reading { until: now },
             State::Pausing { windows, before } => {
-                self.backoff = 1;
+                self.backoff.reset();
                 State::Pausing { windows: windows + 1, before }
             }
         };
@@ -192,7 +177,7 @@ mod tests {
                     worked_us += now_us - began_us;
                     let duration = |us: f64| Duration::from_nanos((us * 1e3) as u64);
                     let now = start + duration(now_us);
-                    if coalescing.end_turn(now, false, || duration(worked_us)) {
+                    if coalescing.end_turn(now, || duration(worked_us)) {
                         now_us += 100.0;
                         pauses += u64::from(now_us > end_us / 2.0);
                     }

@@ -86,13 +86,13 @@ impl Core {
         self.ask_names();
         self.audit.note(self.broker.take_topology_changes());
         self.submit_jobs();
-        let elapsed = input_time + started.elapsed();
+        let ended = Instant::now();
+        let elapsed = input_time + (ended - started);
         let steps = self.step_budget.measure(self.broker.work_done(), elapsed);
         self.broker.set_steps_per_turn(steps);
         self.turn_times.record(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), 1);
         self.schedule.end_turn();
-        let ended = started - input_time + elapsed;
-        let pauses = self.coalescing.end_turn(ended, more, thread_cpu_time);
+        let pauses = self.coalescing.end_turn(ended, thread_cpu_time);
         match (more, pauses) {
             (true, _) => Next::AtOnce,
             (false, true) => Next::AfterPause,
