@@ -255,6 +255,7 @@ impl Snapshot {
             ("amqp_connections_refused", "AMQP connections that were too many", sockets.refused),
             ("amqp_received_bytes", "Bytes that AMQP clients sent", sockets.bytes_received),
             ("amqp_sent_bytes", "Bytes that AMQP clients were sent", sockets.bytes_sent),
+            ("input_pauses", "Pauses of the broker between turns", sockets.input_pauses),
         ] {
             counter(encoder, name, help, value)?;
         }

@@ -13,17 +13,22 @@ use crate::backoff::Backoff;
 /// How long a pause is meant to be. With the timer slack of Linux, 50 µs, it is about twice as long.
 pub(crate) const PAUSE: Duration = Duration::from_micros(50);
 
-/// How long is measured before something is decided.
-const WINDOW: Duration = Duration::from_millis(10);
+/// How long is measured before pauses begin: a core that is at its limit only now and then keeps up by itself.
+const READING_WINDOW: Duration = Duration::from_millis(100);
+
+/// How long is measured before pauses go on.
+const PAUSING_WINDOW: Duration = Duration::from_millis(10);
 
 /// Larger reads hold enough small messages.
 const SMALL_READ_BYTES: u64 = 1024;
 
-/// With fewer reads in a window a pause of the expected length would not find several in one.
-const READS_MIN: u64 = 100;
+/// With fewer reads a second a pause of the expected length would not find several in one.
+const READS_PER_S_MIN: u64 = 10_000;
 
-/// A core that idles for more than one part in so many has the time to read single writes as they come.
-const IDLE_PARTS: u32 = 16;
+/// A core that waits for input more often has the time to read single writes as they come. With one writer at full speed
+/// it waits some 2,000 times a second, since the two are about as quick; with one that leaves it idle for a tenth of the time
+/// 4,000 times.
+const WAITS_PER_S_MAX: u64 = 2_500;
 
 /// After a turn with more input than this none of it waits for company.
 const SMALL_TURN_BYTES: u64 = 8 * 1024;
@@ -37,10 +42,10 @@ const PAUSING_WINDOWS_MAX: u32 = 100;
 /// What a window had.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    reads: u64,
     read_bytes: u64,
+    reads_per_s: u64,
     bytes_per_s: u64,
-    is_busy: bool,
+    waits_per_s: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +60,11 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct InputCoalescing {
     state: State,
+    /// Since the start of the process.
+    pauses: u64,
     window_began: Instant,
-    /// Of the thread, when the window began.
-    cpu_time: Duration,
+    /// Of the thread, when the window began, if that is known.
+    waits: Option<u64>,
     reads: u64,
     bytes: u64,
     turn_bytes: u64,
@@ -69,8 +76,9 @@ impl InputCoalescing {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             state: State::Reading { until: now },
+            pauses: 0,
             window_began: now,
-            cpu_time: Duration::ZERO,
+            waits: None,
             reads: 0,
             bytes: 0,
             turn_bytes: 0,
@@ -85,27 +93,43 @@ impl InputCoalescing {
         self.turn_bytes += bytes as u64;
     }
 
-    /// A turn has ended at `now`. `cpu_time` gives the processor's time that the thread has had. Returns whether to pause if
-    /// there is no more to do.
-    pub(crate) fn end_turn(&mut self, now: Instant, cpu_time: impl FnOnce() -> Duration) -> bool {
+    /// A turn has ended at `now`. `waits` gives how often the thread has waited: if nobody knows it never pauses. Returns
+    /// whether to pause if there is no more to do.
+    pub(crate) fn end_turn(&mut self, now: Instant, waits: impl FnOnce() -> Option<u64>) -> bool {
         let elapsed = now.saturating_duration_since(self.window_began);
-        if elapsed >= WINDOW {
-            let cpu_time = cpu_time();
-            self.decide(now, elapsed, cpu_time.saturating_sub(self.cpu_time));
-            (self.window_began, self.cpu_time) = (now, cpu_time);
+        let window = match self.state {
+            State::Reading { .. } => READING_WINDOW,
+            State::Pausing { .. } => PAUSING_WINDOW,
+        };
+        if elapsed >= window {
+            let waits = waits();
+            self.decide(now, elapsed, waits);
+            (self.window_began, self.waits) = (now, waits);
             (self.reads, self.bytes) = (0, 0);
         }
         let turn_bytes = std::mem::take(&mut self.turn_bytes);
         matches!(self.state, State::Pausing { .. }) && (1..SMALL_TURN_BYTES).contains(&turn_bytes)
     }
 
-    fn decide(&mut self, now: Instant, elapsed: Duration, worked: Duration) {
-        let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+    /// The core pauses.
+    pub(crate) const fn count_pause(&mut self) {
+        self.pauses += 1;
+    }
+
+    pub(crate) const fn pauses(&self) -> u64 {
+        self.pauses
+    }
+
+    fn decide(&mut self, now: Instant, elapsed: Duration, waits: Option<u64>) {
+        let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1);
+        let per_s = |count: u64| count.saturating_mul(1_000_000) / elapsed_us;
+        let waited =
+            waits.zip(self.waits).map_or(u64::MAX, |(now, before)| now.saturating_sub(before));
         let sample = Sample {
-            reads: self.reads,
             read_bytes: self.bytes / self.reads.max(1),
-            bytes_per_s: self.bytes.saturating_mul(1_000_000) / elapsed_us.max(1),
-            is_busy: worked >= elapsed - elapsed / IDLE_PARTS,
+            reads_per_s: per_s(self.reads),
+            bytes_per_s: per_s(self.bytes),
+            waits_per_s: per_s(waited),
         };
         self.state = match self.state {
             State::Reading { until } if until <= now && sample.may_gain() => {
@@ -127,7 +151,9 @@ impl InputCoalescing {
 impl Sample {
     /// Whether pauses are worth an attempt.
     const fn may_gain(self) -> bool {
-        self.is_busy && self.reads >= READS_MIN && self.read_bytes <= SMALL_READ_BYTES
+        self.waits_per_s <= WAITS_PER_S_MAX
+            && self.reads_per_s >= READS_PER_S_MIN
+            && self.read_bytes <= SMALL_READ_BYTES
     }
 
     /// Whether reads have grown, and no less came but for what one window differs from the next.
@@ -152,7 +178,8 @@ mod tests {
     impl Load {
         /// Plays it for so long. Returns the messages a second, and the pauses a second of the last half.
         fn play(&self, ms: u64, coalescing: &mut InputCoalescing, start: Instant) -> (f64, f64) {
-            let (mut now_us, mut worked_us, end_us) = (0.0, 0.0, ms as f64 * 1e3);
+            let (mut now_us, mut waits, end_us) = (0.0, 0, ms as f64 * 1e3);
+            let mut has_waited = false;
             let mut next_us = vec![0.0_f64; self.clients as usize];
             let (mut messages, mut pauses) = (0, 0);
             while now_us < end_us {
@@ -174,14 +201,14 @@ mod tests {
                     }
                 }
                 if now_us > began_us {
-                    worked_us += now_us - began_us;
-                    let duration = |us: f64| Duration::from_nanos((us * 1e3) as u64);
-                    let now = start + duration(now_us);
-                    if coalescing.end_turn(now, || duration(worked_us)) {
+                    has_waited = false;
+                    let now = start + Duration::from_nanos((now_us * 1e3) as u64);
+                    if coalescing.end_turn(now, || Some(waits)) {
                         now_us += 100.0;
                         pauses += u64::from(now_us > end_us / 2.0);
                     }
                 } else {
+                    waits += u64::from(!std::mem::replace(&mut has_waited, true));
                     now_us += 0.2;
                 }
             }

@@ -74,7 +74,8 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> NetCounters {
         let (turns, turn_times) = (self.schedule.turns(), self.turn_times);
-        NetCounters { turns, turn_times, ..self.connections.counters() }
+        let input_pauses = self.coalescing.pauses();
+        NetCounters { turns, turn_times, input_pauses, ..self.connections.counters() }
     }
 
     /// From now `keep` gets each change of the topology that a client makes, by the core thread: it must not wait.

@@ -27,4 +27,6 @@ pub struct NetCounters {
     pub turns: u64,
     /// How long they took, with the input before them: for so long nobody else was served.
     pub turn_times: LatencyHistogram,
+    /// Pauses after turns, so that the next read finds several small messages.
+    pub input_pauses: u64,
 }

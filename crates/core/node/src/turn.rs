@@ -92,10 +92,13 @@ impl Core {
         self.broker.set_steps_per_turn(steps);
         self.turn_times.record(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), 1);
         self.schedule.end_turn();
-        let pauses = self.coalescing.end_turn(ended, thread_cpu_time);
+        let pauses = self.coalescing.end_turn(ended, thread_waits);
         match (more, pauses) {
             (true, _) => Next::AtOnce,
-            (false, true) => Next::AfterPause,
+            (false, true) => {
+                self.coalescing.count_pause();
+                Next::AfterPause
+            }
             (false, false) => Next::WithInput,
         }
     }
@@ -231,10 +234,13 @@ impl Core {
     }
 }
 
-/// The processor's time that this thread has had.
-fn thread_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+/// How often this thread has waited, if the system says so of a thread.
+fn thread_waits() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD);
+    #[cfg(not(target_os = "linux"))]
+    let usage: nix::Result<nix::sys::resource::Usage> = Err(nix::Error::ENOSYS);
+    u64::try_from(usage.ok()?.voluntary_context_switches()).ok()
 }
 
 /// Confirmed messages that the log does not give back: whoever runs the broker has to know which.
