@@ -37,6 +37,8 @@ pub enum BenchCommand {
     Declares(DeclaresArgs),
     /// A bare append-and-fdatasync loop: what the disk gives at best
     Disk(DiskArgs),
+    /// A bare loop of small writes over loopback: what the system gives at best to a write for each message
+    Socket(SocketArgs),
     /// The experiment of the BDQS paper, against any SQS endpoint: rates, response times,
     /// duplication, loss and order
     Sqs(Box<SqsArgs>),
@@ -251,6 +253,23 @@ pub struct DiskArgs {
     /// Bytes of each of them
     #[arg(long, default_value = "64MiB", value_parser = parse_bytes, value_name = "BYTES")]
     pub segment_bytes: usize,
+    /// Write the report as JSON too (- is standard output, and then it is the only one)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `quelea bench socket`.
+#[derive(Debug, Clone, Args)]
+pub struct SocketArgs {
+    /// Bytes of each write; 75 is what an AMQP publish of 16 B takes
+    #[arg(long, default_value = "75", value_parser = parse_bytes, value_name = "BYTES")]
+    pub write_bytes: usize,
+    /// Microseconds that the reader pauses after a read, so that the next finds several writes
+    #[arg(long, default_value_t = 50, value_name = "MICROSECONDS")]
+    pub pause_us: u64,
+    /// Seconds
+    #[arg(long, short = 'z', default_value_t = 4.0, value_name = "SECONDS")]
+    pub duration_s: f64,
     /// Write the report as JSON too (- is standard output, and then it is the only one)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

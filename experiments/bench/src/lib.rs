@@ -37,6 +37,7 @@ mod schedule;
 mod serve_process;
 mod session;
 mod setup;
+mod socket;
 mod sqs;
 mod subscriber;
 mod template;
@@ -60,7 +61,7 @@ pub use amqp_suite::args::{AmqpSuiteArgs, DeliveryArgs, Experiment, Keys, Networ
 pub use amqp_suite::error::SuiteError;
 pub use args::{
     AmqpArgs, BacklogArgs, BenchArgs, BenchCommand, BrokerArgs, ConnectionsArgs, DEFAULT_QUEUE,
-    DeclaresArgs, DiskArgs, ExchangeType, LoadArgs, Mode, SpanArgs,
+    DeclaresArgs, DiskArgs, ExchangeType, LoadArgs, Mode, SocketArgs, SpanArgs,
 };
 pub use bdqs::{BdqsArgs, BdqsError, BdqsExperiment, BdqsLoadArgs, BdqsSiteArgs};
 pub use cmq::{
@@ -93,6 +94,7 @@ pub fn run(args: BenchArgs) -> Result<(), BenchError> {
         BenchCommand::Connections(args) => connections::run(&args),
         BenchCommand::Declares(args) => declares::run(&args),
         BenchCommand::Disk(args) => disk::run(&args),
+        BenchCommand::Socket(args) => socket::run(&args),
         BenchCommand::Sqs(args) => sqs::experiment(&args),
         BenchCommand::SqsLoad(args) => sqs::load(&args),
         BenchCommand::SqsPolls(args) => sqs::polls(&args),
