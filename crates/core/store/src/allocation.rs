@@ -19,7 +19,7 @@ pub(crate) enum Allocation {
     /// Creates a file of this many bytes, or goes on with it.
     Fill { name: String, bytes: u32, log_id: u64, file: Option<Arc<dyn DiskFile>>, done: u32 },
     /// Creates a file for one large record, without zeros: it is written once.
-    Create { name: String, bytes: u32 },
+    Create { name: String, bytes: u32, log_id: u64 },
     /// Makes a file that was part of the log a spare one.
     Retire { file: SegmentFile, log_id: u64 },
     /// Removes a file that was part of the log.
@@ -57,10 +57,12 @@ impl Allocation {
                     Err(error) => give_up(disk, name, bytes, error),
                 }
             }
-            Self::Create { name, bytes } => match create(disk, &name, bytes) {
-                Ok(file) => Allocated::Ready(SegmentFile { name, file, bytes }),
-                Err(error) => give_up(disk, name, bytes, error),
-            },
+            Self::Create { name, bytes, log_id } => {
+                match create_empty(disk, &name, bytes, log_id) {
+                    Ok(file) => Allocated::Ready(SegmentFile { name, file, bytes }),
+                    Err(error) => give_up(disk, name, bytes, error),
+                }
+            }
             Self::Retire { file, log_id } => {
                 match write_spare_header(&*file.file, file.bytes, log_id) {
                     Ok(()) => Allocated::Ready(file),
@@ -78,6 +80,7 @@ impl Allocation {
 
 /// Takes back what was begun: it must not eat the space that others wait for.
 fn give_up(disk: &dyn Disk, name: String, bytes: u32, error: io::Error) -> Allocated {
+    let _ = disk.remove(&SegmentFile::temporary(&name));
     let _ = disk.remove(&name);
     Allocated::Failed { name, bytes, error }
 }
@@ -103,19 +106,40 @@ fn fill(
     }
     file.sync_data()?;
     if end == bytes {
-        // Only now: a file with this header is complete.
-        write_spare_header(&*file, bytes, log_id)?;
+        finish(disk, name, &*file, bytes, log_id)?;
     }
     Ok((file, end))
+}
+
+fn create_empty(
+    disk: &dyn Disk,
+    name: &str,
+    bytes: u32,
+    log_id: u64,
+) -> io::Result<Arc<dyn DiskFile>> {
+    let file = create(disk, name, bytes)?;
+    finish(disk, name, &*file, bytes, log_id)?;
+    Ok(file)
+}
+
+/// Gives a file its header, and then its name: so a file with this name and without a header has lost it.
+fn finish(
+    disk: &dyn Disk,
+    name: &str,
+    file: &dyn DiskFile,
+    bytes: u32,
+    log_id: u64,
+) -> io::Result<()> {
+    write_spare_header(file, bytes, log_id)?;
+    disk.rename(&SegmentFile::temporary(name), name)?;
+    disk.sync_dir()
 }
 
 fn create(disk: &dyn Disk, name: &str, bytes: u32) -> io::Result<Arc<dyn DiskFile>> {
     if disk.free_space()? < u64::from(bytes) + u64::from(bytes / KEPT_FREE_SHARE) {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    let file = disk.create(name)?;
-    disk.sync_dir()?;
-    Ok(file)
+    disk.create(&SegmentFile::temporary(name))
 }
 
 /// Makes a file a spare one, whatever it was.

@@ -7,7 +7,7 @@ use crate::Location;
 use crate::NewMessage;
 use crate::batch::{Batch, Part, SHARED_BODY_BYTES_MIN};
 use crate::record::{self, COMMIT_BYTES, Commit, RECORD_HEADER_BYTES, Seed};
-use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, SyncedNote};
 
 /// Acknowledgements of one record.
 const ACKS_PER_RECORD_MAX: usize = 4_096;
@@ -57,6 +57,8 @@ pub(crate) struct Appender {
     announced: u64,
     /// The last commit of a group with anything in it.
     filled: u64,
+    /// To be written with the open batch.
+    note: Option<SyncedNote>,
     /// Bytes in the open batch.
     bytes: usize,
     /// Bytes appended since the opening.
@@ -87,6 +89,7 @@ impl Appender {
             synced: tail.commit,
             announced: tail.commit,
             filled: 0,
+            note: None,
             bytes: 0,
             appended_bytes: 0,
             ended: None,
@@ -225,7 +228,8 @@ impl Appender {
         }
         let bytes = std::mem::take(&mut self.bytes);
         let commit = self.tail.commit;
-        Some(Batch { number, parts: std::mem::take(&mut self.parts), bytes, commit })
+        let (parts, note) = (std::mem::take(&mut self.parts), self.note.take());
+        Some(Batch { number, parts, bytes, commit, note, seed: self.tail.seed })
     }
 
     /// All commits up to this one are on the disk: the next commit says so.
@@ -238,10 +242,11 @@ impl Appender {
         self.announced < self.filled && self.filled <= self.synced
     }
 
-    /// Appends an empty commit that says what is on the disk.
+    /// Appends an empty commit that says what is on the disk, and has it noted at the segment's beginning too.
     pub(crate) fn announce(&mut self) {
         if self.has_room(COMMIT_BYTES) {
             self.commit(false, false);
+            self.note = Some(SyncedNote { commit: self.filled });
         }
         // The few bytes before a segment's end are not worth beginning the next one.
         self.announced = self.filled;

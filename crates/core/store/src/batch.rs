@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::Location;
 use crate::record::{self, Parsed, RecordError, Seed};
-use crate::segment::SEGMENT_HEADER_BYTES;
+use crate::segment::{SEGMENT_HEADER_BYTES, SyncedNote};
 
 /// Bodies from this size on are written from where they are instead of being copied.
 pub(crate) const SHARED_BODY_BYTES_MIN: usize = 16 * 1024;
@@ -22,6 +22,10 @@ pub(crate) struct Batch {
     pub(crate) bytes: usize,
     /// Number of its last commit.
     pub(crate) commit: u64,
+    /// Up to which commit the log is on the disk, if that is to be noted in the last part's segment.
+    pub(crate) note: Option<SyncedNote>,
+    /// What the checksums in that segment start from.
+    pub(crate) seed: Seed,
 }
 
 /// The part of a batch that goes into one segment.

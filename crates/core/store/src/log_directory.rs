@@ -1,16 +1,15 @@
 //! What the log's directory holds, as an opening finds it.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use crate::checkpoint_file::{checkpoint_name, checkpoint_number};
 use crate::disk::read_all_at;
 use crate::record::Seed;
 use crate::replay::ReplaySegment;
 use crate::segment::{
-    FORMAT_VERSION, HeaderState, SEGMENT_HEADER_BYTES, SegmentFile, SegmentHeader,
+    FORMAT_VERSION, HeaderState, SEGMENT_HEADER_BYTES, SegmentFile, SegmentHeader, SyncedNote,
 };
-use crate::{Disk, DiskFile, Location, OpenError};
+use crate::{Disk, Location, OpenError};
 
 /// The files of a log.
 #[derive(Debug, Default)]
@@ -18,14 +17,14 @@ pub(crate) struct LogDirectory {
     /// Those with the header of a segment in use, by its number.
     pub(crate) segments: BTreeMap<u32, FoundSegment>,
     pub(crate) spare_segments: Vec<SegmentFile>,
+    /// Bytes of a file that is not for one large record.
+    segment_bytes: u32,
     /// Numbers of checkpoints, rising.
     pub(crate) checkpoints: Vec<u64>,
     /// Files whose creation was cut off.
     unfinished: Vec<String>,
     /// Greater than every number in a segment file's name.
     pub(crate) next_slot: u32,
-    /// Bytes of a file that is not for one large record.
-    segment_bytes: u32,
 }
 
 /// A file with a segment in it.
@@ -34,6 +33,7 @@ pub(crate) struct FoundSegment {
     /// Its bytes are those that are there, which may be fewer than the header says.
     pub(crate) file: SegmentFile,
     pub(crate) header: SegmentHeader,
+    note: Option<SyncedNote>,
 }
 
 impl FoundSegment {
@@ -56,8 +56,13 @@ impl LogDirectory {
                 directory.add_segment(disk, name)?;
             } else if let Some(number) = checkpoint_number(&name) {
                 directory.checkpoints.push(number);
-            } else if name.strip_suffix(".tmp").and_then(checkpoint_number).is_some() {
-                directory.unfinished.push(name);
+            } else if let Some(finished) = name.strip_suffix(".tmp") {
+                let slot = SegmentFile::slot_of(finished);
+                directory.next_slot =
+                    directory.next_slot.max(slot.map_or(1, |slot| slot.saturating_add(1)));
+                if slot.is_some() || checkpoint_number(finished).is_some() {
+                    directory.unfinished.push(name);
+                }
             }
             // Other files are not ours.
         }
@@ -72,14 +77,6 @@ impl LogDirectory {
         let read = read_all_at(&*file, 0, &mut sector).map_err(io)?;
         let header = match SegmentHeader::decode(&sector[..read]) {
             HeaderState::Header(header) => header,
-            HeaderState::Unfinished => {
-                if is_written(&*file, self.segment_bytes).map_err(io)? {
-                    let problem = "its header is gone, but not what follows".to_owned();
-                    return Err(OpenError::Damaged { file: name, offset: 0, problem });
-                }
-                self.unfinished.push(name);
-                return Ok(());
-            }
             HeaderState::Version(version) => {
                 return Err(OpenError::Version { file: name, version, known: FORMAT_VERSION });
             }
@@ -100,7 +97,8 @@ impl LogDirectory {
             return Ok(());
         }
         let (number, name) = (header.segment, file.name.clone());
-        match self.segments.insert(number, FoundSegment { file, header }) {
+        let note = SyncedNote::decode(&sector[..read], Seed::new(header.salt, number));
+        match self.segments.insert(number, FoundSegment { file, header, note }) {
             None => Ok(()),
             Some(other) => Err(OpenError::Damaged {
                 file: name,
@@ -172,13 +170,18 @@ impl LogDirectory {
         self.segments.get(&number).map_or(0, |found| found.header.commit)
     }
 
+    /// The last commit that a segment notes as having been on the disk; 0 if it notes none.
+    pub(crate) fn noted_commit(&self, number: u32) -> u64 {
+        self.segments.get(&number).and_then(|found| found.note).map_or(0, |note| note.commit)
+    }
+
     pub(crate) fn capacity(&self, number: u32) -> u32 {
         self.segments.get(&number).map_or(0, |found| found.header.bytes)
     }
 
     /// The length of a segment's file if that is less than it was made with: it was filled with zeros then.
     pub(crate) fn cut_off(&self, number: u32) -> Option<u32> {
-        let FoundSegment { file, header } = self.segments.get(&number)?;
+        let FoundSegment { file, header, .. } = self.segments.get(&number)?;
         let was_filled = header.bytes == self.segment_bytes;
         (was_filled && file.bytes < header.bytes).then_some(file.bytes)
     }
@@ -207,26 +210,6 @@ impl LogDirectory {
         let older = self.checkpoints.split_last().map_or(&[][..], |(_, older)| older);
         let older = older.iter().map(|number| checkpoint_name(*number));
         self.unfinished.iter().cloned().chain(older).collect()
-    }
-}
-
-/// Whether a file without a header was a segment once. One of the usual size holds zeros while it is made; the first
-/// write into that of one large record may have been torn in any way, so it proves nothing.
-fn is_written(file: &dyn DiskFile, segment_bytes: u32) -> io::Result<bool> {
-    if file.len()? != u64::from(segment_bytes) {
-        return Ok(false);
-    }
-    let mut buffer = vec![0; 1 << 20];
-    let mut offset = 0;
-    loop {
-        let read = read_all_at(file, offset, &mut buffer)?;
-        if buffer[..read].iter().any(|byte| *byte != 0) {
-            return Ok(true);
-        }
-        if read < buffer.len() {
-            return Ok(false);
-        }
-        offset += read as u64;
     }
 }
 

@@ -134,7 +134,9 @@ fn replay_log(
     }
     scan.end();
     let (position, fresh) = (scan.committed, scan.committed_end);
-    let (commit, tallies) = (scan.committed_commit, scan.tallies);
+    // What is lost and accepted is not missed again.
+    let commit = scan.committed_commit.max(directory.noted_commit(last));
+    let tallies = scan.tallies;
     replay.discard();
     if position < base.synced && !replay.accepts_damage {
         let file = directory.segment(position.segment)?.name;
@@ -196,7 +198,7 @@ fn replay_segment(
         } else if let Some(len) = directory.cut_off(number) {
             Err(format!("{problem}: the file ends at byte {len}"))
         } else {
-            check_torn(scan, segment, offset, &problem)
+            check_torn(scan, segment, offset, &problem, directory.noted_commit(number))
                 .map_err(|source| io_error("read", &segment.name, source))?
         };
         let problem = match end {
@@ -217,15 +219,17 @@ fn replay_segment(
 }
 
 /// The last segment cannot be read from `offset` on: counts what is behind it. A crash tears off nothing that
-/// was on the disk, and the commits that follow say what was: then it is damage, and the error says so.
+/// was on the disk, and the commits that follow say what was, as does the segment's beginning, up to `noted`: then it is
+/// damage, and the error says so.
 fn check_torn(
     scan: &Scan<'_>,
     segment: &ReplaySegment,
     offset: u32,
     problem: &str,
+    noted: u64,
 ) -> std::io::Result<Result<DroppedTail, String>> {
     let mut records = u64::from(scan.open_records);
-    let mut synced = 0;
+    let mut synced = noted;
     for_each_commit(&*segment.file, offset, segment.seed, |_, commit| {
         // Older ones are what an earlier crash had cut off.
         if commit.number > scan.commit {

@@ -41,8 +41,6 @@ pub(crate) struct SegmentHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderState {
     Header(SegmentHeader),
-    /// All zeros or too short: a spare segment whose creation was cut off.
-    Unfinished,
     Version(u16),
     Damaged(&'static str),
 }
@@ -68,7 +66,7 @@ impl SegmentHeader {
 
     pub(crate) fn decode(bytes: &[u8]) -> HeaderState {
         if bytes.len() < HEADER_FIELDS_BYTES || bytes.iter().all(|b| *b == 0) {
-            return HeaderState::Unfinished;
+            return HeaderState::Damaged("its header is gone");
         }
         if bytes[..8] != MAGIC {
             return HeaderState::Damaged("this is not the header of a segment");
@@ -98,6 +96,33 @@ impl SegmentHeader {
     }
 }
 
+/// What the header's sector says besides: up to which commit the log was on the disk when it became quiet. It lies
+/// apart from the end of the log, so that what is lost there is missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SyncedNote {
+    pub(crate) commit: u64,
+}
+
+impl SyncedNote {
+    pub(crate) const OFFSET: u64 = HEADER_FIELDS_BYTES as u64;
+    const BYTES: usize = 12;
+
+    pub(crate) fn encode(self, seed: Seed) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[4..].copy_from_slice(&self.commit.to_le_bytes());
+        let checksum = seed.checksum(&bytes[4..]);
+        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// From the sector of a header; none in a segment that was not quiet yet, nor of the file's former life.
+    pub(crate) fn decode(sector: &[u8], seed: Seed) -> Option<Self> {
+        let bytes = sector.get(HEADER_FIELDS_BYTES..HEADER_FIELDS_BYTES + Self::BYTES)?;
+        let is_whole = seed.checksum(&bytes[4..]) == u32_at(bytes, 0);
+        is_whole.then(|| Self { commit: u64_at(bytes, 4) })
+    }
+}
+
 /// The file that a segment lives in.
 #[derive(Clone)]
 pub(crate) struct SegmentFile {
@@ -112,6 +137,11 @@ impl SegmentFile {
     /// The name of the file with this number, which is not that of the segment in it.
     pub(crate) fn name_of(slot: u32) -> String {
         format!("{}{slot:08}", Self::PREFIX)
+    }
+
+    /// The name of a file until it has a header.
+    pub(crate) fn temporary(name: &str) -> String {
+        format!("{name}.tmp")
     }
 
     /// The number in a file's name.
@@ -347,17 +377,35 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_file_is_not_taken_for_a_damaged_one() {
-        assert_eq!(SegmentHeader::decode(&[0; 512]), HeaderState::Unfinished);
-        assert_eq!(SegmentHeader::decode(&[]), HeaderState::Unfinished);
-        assert!(matches!(SegmentHeader::decode(&[1; 512]), HeaderState::Damaged(_)));
+    fn a_file_without_a_header_is_damaged() {
+        for bytes in [&[0; 512][..], &[], &[1; 63], &[1; 512]] {
+            assert!(matches!(SegmentHeader::decode(bytes), HeaderState::Damaged(_)), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_note_of_a_former_life_is_none() {
+        let mut sector = [0; SEGMENT_HEADER_BYTES as usize];
+        let (seed, note) = (Seed::new(7, 3), SyncedNote { commit: 41 });
+        assert_eq!(SyncedNote::decode(&sector, seed), None);
+        let at = SyncedNote::OFFSET as usize;
+        sector[at..at + SyncedNote::BYTES].copy_from_slice(&note.encode(seed));
+        assert_eq!(SyncedNote::decode(&sector, seed), Some(note));
+        assert_eq!(SyncedNote::decode(&sector, Seed::new(7, 4)), None);
+        assert_eq!(SyncedNote::decode(&sector[..70], seed), None);
     }
 
     #[test]
     fn a_file_name_gives_its_number_back() {
         assert_eq!(SegmentFile::slot_of(&SegmentFile::name_of(12)), Some(12));
         assert_eq!(SegmentFile::slot_of(&SegmentFile::name_of(123_456_789)), Some(123_456_789));
-        for name in ["segment-12", "segment-", "segment-0000001x", "checkpoint-00000001"] {
+        for name in [
+            "segment-00000012.tmp",
+            "segment-12",
+            "segment-",
+            "segment-0000001x",
+            "checkpoint-00000001",
+        ] {
             assert_eq!(SegmentFile::slot_of(name), None, "{name}");
         }
     }

@@ -154,7 +154,7 @@ impl SegmentPool {
         }
         self.retry_at = None;
         if let Some(bytes) = self.large {
-            return Some(Allocation::Create { name: self.new_name(), bytes });
+            return Some(Allocation::Create { name: self.new_name(), bytes, log_id: self.log_id });
         }
         if self.len() >= self.ahead {
             self.full = None;

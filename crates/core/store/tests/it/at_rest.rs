@@ -13,9 +13,6 @@ use quelea_store::{
 
 use crate::harness::{StoreHarness, small, tiny};
 
-/// Bytes of a commit's record.
-const COMMIT_BYTES: usize = 40;
-
 /// A log with all kinds of records in several segments, all of it on the disk and said to be.
 fn confirmed(options: Options, with_checkpoint: bool) -> StoreHarness<LogStore> {
     let mut harness = StoreHarness::new(options);
@@ -60,10 +57,9 @@ fn damage(disk: &FakeDisk, random: &mut Rng) -> String {
     // That the log once had a further segment is nowhere to be seen if its file is gone as a whole.
     let is_last = segments.iter().all(|other| number(other) <= number(name));
     let content = disk.content(name).expect("the file is there");
-    // Nor what is lost together with the commit behind it, which says that it was on the disk.
     let used = content.iter().rposition(|byte| *byte != 0).unwrap_or(0);
-    let end_max = if is_last { used - 2 * COMMIT_BYTES } else { content.len() };
-    let at = random.usize(if is_last { 512..end_max } else { 0..end_max });
+    let end_max = if is_last { used } else { content.len() };
+    let at = random.usize(..end_max);
     match random.u8(..8) {
         0 => {
             let end = (at + 512 * random.usize(1..4)).min(end_max);

@@ -99,11 +99,35 @@ fn a_log_that_was_idle_for_a_second_has_no_torn_end() {
         assert!(matches!(error, OpenError::Damaged { .. }), "byte {offset}: {error}");
         harness.disk.set_content("segment-00000001", content);
     }
-    // A lost range is damage as flipped bits are.
-    let mut content = harness.disk.content("segment-00000001").expect("the file is there");
-    content[1_024..1_536].fill(0);
-    harness.disk.set_content("segment-00000001", content);
-    assert!(matches!(open(&harness), OpenError::Damaged { .. }));
+    // A lost range is damage as flipped bits are, also if it takes along all that says so at the end.
+    let whole = harness.disk.content("segment-00000001").expect("the file is there");
+    for lost in [1_024..1_536, 2_560..4_096, 512..4_096] {
+        let mut content = whole.clone();
+        content[lost.clone()].fill(0);
+        harness.disk.set_content("segment-00000001", content);
+        let error = open(&harness);
+        assert!(matches!(error, OpenError::Damaged { .. }), "{lost:?}: {error}");
+    }
+}
+
+#[test]
+fn a_segment_without_its_header_is_damaged_and_one_in_the_making_is_removed() {
+    for len in [0, 63, 64, 512, 2_000] {
+        let harness = synced_batches(5);
+        let mut content = harness.disk.content("segment-00000001").expect("the file is there");
+        content.truncate(len);
+        content.iter_mut().take(512).for_each(|byte| *byte = 0);
+        harness.disk.set_content("segment-00000001", content.clone());
+        let OpenError::Damaged { file, offset, problem } = open(&harness) else { panic!("{len}") };
+        assert_eq!((file.as_str(), offset), ("segment-00000001", 0), "{len}");
+        assert_eq!(problem, "its header is gone", "{len}");
+
+        let harness = synced_batches(5);
+        harness.disk.set_content("segment-00000009.tmp", content);
+        let after = harness.try_crash(Survival::All, 0).expect("that is no damage");
+        assert_eq!(after.state.messages.len(), 5, "{len}");
+        assert_eq!(after.disk.content("segment-00000009.tmp"), None, "{len}");
+    }
 }
 
 #[test]
