@@ -37,7 +37,7 @@ pub enum BenchCommand {
     Declares(DeclaresArgs),
     /// A bare append-and-fdatasync loop: what the disk gives at best
     Disk(DiskArgs),
-    /// A bare loop of small writes over loopback: what the system gives at best to a write for each message
+    /// A bare loop of small writes over loopback: what the system gives a client that writes each message by itself
     Socket(SocketArgs),
     /// The experiment of the BDQS paper, against any SQS endpoint: rates, response times,
     /// duplication, loss and order
@@ -264,7 +264,7 @@ pub struct SocketArgs {
     /// Bytes of each write; 75 is what an AMQP publish of 16 B takes
     #[arg(long, default_value = "75", value_parser = parse_bytes, value_name = "BYTES")]
     pub write_bytes: usize,
-    /// Microseconds that the reader pauses after a read, so that the next finds several writes
+    /// Microseconds that the reader pauses after a read that was not full, so that the next finds several writes
     #[arg(long, default_value_t = 50, value_name = "MICROSECONDS")]
     pub pause_us: u64,
     /// Seconds

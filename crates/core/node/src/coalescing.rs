@@ -3,21 +3,33 @@
 //!
 //! A client that writes each small message by itself costs a wake-up, a read and a turn for each, as long as the
 //! broker is quick enough to meet them one by one. A core that is busy with that pauses, so that the next read finds
-//! several. It goes on pausing only while that shows: reads grow, and no less comes than before. So clients that
-//! wait for each answer are slowed for one window at each attempt, and those that send seldom not at all.
+//! several. It goes on pausing only while that pays: reads grow, as much comes as before, and no client that sent often
+//! falls far behind, as one that waits for each answer does. Else it tries again later, and ever more seldom. What is
+//! served besides on the core's thread, such as SQS, waits for at most one pause.
 
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::backoff::Backoff;
 
 /// How long a pause is meant to be. With the timer slack of Linux, 50 µs, it is about twice as long.
 pub(crate) const PAUSE: Duration = Duration::from_micros(50);
 
+/// Where pauses take longer on the average (coarse timers, no free processor) there are none.
+const PAUSE_MEAN_MAX: Duration = Duration::from_micros(500);
+
 /// How long is measured before pauses begin: a core that is at its limit only now and then keeps up by itself.
-const READING_WINDOW: Duration = Duration::from_millis(100);
+const WATCHING_WINDOW: Duration = Duration::from_millis(100);
 
 /// How long is measured before pauses go on.
 const PAUSING_WINDOW: Duration = Duration::from_millis(10);
+
+/// After so many windows the rate must be what it was before: one window's differs by chance.
+const STEADY_WINDOWS: u32 = 5;
+
+/// After so many windows it is measured again what comes without pauses.
+const PAUSING_WINDOWS_MAX: u32 = 100;
 
 /// Larger reads hold enough small messages.
 const SMALL_READ_BYTES: u64 = 1024;
@@ -26,48 +38,89 @@ const SMALL_READ_BYTES: u64 = 1024;
 const READS_PER_S_MIN: u64 = 10_000;
 
 /// A core that waits for input more often has the time to read single writes as they come. With one writer at full speed
-/// it waits some 2,000 times a second, since the two are about as quick; with one that leaves it idle for a tenth of the time
-/// 4,000 times.
+/// it waits some 2,000 times a second, since the two are about as quick; with one that leaves it idle for a tenth of the
+/// time 4,000 times.
 const WAITS_PER_S_MAX: u64 = 2_500;
 
-/// After a turn with more input than this none of it waits for company.
+/// After a turn with more input than this there is no pause.
 const SMALL_TURN_BYTES: u64 = 8 * 1024;
 
 /// Reads must be so many times as large as before.
 const GROWTH_MIN: u64 = 3;
 
-/// After so many windows it is measured again what comes without pauses.
-const PAUSING_WINDOWS_MAX: u32 = 100;
+/// A client with fewer reads a second is not slowed much by pauses.
+const CLIENT_READS_PER_S_MIN: u64 = 1_000;
 
-/// What a window had.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    read_bytes: u64,
-    reads_per_s: u64,
-    bytes_per_s: u64,
-    waits_per_s: u64,
+/// With more clients that send at the same time each has too little for its reads to grow.
+const CLIENTS_MAX: usize = 1_000;
+
+/// After so many windows it is known what a client sends.
+const CLIENT_WINDOWS: u32 = 3;
+
+/// No client may send less than one part in so many of what it sent before.
+const CLIENT_LOSS_MAX: u64 = 3;
+
+/// What a thread has used since it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThreadUsage {
+    /// How often it waited.
+    pub(crate) waits: u64,
+    pub(crate) cpu_time: Duration,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Input of a window, of one client or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Input {
+    /// But for those of large bodies.
+    reads: u64,
+    read_bytes: u64,
+    bytes: u64,
+}
+
+/// What a window had.
+#[derive(Clone, Debug, Default)]
+struct Sample {
+    elapsed: Duration,
+    all: Input,
+    /// By connection, of those that sent anything; at most [`CLIENTS_MAX`].
+    clients: FxHashMap<usize, Input>,
+}
+
+#[derive(Debug)]
 enum State {
     /// No pauses, nor an attempt before that time.
-    Reading { until: Instant },
-    /// With pauses, in so many windows until now, and what was without them.
-    Pausing { windows: u32, before: Sample },
+    Watching {
+        until: Instant,
+    },
+    Pausing(Pausing),
+}
+
+#[derive(Debug)]
+struct Pausing {
+    /// What was without pauses.
+    before: Sample,
+    windows: u32,
+    /// Of all windows so far.
+    sum: Sample,
 }
 
 /// The measurement, and what follows from it.
 #[derive(Debug)]
 pub(crate) struct InputCoalescing {
     state: State,
-    /// Since the start of the process.
-    pauses: u64,
     window_began: Instant,
-    /// Of the thread, when the window began, if that is known.
-    waits: Option<u64>,
-    reads: u64,
-    bytes: u64,
+    /// When the window began, if the system says it.
+    usage: Option<ThreadUsage>,
+    all: Input,
+    /// By connection.
+    clients: Vec<Input>,
+    /// Those of them with anything in them.
+    active: Vec<usize>,
     turn_bytes: u64,
+    /// Since the start of the process, and when the window began.
+    pauses: (u64, u64),
+    /// Of the window.
+    paused: Duration,
     /// Of attempts that did not pay.
     backoff: Backoff,
 }
@@ -75,192 +128,192 @@ pub(crate) struct InputCoalescing {
 impl InputCoalescing {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
-            state: State::Reading { until: now },
-            pauses: 0,
+            state: State::Watching { until: now },
             window_began: now,
-            waits: None,
-            reads: 0,
-            bytes: 0,
+            usage: None,
+            all: Input::default(),
+            clients: Vec::new(),
+            active: Vec::new(),
             turn_bytes: 0,
+            pauses: (0, 0),
+            paused: Duration::ZERO,
             backoff: Backoff::new(),
         }
     }
 
-    /// A read of a socket gave so many bytes.
-    pub(crate) const fn count_read(&mut self, bytes: usize) {
-        self.reads += 1;
-        self.bytes += bytes as u64;
-        self.turn_bytes += bytes as u64;
+    /// A read of a connection's socket gave so many bytes.
+    pub(crate) fn count_read(&mut self, connection: usize, bytes: usize) {
+        let bytes = bytes as u64;
+        self.count(connection, Input { reads: 1, read_bytes: bytes, bytes });
     }
 
-    /// A turn has ended at `now`. `waits` gives how often the thread has waited: if nobody knows it never pauses. Returns
-    /// whether to pause if there is no more to do.
-    pub(crate) fn end_turn(&mut self, now: Instant, waits: impl FnOnce() -> Option<u64>) -> bool {
+    /// A read gave so many bytes of a large body.
+    pub(crate) fn count_body(&mut self, connection: usize, bytes: usize) {
+        self.count(connection, Input { reads: 0, read_bytes: 0, bytes: bytes as u64 });
+    }
+
+    fn count(&mut self, connection: usize, input: Input) {
+        if self.clients.len() <= connection {
+            self.clients.resize(connection + 1, Input::default());
+        }
+        let client = &mut self.clients[connection];
+        if *client == Input::default() {
+            self.active.push(connection);
+        }
+        client.add(input);
+        self.all.add(input);
+        self.turn_bytes += input.bytes;
+    }
+
+    /// The core has paused for so long.
+    pub(crate) fn count_pause(&mut self, duration: Duration) {
+        self.pauses.0 += 1;
+        self.paused += duration;
+    }
+
+    /// Pauses since the start of the process.
+    pub(crate) const fn pauses(&self) -> u64 {
+        self.pauses.0
+    }
+
+    /// A turn has ended at `now`. `usage` gives what the thread has used: without that it never pauses. Returns whether
+    /// to pause if there is no more to do.
+    pub(crate) fn end_turn(
+        &mut self,
+        now: Instant,
+        usage: impl FnOnce() -> Option<ThreadUsage>,
+    ) -> bool {
         let elapsed = now.saturating_duration_since(self.window_began);
         let window = match self.state {
-            State::Reading { .. } => READING_WINDOW,
+            State::Watching { .. } => WATCHING_WINDOW,
             State::Pausing { .. } => PAUSING_WINDOW,
         };
         if elapsed >= window {
-            let waits = waits();
-            self.decide(now, elapsed, waits);
-            (self.window_began, self.waits) = (now, waits);
-            (self.reads, self.bytes) = (0, 0);
+            self.end_window(now, elapsed, usage());
         }
         let turn_bytes = std::mem::take(&mut self.turn_bytes);
-        matches!(self.state, State::Pausing { .. }) && (1..SMALL_TURN_BYTES).contains(&turn_bytes)
+        matches!(self.state, State::Pausing(_)) && (1..SMALL_TURN_BYTES).contains(&turn_bytes)
     }
 
-    /// The core pauses.
-    pub(crate) const fn count_pause(&mut self) {
-        self.pauses += 1;
+    fn end_window(&mut self, now: Instant, elapsed: Duration, usage: Option<ThreadUsage>) {
+        let all = std::mem::take(&mut self.all);
+        let mut sample = Sample { elapsed, all, clients: FxHashMap::default() };
+        let is_wanted = self.active.len() <= CLIENTS_MAX && sample.is_wanted_in(&self.state);
+        for connection in self.active.drain(..) {
+            let client = std::mem::take(&mut self.clients[connection]);
+            if is_wanted {
+                sample.clients.insert(connection, client);
+            }
+        }
+        let at_limit = usage
+            .zip(self.usage)
+            .is_some_and(|(now, before)| now.is_at_limit_since(before, elapsed));
+        let pauses = u32::try_from(self.pauses.0 - self.pauses.1).unwrap_or(u32::MAX);
+        let is_long = self.paused > PAUSE_MEAN_MAX * pauses;
+        self.decide(now, sample, at_limit && is_wanted, is_long);
+        (self.window_began, self.usage) = (now, usage);
+        (self.pauses.1, self.paused) = (self.pauses.0, Duration::ZERO);
     }
 
-    pub(crate) const fn pauses(&self) -> u64 {
-        self.pauses
+    fn decide(&mut self, now: Instant, sample: Sample, at_limit: bool, pauses_are_long: bool) {
+        match &mut self.state {
+            State::Watching { until } => {
+                if *until <= now && at_limit {
+                    let sum = Sample::default();
+                    self.state = State::Pausing(Pausing { before: sample, windows: 0, sum });
+                }
+            }
+            State::Pausing(pausing) => {
+                let pays = pausing.pays(sample) && !pauses_are_long;
+                if pays && pausing.windows >= STEADY_WINDOWS {
+                    self.backoff.reset();
+                }
+                if !pays {
+                    self.state = State::Watching { until: now + self.backoff.next_wait() };
+                } else if pausing.windows > PAUSING_WINDOWS_MAX {
+                    self.state = State::Watching { until: now };
+                }
+            }
+        }
+    }
+}
+
+impl ThreadUsage {
+    fn is_at_limit_since(self, before: Self, elapsed: Duration) -> bool {
+        let waits = self.waits.saturating_sub(before.waits);
+        let worked = self.cpu_time.saturating_sub(before.cpu_time);
+        per_s(waits, elapsed) <= WAITS_PER_S_MAX && worked >= elapsed / 4 * 3
+    }
+}
+
+impl Input {
+    const fn add(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.read_bytes += other.read_bytes;
+        self.bytes += other.bytes;
     }
 
-    fn decide(&mut self, now: Instant, elapsed: Duration, waits: Option<u64>) {
-        let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1);
-        let per_s = |count: u64| count.saturating_mul(1_000_000) / elapsed_us;
-        let waited =
-            waits.zip(self.waits).map_or(u64::MAX, |(now, before)| now.saturating_sub(before));
-        let sample = Sample {
-            read_bytes: self.bytes / self.reads.max(1),
-            reads_per_s: per_s(self.reads),
-            bytes_per_s: per_s(self.bytes),
-            waits_per_s: per_s(waited),
-        };
-        self.state = match self.state {
-            State::Reading { until } if until <= now && sample.may_gain() => {
-                State::Pausing { windows: 0, before: sample }
-            }
-            State::Reading { until } => State::Reading { until },
-            State::Pausing { before, .. } if !sample.has_gained(before) => {
-                State::Reading { until: now + self.backoff.next_wait() }
-            }
-            State::Pausing { windows: PAUSING_WINDOWS_MAX.., .. } => State::Reading { until: now },
-            State::Pausing { windows, before } => {
-                self.backoff.reset();
-                State::Pausing { windows: windows + 1, before }
-            }
-        };
+    const fn mean_read_bytes(self) -> u64 {
+        // Without any it is 0.
+        self.read_bytes / (self.reads + (self.reads == 0) as u64)
     }
 }
 
 impl Sample {
-    /// Whether pauses are worth an attempt.
-    const fn may_gain(self) -> bool {
-        self.waits_per_s <= WAITS_PER_S_MAX
-            && self.reads_per_s >= READS_PER_S_MIN
-            && self.read_bytes <= SMALL_READ_BYTES
+    /// Whether a pause may be worth an attempt, or goes on.
+    fn is_wanted_in(&self, state: &State) -> bool {
+        matches!(state, State::Pausing(_)) || self.is_of_small_reads()
     }
 
-    /// Whether reads have grown, and no less came but for what one window differs from the next.
-    const fn has_gained(self, before: Self) -> bool {
-        self.read_bytes >= before.read_bytes * GROWTH_MIN
-            && self.bytes_per_s >= before.bytes_per_s / 4 * 3
+    const fn is_of_small_reads(&self) -> bool {
+        per_s(self.all.reads, self.elapsed) >= READS_PER_S_MIN
+            && self.all.mean_read_bytes() <= SMALL_READ_BYTES
     }
+
+    const fn bytes_per_s(&self) -> u64 {
+        per_s(self.all.bytes, self.elapsed)
+    }
+
+    /// Whether one of those clients that sent often sends far less now.
+    fn has_slowed_any_of(&self, before: &Self) -> bool {
+        before
+            .clients
+            .iter()
+            .filter(|(_, client)| per_s(client.reads, before.elapsed) >= CLIENT_READS_PER_S_MIN)
+            .any(|(connection, client)| {
+                let bytes = self.clients.get(connection).map_or(0, |client| client.bytes);
+                per_s(bytes, self.elapsed) * CLIENT_LOSS_MAX < per_s(client.bytes, before.elapsed)
+            })
+    }
+
+    fn add(&mut self, other: Self) {
+        self.elapsed += other.elapsed;
+        self.all.add(other.all);
+        for (connection, input) in other.clients {
+            self.clients.entry(connection).or_default().add(input);
+        }
+    }
+}
+
+impl Pausing {
+    /// Takes a window. Returns whether it is better so than before.
+    fn pays(&mut self, sample: Sample) -> bool {
+        let before = &self.before;
+        let is_enough =
+            |now: &Sample, of_20: u64| now.bytes_per_s() >= before.bytes_per_s() / 20 * of_20;
+        let has_grown = sample.all.mean_read_bytes() >= before.all.mean_read_bytes() * GROWTH_MIN;
+        let pays = has_grown && is_enough(&sample, 15);
+        self.windows += 1;
+        self.sum.add(sample);
+        pays && (self.windows < STEADY_WINDOWS || is_enough(&self.sum, 19))
+            && (self.windows < CLIENT_WINDOWS || !self.sum.has_slowed_any_of(before))
+    }
+}
+
+const fn per_s(count: u64, elapsed: Duration) -> u64 {
+    let elapsed_us = elapsed.as_micros() as u64;
+    count.saturating_mul(1_000_000) / (elapsed_us + (elapsed_us == 0) as u64)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A core in virtual time. A client sends a message of 60 bytes whenever `gap_us` have passed and fewer than
-    /// `window` are unanswered; a read and a turn take 4 µs together, a tenth of a microsecond a message more, and a pause 100.
-    struct Load {
-        gap_us: f64,
-        window: u64,
-        clients: u64,
-    }
-
-    impl Load {
-        /// Plays it for so long. Returns the messages a second, and the pauses a second of the last half.
-        fn play(&self, ms: u64, coalescing: &mut InputCoalescing, start: Instant) -> (f64, f64) {
-            let (mut now_us, mut waits, end_us) = (0.0, 0, ms as f64 * 1e3);
-            let mut has_waited = false;
-            let mut next_us = vec![0.0_f64; self.clients as usize];
-            let (mut messages, mut pauses) = (0, 0);
-            while now_us < end_us {
-                let began_us = now_us;
-                for next in &mut next_us {
-                    let due = ((now_us - *next) / self.gap_us).max(-1.0) as i64 + 1;
-                    let found = (due.max(0) as u64).min(self.window);
-                    if found > 0 {
-                        coalescing.count_read(found as usize * 60);
-                        now_us += 4.0 + 0.1 * found as f64;
-                        *next = match found == self.window {
-                            // Answered now, and the next takes its time.
-                            true => now_us + self.gap_us,
-                            false => *next + found as f64 * self.gap_us,
-                        };
-                        if now_us > end_us / 2.0 {
-                            messages += found;
-                        }
-                    }
-                }
-                if now_us > began_us {
-                    has_waited = false;
-                    let now = start + Duration::from_nanos((now_us * 1e3) as u64);
-                    if coalescing.end_turn(now, || Some(waits)) {
-                        now_us += 100.0;
-                        pauses += u64::from(now_us > end_us / 2.0);
-                    }
-                } else {
-                    waits += u64::from(!std::mem::replace(&mut has_waited, true));
-                    now_us += 0.2;
-                }
-            }
-            let half_s = end_us / 2e6;
-            (messages as f64 / half_s, pauses as f64 / half_s)
-        }
-    }
-
-    const UNLIMITED: u64 = 100_000;
-
-    fn play(load: &Load) -> (f64, f64) {
-        let start = Instant::now();
-        load.play(4_000, &mut InputCoalescing::new(start), start)
-    }
-
-    #[test]
-    fn a_client_that_sends_on_and_on_is_read_in_batches() {
-        let (_, pauses) = play(&Load { gap_us: 2.0, window: UNLIMITED, clients: 1 });
-        assert!(pauses > 5_000.0, "{pauses}");
-    }
-
-    #[test]
-    fn a_core_that_has_time_does_not_pause() {
-        for gap_us in [20.0, 100.0] {
-            let (_, pauses) = play(&Load { gap_us, window: UNLIMITED, clients: 1 });
-            assert_eq!(pauses, 0.0, "{gap_us}");
-        }
-    }
-
-    #[test]
-    fn clients_that_wait_for_each_answer_lose_next_to_nothing() {
-        let load = Load { gap_us: 2.0, window: 1, clients: 30 };
-        let (rate, pauses) = play(&load);
-        // Each attempt costs a window, and they become rare.
-        assert!(pauses < 100.0, "{pauses}");
-        assert!(rate > 200_000.0, "{rate}");
-    }
-
-    #[test]
-    fn a_small_window_is_not_slowed() {
-        let (rate, _) = play(&Load { gap_us: 1.0, window: 8, clients: 1 });
-        assert!(rate > 500_000.0, "{rate}");
-    }
-
-    #[test]
-    fn pauses_end_with_the_load() {
-        let start = Instant::now();
-        let mut coalescing = InputCoalescing::new(start);
-        let fast = Load { gap_us: 2.0, window: UNLIMITED, clients: 1 };
-        assert!(fast.play(1_000, &mut coalescing, start).1 > 0.0);
-        let slow = Load { gap_us: 20.0, window: UNLIMITED, clients: 1 };
-        let later = start + Duration::from_secs(1);
-        assert_eq!(slow.play(1_000, &mut coalescing, later).1, 0.0);
-    }
-}
+mod tests;

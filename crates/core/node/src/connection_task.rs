@@ -160,10 +160,11 @@ fn poll_input(
         step_bytes += bytes;
         let session_has_more = match to {
             ReadTo::Arena => {
-                core.coalescing.count_read(bytes);
+                core.coalescing.count_read(slot, bytes);
                 receive(core, slot)
             }
             ReadTo::Body => {
+                core.coalescing.count_body(slot, bytes);
                 let now = core.schedule.clock_time();
                 core.connections[slot].session.advance_body(bytes, now);
                 false

@@ -4,7 +4,8 @@
 //! a turn: what was read, results of password checks and of the log's jobs, calls of the management
 //! thread. The turn (`turn.rs`) then runs the broker once, submits new jobs to the log, and writes
 //! each connection's output at once. Batches form because everything that came in while a turn or an
-//! fdatasync was under way is dealt with by the next; no timer gathers them.
+//! fdatasync was under way is dealt with by the next; only a core at its limit pauses between turns, so that they grow
+//! (`coalescing.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;

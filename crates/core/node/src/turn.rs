@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nix::sys::time::TimeValLike;
 use quelea_broker::Effect;
 use quelea_model::{QueueName, Timestamp, VhostName};
 use quelea_store::{LoadError, LoadFault, StoreState};
@@ -13,7 +14,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use crate::clock::Clock;
-use crate::coalescing::PAUSE;
+use crate::coalescing::{PAUSE, ThreadUsage};
 use crate::core::{Core, SharedCore};
 use crate::handle::CALLS_WAITING_MAX;
 use crate::stop::Stopped;
@@ -38,9 +39,13 @@ pub(crate) async fn run(core: SharedCore, wake: Arc<Notify>, clock: Clock) -> St
                 yield_now().await;
                 continue;
             }
-            // Of the whole thread: what comes meanwhile costs its clients no wake-up either.
-            Next::AfterPause => std::thread::sleep(PAUSE),
-            Next::WithInput => {}
+            Next::AfterPause => {
+                let began = Instant::now();
+                // Of the whole thread: what comes meanwhile costs its clients no wake-up either.
+                std::thread::sleep(PAUSE);
+                core.with(|core| core.coalescing.count_pause(began.elapsed()));
+            }
+            Next::WhenWoken => {}
         }
         if let Some(at) = deadline
             && armed != deadline
@@ -63,7 +68,7 @@ enum Next {
     AtOnce,
     /// Input keeps coming in small pieces.
     AfterPause,
-    WithInput,
+    WhenWoken,
 }
 
 impl Core {
@@ -92,14 +97,11 @@ impl Core {
         self.broker.set_steps_per_turn(steps);
         self.turn_times.record(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), 1);
         self.schedule.end_turn();
-        let pauses = self.coalescing.end_turn(ended, thread_waits);
+        let pauses = self.coalescing.end_turn(ended, thread_usage);
         match (more, pauses) {
             (true, _) => Next::AtOnce,
-            (false, true) => {
-                self.coalescing.count_pause();
-                Next::AfterPause
-            }
-            (false, false) => Next::WithInput,
+            (false, true) => Next::AfterPause,
+            (false, false) => Next::WhenWoken,
         }
     }
 
@@ -234,13 +236,16 @@ impl Core {
     }
 }
 
-/// How often this thread has waited, if the system says so of a thread.
-fn thread_waits() -> Option<u64> {
+/// What this thread has used, if the system says so of a thread.
+fn thread_usage() -> Option<ThreadUsage> {
     #[cfg(target_os = "linux")]
     let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD);
     #[cfg(not(target_os = "linux"))]
     let usage: nix::Result<nix::sys::resource::Usage> = Err(nix::Error::ENOSYS);
-    u64::try_from(usage.ok()?.voluntary_context_switches()).ok()
+    let usage = usage.ok()?;
+    let cpu_us = (usage.user_time() + usage.system_time()).num_microseconds();
+    let cpu_time = Duration::from_micros(u64::try_from(cpu_us).ok()?);
+    Some(ThreadUsage { waits: u64::try_from(usage.voluntary_context_switches()).ok()?, cpu_time })
 }
 
 /// Confirmed messages that the log does not give back: whoever runs the broker has to know which.
@@ -259,4 +264,21 @@ fn log_unreadable(vhost: &VhostName, queue: &QueueName, error: &LoadError) {
         problem,
         "{missed} cannot be delivered: {fault}",
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_wait_and_work_are_seen_in_what_the_thread_has_used() {
+        let before = thread_usage().expect("Linux says it");
+        std::thread::sleep(Duration::from_millis(1));
+        let began = Instant::now();
+        while thread_usage().is_some_and(|now| now.cpu_time == before.cpu_time) {
+            assert!(began.elapsed() < Duration::from_secs(60), "no time is counted");
+        }
+        assert!(thread_usage().expect("Linux says it").waits > before.waits);
+    }
 }
