@@ -224,8 +224,12 @@ def test_users_without_a_tag_have_no_business_there(broker, management, tenant):
 def test_the_overview_tells_what_runs(management):
     overview = management.get("/api/overview")
     assert {"product_name", "object_totals", "queue_totals", "node"} <= set(overview)
-    # The level that tools compare; Quelea's own version stands in `product_version`.
+    # The level that tools compare; Quelea's own version stands beside it.
     assert int(overview["rabbitmq_version"].split(".")[0]) >= 3
+    assert overview["product_name"] in ("Quelea", "RabbitMQ")
+    if overview["product_name"] == "Quelea":
+        assert re.fullmatch(r"\d+\.\d+\.\d+", overview["product_version"])
+        assert overview["product_version"] != overview["rabbitmq_version"]
 
 
 def test_queues_exchanges_connections_and_consumers_are_shown(peer, management, name):

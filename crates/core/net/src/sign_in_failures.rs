@@ -19,8 +19,14 @@ const DELAY_MAX: Duration = Duration::from_millis(3_200);
 /// After so long without a failure the next one is the first.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// Pairs of address and user that are remembered. Who finds no room is answered as late as can be.
+/// Pairs of address and user that are remembered. Who finds no room is answered as late as can be, and counted together.
 const PAIRS_MAX: usize = 8_192;
+
+/// Users of one address that are remembered apart; all others of it count as one. So no address takes all pairs.
+const USERS_OF_ADDRESS_MAX: usize = 64;
+
+/// Pairs that are over are looked for no more often than that, since it takes looking at all.
+const FORGETS_EVERY: Duration = Duration::from_secs(1);
 
 /// Where somebody tried to sign in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +66,8 @@ impl Front {
 pub struct Failed {
     /// How long its answer is to wait.
     pub delay: Duration,
-    /// How many of this address and user have failed in a row, this one included; 0 if that is not known.
+    /// How many of this address and user have failed in a row, this one included, or of all those that are counted
+    /// together with them.
     pub in_row: u32,
 }
 
@@ -103,7 +110,13 @@ impl SignInFailures {
 /// What is known of those that failed lately.
 #[derive(Debug, Default)]
 struct RecentFailures {
-    recent: FxHashMap<(IpAddr, u64), Recent>,
+    /// By address and user; without a user of all those of the address that had no room.
+    recent: FxHashMap<(IpAddr, Option<u64>), Recent>,
+    /// How many users of each address are in it.
+    users: FxHashMap<IpAddr, usize>,
+    /// Of all addresses that had no room.
+    others: Option<Recent>,
+    forgot_at: Option<Instant>,
     /// Users' names are anything that somebody sends: of them only the hash is kept.
     names: RandomState,
 }
@@ -116,22 +129,62 @@ struct Recent {
 
 impl RecentFailures {
     fn add(&mut self, peer: IpAddr, user: &str, now: Instant) -> Failed {
-        let key = (network_of(peer), self.names.hash_one(user));
-        let is_over = |recent: &Recent| now.duration_since(recent.last) >= FORGOTTEN_AFTER;
-        if self.recent.len() >= PAIRS_MAX && !self.recent.contains_key(&key) {
-            self.recent.retain(|_, recent| !is_over(recent));
-            if self.recent.len() >= PAIRS_MAX {
-                return Failed { delay: DELAY_MAX, in_row: 0 };
+        let network = network_of(peer);
+        let mut key = (network, Some(self.names.hash_one(user)));
+        if !self.recent.contains_key(&key) {
+            if self.is_full() || self.has_all_users(network) {
+                self.forget(now);
+            }
+            if self.has_all_users(network) {
+                key.1 = None;
+            }
+            if self.is_full() && !self.recent.contains_key(&key) {
+                let others = self.others.get_or_insert(Recent { in_row: 0, last: now });
+                return Failed { delay: DELAY_MAX, ..others.add(now) };
             }
         }
-        let recent = self.recent.entry(key).or_insert(Recent { in_row: 0, last: now });
-        if is_over(recent) {
-            recent.in_row = 0;
+        let users = &mut self.users;
+        let recent = self.recent.entry(key).or_insert_with(|| {
+            *users.entry(network).or_default() += usize::from(key.1.is_some());
+            Recent { in_row: 0, last: now }
+        });
+        recent.add(now)
+    }
+
+    fn is_full(&self) -> bool {
+        self.recent.len() >= PAIRS_MAX
+    }
+
+    fn has_all_users(&self, network: IpAddr) -> bool {
+        self.users.get(&network).is_some_and(|users| *users >= USERS_OF_ADDRESS_MAX)
+    }
+
+    fn forget(&mut self, now: Instant) {
+        if self.forgot_at.is_some_and(|at| now.saturating_duration_since(at) < FORGETS_EVERY) {
+            return;
         }
-        recent.in_row = recent.in_row.saturating_add(1);
-        recent.last = now;
-        let doubled = DELAY_MIN.saturating_mul(1 << (recent.in_row - 1).min(16));
-        Failed { delay: doubled.min(DELAY_MAX), in_row: recent.in_row }
+        self.forgot_at = Some(now);
+        self.recent.retain(|_, recent| !recent.is_over(now));
+        self.users.clear();
+        for (network, _) in self.recent.keys().filter(|(_, user)| user.is_some()) {
+            *self.users.entry(*network).or_default() += 1;
+        }
+    }
+}
+
+impl Recent {
+    fn is_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) >= FORGOTTEN_AFTER
+    }
+
+    fn add(&mut self, now: Instant) -> Failed {
+        if self.is_over(now) {
+            self.in_row = 0;
+        }
+        self.in_row = self.in_row.saturating_add(1);
+        self.last = now;
+        let doubled = DELAY_MIN.saturating_mul(1 << (self.in_row - 1).min(16));
+        Failed { delay: doubled.min(DELAY_MAX), in_row: self.in_row }
     }
 }
 
@@ -183,9 +236,26 @@ mod tests {
         for number in 0..PAIRS_MAX {
             failures.add(host(number as u16), "ada", now);
         }
-        let full = failures.add(host(u16::MAX), "ada", now);
-        assert_eq!((full.delay, full.is_logged()), (DELAY_MAX, false));
+        let logged: Vec<_> = (0..5)
+            .map(|_| failures.add(host(u16::MAX), "ada", now))
+            .inspect(|full| assert_eq!(full.delay, DELAY_MAX))
+            .map(Failed::is_logged)
+            .collect();
+        assert_eq!(logged, [true, true, false, true, false]);
         assert_eq!(failures.recent.len(), PAIRS_MAX);
         assert_eq!(failures.add(host(u16::MAX), "ada", now + FORGOTTEN_AFTER).in_row, 1);
+    }
+    #[test]
+    fn no_address_takes_the_room_of_others_and_all_its_failures_are_counted() {
+        let (mut failures, now) = (RecentFailures::default(), Instant::now());
+        let names: Vec<String> = (0..20_000).map(|number| format!("user{number}")).collect();
+        let logged = names.iter().filter(|name| failures.add(host(1), name, now).is_logged());
+        // Each of those that are remembered, and then by doubling.
+        assert_eq!(logged.count(), USERS_OF_ADDRESS_MAX + 15);
+        assert_eq!(failures.recent.len(), USERS_OF_ADDRESS_MAX + 1);
+        assert_eq!(failures.add(host(2), "ada", now), Failed { delay: DELAY_MIN, in_row: 1 });
+        // Who is remembered has a row of its own still, and later there is room again.
+        assert_eq!(failures.add(host(1), "user0", now).in_row, 2);
+        assert_eq!(failures.add(host(1), "user64", now + FORGOTTEN_AFTER).in_row, 1);
     }
 }

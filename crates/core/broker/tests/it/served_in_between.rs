@@ -6,6 +6,7 @@ use quelea_broker::{
     BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Fifo,
     Publish, QueueAttributes, QueueBinding, QueueSettings, Receive, Send,
 };
+use quelea_model::Properties;
 
 use crate::broker_test::{BrokerTest, StoreKind};
 
@@ -401,4 +402,45 @@ fn others_are_served_in_between() {
         assert_eq!(queues.len(), 1, "{name}: nothing but the probe's queue is left");
         assert_eq!(test.broker.bindings(None).len(), 1, "{name}: and its binding");
     }
+}
+
+/// A checkpoint writes so many entries in a turn (docs/operate/limits.md).
+const CHECKPOINT_ENTRIES: usize = 8_192;
+
+#[test]
+fn others_are_served_while_a_checkpoint_gathers_what_is_in_the_queues() {
+    const MESSAGES: usize = 10 * CHECKPOINT_ENTRIES;
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(1 << 24));
+    declare(&mut test, "probe", "q", false);
+    let channel = test.client("probe").channel;
+    let consume = Consume { queue: String::from("q"), no_ack: true, ..Consume::default() };
+    test.broker.consume(test.now, channel, &consume).unwrap();
+    let channel = test.client("me").channel;
+    let request =
+        DeclareQueue { name: String::from("long"), durable: true, ..DeclareQueue::default() };
+    test.broker.declare_queue(test.now, channel, &request).unwrap();
+    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
+    for _ in 0..MESSAGES {
+        let publish = Publish {
+            exchange: "",
+            routing_key: "long",
+            properties: &properties,
+            body: Bytes::from_static(b"m"),
+            mandatory: false,
+            confirm: false,
+        };
+        test.broker.publish(test.now, channel, publish).unwrap();
+    }
+    test.settle();
+    let checkpoints = test.broker.store_mut().stats().checkpoints;
+    test.broker.begin_shutdown(test.now);
+    let mut turns = 0;
+    while test.broker.store_mut().stats().checkpoints == checkpoints {
+        publish(&mut test, "probe", "q");
+        test.turn();
+        let served = std::mem::take(&mut test.client("probe").inbox).len();
+        assert_eq!(served, 1, "turn {turns} serves the probe");
+        turns += 1;
+    }
+    assert!(turns > MESSAGES / CHECKPOINT_ENTRIES, "{turns} turns");
 }
