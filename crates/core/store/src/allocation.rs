@@ -153,6 +153,7 @@ pub(crate) fn write_spare_header(file: &dyn DiskFile, bytes: u32, log_id: u64) -
         next_queue: 0,
         bytes,
         salt: 0,
+        is_named_last: true,
     };
     write_all_at(file, 0, vec![IoSlice::new(&header.encode())])?;
     file.sync_data()

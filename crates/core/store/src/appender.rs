@@ -353,6 +353,7 @@ impl Appender {
             next_queue: self.tail.next_queue,
             bytes: self.tail.capacity,
             salt: self.salt,
+            is_named_last: true,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Work that leaves the core: the shell runs it on its own threads.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::sync::Arc;
 
 use crate::allocation::{Allocated, Allocation};
@@ -9,7 +9,6 @@ use crate::batch::Batch;
 use crate::checkpoint_file::{CheckpointWrite, CheckpointWritten};
 use crate::disk::write_all_at;
 use crate::read_job::{ReadDone, ReadJob};
-use crate::segment::SyncedNote;
 use crate::{Disk, DiskFile};
 
 /// Which of the shell's threads runs a job. Jobs of a lane run in the order they were handed out.
@@ -135,9 +134,8 @@ impl BatchWrite {
             before = Some(file);
         }
         if let (Some(note), Some(file)) = (self.batch.note, self.files.last()) {
-            let bytes = note.encode(self.batch.seed);
-            write_all_at(&**file, SyncedNote::OFFSET, vec![IoSlice::new(&bytes)])
-                .map_err(WriteError::Write)?;
+            // The log is whole without it, so no error of it stops the log.
+            let _ = note.write(&**file, self.batch.seed);
         }
         match self.files.last() {
             Some(file) if self.sync => file.sync_data().map_err(WriteError::Sync),

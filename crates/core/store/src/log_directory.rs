@@ -1,6 +1,8 @@
 //! What the log's directory holds, as an opening finds it.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
 use crate::checkpoint_file::{checkpoint_name, checkpoint_number};
 use crate::disk::read_all_at;
@@ -9,10 +11,10 @@ use crate::replay::ReplaySegment;
 use crate::segment::{
     FORMAT_VERSION, HeaderState, SEGMENT_HEADER_BYTES, SegmentFile, SegmentHeader, SyncedNote,
 };
-use crate::{Disk, Location, OpenError};
+use crate::{Disk, DiskFile, Location, OpenError};
 
 /// The files of a log.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct LogDirectory {
     /// Those with the header of a segment in use, by its number.
     pub(crate) segments: BTreeMap<u32, FoundSegment>,
@@ -23,6 +25,10 @@ pub(crate) struct LogDirectory {
     pub(crate) checkpoints: Vec<u64>,
     /// Files whose creation was cut off.
     unfinished: Vec<String>,
+    /// Those without a header.
+    headerless: Vec<(String, Arc<dyn DiskFile>)>,
+    /// A header says that files get their names when they have headers.
+    is_named_last: bool,
     /// Greater than every number in a segment file's name.
     pub(crate) next_slot: u32,
 }
@@ -67,7 +73,27 @@ impl LogDirectory {
             // Other files are not ours.
         }
         directory.checkpoints.sort_unstable();
+        directory.check_headerless()?;
         Ok(directory)
+    }
+
+    /// A file without a header has lost it, unless the log is of a program that gave files their names before: then one of
+    /// zeros was in the making.
+    fn check_headerless(&mut self) -> Result<(), OpenError> {
+        for (name, file) in std::mem::take(&mut self.headerless) {
+            let is_damaged = self.is_named_last
+                || is_written(&*file, self.segment_bytes).map_err(|source| OpenError::Io {
+                    action: "read",
+                    file: name.clone(),
+                    source,
+                })?;
+            if is_damaged {
+                let problem = "its header is gone".to_owned();
+                return Err(OpenError::Damaged { file: name, offset: 0, problem });
+            }
+            self.unfinished.push(name);
+        }
+        Ok(())
     }
 
     fn add_segment(&mut self, disk: &dyn Disk, name: String) -> Result<(), OpenError> {
@@ -77,6 +103,10 @@ impl LogDirectory {
         let read = read_all_at(&*file, 0, &mut sector).map_err(io)?;
         let header = match SegmentHeader::decode(&sector[..read]) {
             HeaderState::Header(header) => header,
+            HeaderState::Missing => {
+                self.headerless.push((name, file));
+                return Ok(());
+            }
             HeaderState::Version(version) => {
                 return Err(OpenError::Version { file: name, version, known: FORMAT_VERSION });
             }
@@ -88,6 +118,7 @@ impl LogDirectory {
                 });
             }
         };
+        self.is_named_last |= header.is_named_last;
         // What lost its end is not used again.
         let len = file.len().map_err(io)?;
         let bytes = u32::try_from(len).map_or(header.bytes, |len| len.min(header.bytes));
@@ -210,6 +241,26 @@ impl LogDirectory {
         let older = self.checkpoints.split_last().map_or(&[][..], |(_, older)| older);
         let older = older.iter().map(|number| checkpoint_name(*number));
         self.unfinished.iter().cloned().chain(older).collect()
+    }
+}
+
+/// Whether a file without a header was a segment once. One of the usual size holds zeros while it is made; the first
+/// write into that of one large record may have been torn in any way, so it proves nothing.
+fn is_written(file: &dyn DiskFile, segment_bytes: u32) -> io::Result<bool> {
+    if file.len()? != u64::from(segment_bytes) {
+        return Ok(false);
+    }
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = 0;
+    loop {
+        let read = read_all_at(file, offset, &mut buffer)?;
+        if buffer[..read].iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        if read < buffer.len() {
+            return Ok(false);
+        }
+        offset += read as u64;
     }
 }
 

@@ -19,7 +19,7 @@ use crate::noted_ids::NotedIds;
 use crate::record::{self, COMMIT_BYTES, Commit, Seed};
 use crate::replay::{Replay, ReplaySegment};
 use crate::scan::{Scan, SegmentEnd, Tally};
-use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, Segment, Segments};
+use crate::segment::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, Segment, Segments, SyncedNote};
 use crate::segment_pool::SegmentPool;
 use crate::{
     Disk, DroppedTail, Location, OpenError, Options, Recovered, RecoveryReport, StoreState,
@@ -134,8 +134,9 @@ fn replay_log(
     }
     scan.end();
     let (position, fresh) = (scan.committed, scan.committed_end);
-    // What is lost and accepted is not missed again.
-    let commit = scan.committed_commit.max(directory.noted_commit(last));
+    // What is lost and accepted is not missed again. Notes behind the end go with their segments' headers.
+    let noted = if fresh { 0 } else { directory.noted_commit(position.segment) };
+    let commit = scan.committed_commit.max(noted);
     let tallies = scan.tallies;
     replay.discard();
     if position < base.synced && !replay.accepts_damage {
@@ -384,8 +385,8 @@ fn begin_next_segment(tail: &mut Tail, options: &Options) {
     tail.fresh = true;
 }
 
-/// Writes and syncs an empty commit that begins a new range of commit numbers. What a crash left
-/// behind it has lower numbers, so it is never taken for a continuation of what comes now.
+/// Writes and syncs an empty commit that begins a new range of commit numbers, and notes that all before it is on the
+/// disk. What a crash left behind it has lower numbers, so it is never taken for a continuation of what comes now.
 fn mark_opening(
     tail: &mut Tail,
     segment: &ReplaySegment,
@@ -408,7 +409,9 @@ fn mark_opening(
     };
     let mut bytes = Vec::with_capacity(COMMIT_BYTES);
     record::encode_commit(&commit, tail.seed, &mut bytes);
+    let note = SyncedNote { commit: tail.commit };
     write_all_at(&*segment.file, u64::from(tail.offset), vec![IoSlice::new(&bytes)])
+        .and_then(|()| if is_old { Ok(()) } else { note.write(&*segment.file, tail.seed) })
         .and_then(|()| segment.file.sync_data())
         .map_err(|source| io_error("mark", &segment.name, source))?;
     tail.commit = number;
