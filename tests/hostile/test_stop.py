@@ -23,12 +23,16 @@ def bind(queue, exchange, key) -> bytes:
     return method(1, QUEUE_BIND, b"\0\0" + short(queue) + short(exchange) + short(key) + b"\1" + table())
 
 
-def delete_queue(queue) -> bytes:
-    return method(1, QUEUE_DELETE, b"\0\0" + short(queue) + b"\4")
+def delete_queue(client, _broker):
+    client.send(method(1, QUEUE_DELETE, b"\0\0" + short("q") + b"\4"))
 
 
-def delete_exchange(exchange) -> bytes:
-    return method(1, EXCHANGE_DELETE, b"\0\0" + short(exchange) + b"\2")
+def delete_exchange(client, _broker):
+    client.send(method(1, EXCHANGE_DELETE, b"\0\0" + short("x") + b"\2"))
+
+
+def delete_vhost(_client, broker):
+    Management(broker.http).delete("/api/vhosts/v")
 
 
 def prepare(client, bindings):
@@ -77,16 +81,18 @@ def is_there(broker, path) -> bool:
 
 @pytest.mark.parametrize(
     "what, delete",
-    [("queues/%2F/q", delete_queue("q")), ("exchanges/%2F/x", delete_exchange("x"))],
-    ids=["queue", "exchange"],
+    [("queues/v/q", delete_queue), ("exchanges/v/x", delete_exchange), ("vhosts/v", delete_vhost)],
+    ids=["queue", "exchange", "virtual host"],
 )
 def test_a_stop_comes_in_the_middle_of_a_flood(quelea, size, what, delete):
     broker = quelea()
-    with Raw.opened(broker, timeout_s=60) as client:
+    Management(broker.http).put_vhost("v")
+    Management(broker.http).permit("v", "guest")
+    with Raw.opened(broker, timeout_s=60, vhost="v") as client:
         prepare(client, size(100_000, 400_000))
         publishers = Publishers(broker, 4)
         try:
-            client.send(delete)
+            delete(client, broker)
             until(lambda: not is_there(broker, f"/api/{what}"), f"{what} is deleted")
             process = broker.process
             process.send_signal(signal.SIGTERM)
@@ -99,8 +105,10 @@ def test_a_stop_comes_in_the_middle_of_a_flood(quelea, size, what, delete):
     assert re.search(r"closing connections.*is_removing=true|is_removing=true.*closing connections", broker.log_tail())
     # What was left the next start has taken away: nothing of it is taken for a new one's.
     broker.start()
-    with Raw.opened(broker) as client:
+    Management(broker.http).put_vhost("v")
+    Management(broker.http).permit("v", "guest")
+    with Raw.opened(broker, vhost="v") as client:
         client.send(declare(1, "q", DURABLE))
         client.expect(QUEUE_DECLARE_OK)
-    bindings = Management(broker.http).get("/api/bindings")
+    bindings = Management(broker.http).get("/api/bindings/v")
     assert [binding["source"] for binding in bindings] == [""]
