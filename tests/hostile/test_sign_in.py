@@ -20,13 +20,21 @@ from hostile.probe import PATIENCE_S, half_open, metric
 pytestmark = pytest.mark.process
 
 
-def guess(broker, password):
+def guess_by_amqp(broker, password):
     """Sends a password, and leaves without waiting for what it is worth."""
     with Raw(broker, timeout_s=PATIENCE_S) as client:
         client.start(user="guest", password=password)
 
 
-def test_sockets_that_send_a_wrong_password_and_leave_cost_nobody_anything(quelea, probe, size):
+def guess_by_http(broker, password):
+    """The same at the management API."""
+    wrong = base64.b64encode(f"guest:{password}".encode()).decode()
+    with socket.create_connection((broker.host, broker.http_port), PATIENCE_S) as client:
+        client.sendall(f"GET /api/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {wrong}\r\n\r\n".encode())
+
+
+@pytest.mark.parametrize("guess", [guess_by_amqp, guess_by_http])
+def test_sockets_that_send_a_wrong_password_and_leave_cost_nobody_anything(quelea, probe, size, guess):
     broker = quelea()
     guesses, visits = size(300, 1_500), 5
     api = Management(broker.http)
