@@ -5,7 +5,6 @@ pub(crate) mod args;
 pub(crate) mod error;
 mod experiment;
 mod memory;
-mod meter;
 mod number;
 mod order;
 mod pair;

@@ -25,6 +25,7 @@ mod interrupt;
 mod latency;
 mod ledger;
 mod link;
+mod meter;
 mod observer;
 mod peer;
 mod plan;

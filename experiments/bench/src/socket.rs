@@ -6,13 +6,13 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::args::SocketArgs;
 use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
+use crate::meter::{self, Scope};
 use crate::report::publish;
 use crate::units::thousands;
 
@@ -113,8 +113,7 @@ fn send(mut socket: TcpStream, write: &[u8]) -> (u64, f64) {
 }
 
 fn thread_cpu_us() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+    meter::now(Scope::Thread) as f64 / 1e3
 }
 
 fn to_text(report: &SocketReport) -> String {

@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 
 use crate::cmq::args::{CmqArgs, CmqRole};
 use crate::cmq::error::CmqError;
-use crate::cmq::meter::{self, Scope};
 use crate::cmq::order::{Outcome, Run};
 use crate::cmq::receiver::Receiver;
 use crate::cmq::role;
 use crate::cmq::sender::Sender;
+use crate::meter::{self, Scope};
 
 /// A receiver and a sender that know each other.
 pub(crate) struct Pair {

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::cmq::args::CmqPushArgs;
 use crate::cmq::error::CmqError;
-use crate::cmq::meter::{self, Scope};
 use crate::cmq::spread::Spread;
 use crate::error::BenchError;
+use crate::meter::{self, Scope};
 use crate::report::publish;
 use crate::units::thousands;
 

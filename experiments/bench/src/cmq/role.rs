@@ -6,10 +6,10 @@ use std::io::{self, BufRead, Write};
 
 use crate::cmq::args::{CmqArgs, CmqRole};
 use crate::cmq::error::CmqError;
-use crate::cmq::meter::{Meter, Scope};
 use crate::cmq::order::{End, Run};
 use crate::cmq::receiver::Receiver;
 use crate::cmq::sender::Sender;
+use crate::meter::{Meter, Scope};
 
 /// Is one end, on standard input and output, until the input ends.
 pub(crate) fn run(args: &CmqArgs, role: CmqRole) -> Result<(), CmqError> {
