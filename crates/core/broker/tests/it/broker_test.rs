@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use quelea_broker::{
-    Broker, BrokerConfig, BrowsedPage, ChannelId, ConnectionId, ConnectionInfo, Effect, ReceiveId,
-    ReceivedMessage,
+    Broker, BrokerConfig, BrowsedPage, ChannelId, ConnectionId, ConnectionInfo, Effect, Publish,
+    ReceiveId, ReceivedMessage,
 };
-use quelea_model::{Message, Timestamp};
+use quelea_model::{Message, Properties, Timestamp};
 use quelea_store::{Disk, Durability, MemStore, StoreState, Ticket};
 use quelea_testkit::broker::{memory_of, open_log, open_memory, start};
 use quelea_testkit::disk::{FakeDisk, Survival};
@@ -99,6 +100,23 @@ impl BrokerTest {
         };
         test.settle();
         test
+    }
+
+    /// A client publishes so many persistent messages to a queue.
+    pub(crate) fn fill(&mut self, client: &str, queue: &str, messages: u64) {
+        let channel = self.client(client).channel;
+        let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
+        for _ in 0..messages {
+            let publish = Publish {
+                exchange: "",
+                routing_key: queue,
+                properties: &properties,
+                body: Bytes::from_static(b"m"),
+                mandatory: false,
+                confirm: false,
+            };
+            self.broker.publish(self.now, channel, publish).unwrap();
+        }
     }
 
     /// The process dies: connections, transient messages and memory are gone. What the log was

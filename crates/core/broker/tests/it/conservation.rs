@@ -251,18 +251,7 @@ fn a_crash_after_a_checkpoint_of_many_dead_letters_loses_none() {
     }
     let consume = Consume { queue: String::from("q"), ..Consume::default() };
     test.broker.consume(test.now, channel, &consume).unwrap();
-    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
-    for _ in 0..LETTERS {
-        let publish = Publish {
-            exchange: "",
-            routing_key: "q",
-            properties: &properties,
-            body: Bytes::from_static(b"m"),
-            mandatory: false,
-            confirm: false,
-        };
-        test.broker.publish(test.now, channel, publish).unwrap();
-    }
+    test.fill("me", "q", LETTERS);
     test.settle();
     test.broker.set_steps_per_turn(10_000_000);
     test.turn();

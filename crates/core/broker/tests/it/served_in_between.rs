@@ -6,7 +6,6 @@ use quelea_broker::{
     BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Fifo,
     Publish, QueueAttributes, QueueBinding, QueueSettings, Receive, Send,
 };
-use quelea_model::Properties;
 
 use crate::broker_test::{BrokerTest, StoreKind};
 
@@ -405,11 +404,11 @@ fn others_are_served_in_between() {
 }
 
 /// A checkpoint writes so many entries in a turn (docs/operate/limits.md).
-const CHECKPOINT_ENTRIES: usize = 8_192;
+const CHECKPOINT_ENTRIES: u64 = 8_192;
 
 #[test]
 fn others_are_served_while_a_checkpoint_gathers_what_is_in_the_queues() {
-    const MESSAGES: usize = 10 * CHECKPOINT_ENTRIES;
+    const MESSAGES: u64 = 10 * CHECKPOINT_ENTRIES;
     let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(1 << 24));
     declare(&mut test, "probe", "q", false);
     let channel = test.client("probe").channel;
@@ -419,18 +418,7 @@ fn others_are_served_while_a_checkpoint_gathers_what_is_in_the_queues() {
     let request =
         DeclareQueue { name: String::from("long"), durable: true, ..DeclareQueue::default() };
     test.broker.declare_queue(test.now, channel, &request).unwrap();
-    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
-    for _ in 0..MESSAGES {
-        let publish = Publish {
-            exchange: "",
-            routing_key: "long",
-            properties: &properties,
-            body: Bytes::from_static(b"m"),
-            mandatory: false,
-            confirm: false,
-        };
-        test.broker.publish(test.now, channel, publish).unwrap();
-    }
+    test.fill("me", "long", MESSAGES);
     test.settle();
     let checkpoints = test.broker.store_mut().stats().checkpoints;
     test.broker.begin_shutdown(test.now);
