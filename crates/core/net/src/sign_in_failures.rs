@@ -139,14 +139,14 @@ impl RecentFailures {
                 key.1 = None;
             }
             if self.is_full() && !self.recent.contains_key(&key) {
-                let others = self.others.get_or_insert(Recent { in_row: 0, last: now });
+                let others = self.others.get_or_insert_with(|| Recent::new(now));
                 return Failed { delay: DELAY_MAX, ..others.add(now) };
             }
         }
         let users = &mut self.users;
         let recent = self.recent.entry(key).or_insert_with(|| {
             *users.entry(network).or_default() += usize::from(key.1.is_some());
-            Recent { in_row: 0, last: now }
+            Recent::new(now)
         });
         recent.add(now)
     }
@@ -173,6 +173,10 @@ impl RecentFailures {
 }
 
 impl Recent {
+    const fn new(now: Instant) -> Self {
+        Self { in_row: 0, last: now }
+    }
+
     fn is_over(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.last) >= FORGOTTEN_AFTER
     }
@@ -245,6 +249,7 @@ mod tests {
         assert_eq!(failures.recent.len(), PAIRS_MAX);
         assert_eq!(failures.add(host(u16::MAX), "ada", now + FORGOTTEN_AFTER).in_row, 1);
     }
+
     #[test]
     fn no_address_takes_the_room_of_others_and_all_its_failures_are_counted() {
         let (mut failures, now) = (RecentFailures::default(), Instant::now());
