@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::backoff::Backoff;
+use crate::thread_usage::ThreadUsage;
 
 /// How long a pause is meant to be. With the timer slack of Linux, 50 µs, it is about twice as long.
 pub(crate) const PAUSE: Duration = Duration::from_micros(50);
@@ -59,14 +60,6 @@ const CLIENT_WINDOWS: u32 = 3;
 
 /// No client may send less than one part in so many of what it sent before.
 const CLIENT_LOSS_MAX: u64 = 3;
-
-/// What a thread has used since it began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ThreadUsage {
-    /// How often it waited.
-    pub(crate) waits: u64,
-    pub(crate) cpu_time: Duration,
-}
 
 /// Input of a window, of one client or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,10 +110,11 @@ pub(crate) struct InputCoalescing {
     /// Those of them with anything in them.
     active: Vec<usize>,
     turn_bytes: u64,
-    /// Since the start of the process, and when the window began.
-    pauses: (u64, u64),
-    /// Of the window.
-    paused: Duration,
+    /// Since the start of the process.
+    pauses: u64,
+    /// Pauses of the window, and how long they took together.
+    window_pauses: u32,
+    window_paused: Duration,
     /// Of attempts that did not pay.
     backoff: Backoff,
 }
@@ -135,8 +129,9 @@ impl InputCoalescing {
             clients: Vec::new(),
             active: Vec::new(),
             turn_bytes: 0,
-            pauses: (0, 0),
-            paused: Duration::ZERO,
+            pauses: 0,
+            window_pauses: 0,
+            window_paused: Duration::ZERO,
             backoff: Backoff::new(),
         }
     }
@@ -167,13 +162,14 @@ impl InputCoalescing {
 
     /// The core has paused for so long.
     pub(crate) fn count_pause(&mut self, duration: Duration) {
-        self.pauses.0 += 1;
-        self.paused += duration;
+        self.pauses += 1;
+        self.window_pauses += 1;
+        self.window_paused += duration;
     }
 
     /// Pauses since the start of the process.
     pub(crate) const fn pauses(&self) -> u64 {
-        self.pauses.0
+        self.pauses
     }
 
     /// A turn has ended at `now`. `usage` gives what the thread has used: without that it never pauses. Returns whether
@@ -208,11 +204,10 @@ impl InputCoalescing {
         let at_limit = usage
             .zip(self.usage)
             .is_some_and(|(now, before)| now.is_at_limit_since(before, elapsed));
-        let pauses = u32::try_from(self.pauses.0 - self.pauses.1).unwrap_or(u32::MAX);
-        let is_long = self.paused > PAUSE_MEAN_MAX * pauses;
+        let is_long = self.window_paused > PAUSE_MEAN_MAX * self.window_pauses;
         self.decide(now, sample, at_limit && is_wanted, is_long);
         (self.window_began, self.usage) = (now, usage);
-        (self.pauses.1, self.paused) = (self.pauses.0, Duration::ZERO);
+        (self.window_pauses, self.window_paused) = (0, Duration::ZERO);
     }
 
     fn decide(&mut self, now: Instant, sample: Sample, at_limit: bool, pauses_are_long: bool) {

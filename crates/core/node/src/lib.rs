@@ -40,6 +40,7 @@ mod schedule;
 mod step_budget;
 mod stop;
 mod stop_signal;
+mod thread_usage;
 mod timers;
 mod traffic;
 mod turn;

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::sys::time::TimeValLike;
 use quelea_broker::Effect;
 use quelea_model::{QueueName, Timestamp, VhostName};
 use quelea_store::{LoadError, LoadFault, StoreState};
@@ -14,10 +13,11 @@ use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use crate::clock::Clock;
-use crate::coalescing::{PAUSE, ThreadUsage};
+use crate::coalescing::PAUSE;
 use crate::core::{Core, SharedCore};
 use crate::handle::CALLS_WAITING_MAX;
 use crate::stop::Stopped;
+use crate::thread_usage::ThreadUsage;
 
 /// A turn delivers for at least this long if there is that much to deliver, and for as long as the
 /// input before it took, if that was longer. So publishers, however many, take no more than half of
@@ -97,7 +97,7 @@ impl Core {
         self.broker.set_steps_per_turn(steps);
         self.turn_times.record(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), 1);
         self.schedule.end_turn();
-        let pauses = self.coalescing.end_turn(ended, thread_usage);
+        let pauses = self.coalescing.end_turn(ended, ThreadUsage::now);
         match (more, pauses) {
             (true, _) => Next::AtOnce,
             (false, true) => Next::AfterPause,
@@ -236,18 +236,6 @@ impl Core {
     }
 }
 
-/// What this thread has used, if the system says so of a thread.
-fn thread_usage() -> Option<ThreadUsage> {
-    #[cfg(target_os = "linux")]
-    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD);
-    #[cfg(not(target_os = "linux"))]
-    let usage: nix::Result<nix::sys::resource::Usage> = Err(nix::Error::ENOSYS);
-    let usage = usage.ok()?;
-    let cpu_us = (usage.user_time() + usage.system_time()).num_microseconds();
-    let cpu_time = Duration::from_micros(u64::try_from(cpu_us).ok()?);
-    Some(ThreadUsage { waits: u64::try_from(usage.voluntary_context_switches()).ok()?, cpu_time })
-}
-
 /// Confirmed messages that the log does not give back: whoever runs the broker has to know which.
 fn log_unreadable(vhost: &VhostName, queue: &QueueName, error: &LoadError) {
     let LoadError { missed, fault, file, location, problem } = error;
@@ -264,21 +252,4 @@ fn log_unreadable(vhost: &VhostName, queue: &QueueName, error: &LoadError) {
         problem,
         "{missed} cannot be delivered: {fault}",
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_wait_and_work_are_seen_in_what_the_thread_has_used() {
-        let before = thread_usage().expect("Linux says it");
-        std::thread::sleep(Duration::from_millis(1));
-        let began = Instant::now();
-        while thread_usage().is_some_and(|now| now.cpu_time == before.cpu_time) {
-            assert!(began.elapsed() < Duration::from_secs(60), "no time is counted");
-        }
-        assert!(thread_usage().expect("Linux says it").waits > before.waits);
-    }
 }
