@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
-use crate::disk::write_all_at;
+use crate::disk::{rename_to_final, temporary_name, write_all_at};
 use crate::segment::{FORMAT_VERSION, SegmentFile, SegmentHeader};
 use crate::{Disk, DiskFile};
 
@@ -80,7 +80,7 @@ impl Allocation {
 
 /// Takes back what was begun: it must not eat the space that others wait for.
 fn give_up(disk: &dyn Disk, name: String, bytes: u32, error: io::Error) -> Allocated {
-    let _ = disk.remove(&SegmentFile::temporary(&name));
+    let _ = disk.remove(&temporary_name(&name));
     let _ = disk.remove(&name);
     Allocated::Failed { name, bytes, error }
 }
@@ -122,7 +122,7 @@ fn create_empty(
     Ok(file)
 }
 
-/// Gives a file its header, and then its name: so a file with this name and without a header has lost it.
+/// Writes the header and then renames the file: so one under its final name without a header has lost it.
 fn finish(
     disk: &dyn Disk,
     name: &str,
@@ -131,15 +131,14 @@ fn finish(
     log_id: u64,
 ) -> io::Result<()> {
     write_spare_header(file, bytes, log_id)?;
-    disk.rename(&SegmentFile::temporary(name), name)?;
-    disk.sync_dir()
+    rename_to_final(disk, name)
 }
 
 fn create(disk: &dyn Disk, name: &str, bytes: u32) -> io::Result<Arc<dyn DiskFile>> {
     if disk.free_space()? < u64::from(bytes) + u64::from(bytes / KEPT_FREE_SHARE) {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    disk.create(&SegmentFile::temporary(name))
+    disk.create(&temporary_name(name))
 }
 
 /// Makes a file a spare one, whatever it was.
@@ -153,7 +152,7 @@ pub(crate) fn write_spare_header(file: &dyn DiskFile, bytes: u32, log_id: u64) -
         next_queue: 0,
         bytes,
         salt: 0,
-        is_named_last: true,
+        is_renamed: true,
     };
     write_all_at(file, 0, vec![IoSlice::new(&header.encode())])?;
     file.sync_data()

@@ -57,8 +57,6 @@ pub(crate) struct Appender {
     announced: u64,
     /// The last commit of a group with anything in it.
     filled: u64,
-    /// To be written with the open batch.
-    note: Option<SyncedNote>,
     /// Bytes in the open batch.
     bytes: usize,
     /// Bytes appended since the opening.
@@ -89,7 +87,6 @@ impl Appender {
             synced: tail.commit,
             announced: tail.commit,
             filled: 0,
-            note: None,
             bytes: 0,
             appended_bytes: 0,
             ended: None,
@@ -228,8 +225,7 @@ impl Appender {
         }
         let bytes = std::mem::take(&mut self.bytes);
         let commit = self.tail.commit;
-        let (parts, note) = (std::mem::take(&mut self.parts), self.note.take());
-        Some(Batch { number, parts, bytes, commit, note, seed: self.tail.seed })
+        Some(Batch { number, parts: std::mem::take(&mut self.parts), bytes, commit })
     }
 
     /// All commits up to this one are on the disk: the next commit says so.
@@ -246,7 +242,8 @@ impl Appender {
     pub(crate) fn announce(&mut self) {
         if self.has_room(COMMIT_BYTES) {
             self.commit(false, false);
-            self.note = Some(SyncedNote { commit: self.filled });
+            let note = SyncedNote::new(self.filled, self.tail.seed);
+            self.part().note = Some(note);
         }
         // The few bytes before a segment's end are not worth beginning the next one.
         self.announced = self.filled;
@@ -353,7 +350,7 @@ impl Appender {
             next_queue: self.tail.next_queue,
             bytes: self.tail.capacity,
             salt: self.salt,
-            is_named_last: true,
+            is_renamed: true,
         }
     }
 }

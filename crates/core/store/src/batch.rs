@@ -22,10 +22,6 @@ pub(crate) struct Batch {
     pub(crate) bytes: usize,
     /// Number of its last commit.
     pub(crate) commit: u64,
-    /// Up to which commit the log is on the disk, if that is to be noted in the last part's segment.
-    pub(crate) note: Option<SyncedNote>,
-    /// What the checksums in that segment start from.
-    pub(crate) seed: Seed,
 }
 
 /// The part of a batch that goes into one segment.
@@ -36,6 +32,8 @@ pub(crate) struct Part {
     pub(crate) start: u32,
     /// The segment's header, if the part is the first in its segment.
     pub(crate) header: Option<Box<[u8; SEGMENT_HEADER_BYTES as usize]>>,
+    /// What its segment is to note.
+    pub(crate) note: Option<SyncedNote>,
     /// All but the large bodies.
     pub(crate) bytes: Vec<u8>,
     /// Large bodies, each with the length of `bytes` in front of it.
@@ -57,7 +55,7 @@ impl Part {
         header: Option<Box<[u8; SEGMENT_HEADER_BYTES as usize]>>,
         bytes: Vec<u8>,
     ) -> Self {
-        Self { segment, start, header, bytes, shared: Vec::new(), shared_bytes: 0 }
+        Self { segment, start, header, note: None, bytes, shared: Vec::new(), shared_bytes: 0 }
     }
 
     pub(crate) const fn len(&self) -> usize {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quelea_model::{QueueId, Seq, Timestamp};
 
 use crate::chunk::CHUNK_ENTRIES;
-use crate::disk::write_all_at;
+use crate::disk::{rename_to_final, temporary_name, write_all_at};
 use crate::record::{u32_at, u64_at};
 use crate::segment::Segment;
 use crate::{Disk, DiskFile, Entry, EntryFlags, Location, NEVER, PagedRange};
@@ -142,11 +142,6 @@ pub(crate) enum HeaderError {
 /// The name of a checkpoint.
 pub(crate) fn checkpoint_name(number: u64) -> String {
     format!("checkpoint-{number:010}")
-}
-
-/// The name under which it is written.
-pub(crate) fn temporary_name(number: u64) -> String {
-    format!("checkpoint-{number:010}.tmp")
 }
 
 /// The number in a checkpoint's name.
@@ -456,7 +451,7 @@ impl CheckpointWrite {
             }
             Self::Abandon { number } => {
                 // One that stays is removed by the next opening.
-                let _ = disk.remove(&temporary_name(number));
+                let _ = disk.remove(&temporary_name(&checkpoint_name(number)));
                 Ok(CheckpointWritten::Abandoned)
             }
         };
@@ -474,7 +469,7 @@ fn append(
 ) -> io::Result<Arc<dyn DiskFile>> {
     let file = match file {
         Some(file) => file,
-        None => disk.create(&temporary_name(number))?,
+        None => disk.create(&temporary_name(&checkpoint_name(number)))?,
     };
     write_all_at(&*file, offset, vec![IoSlice::new(bytes)])?;
     if sync {
@@ -490,8 +485,7 @@ fn finish(
     replaced: &[String],
 ) -> io::Result<()> {
     file.sync_data()?;
-    disk.rename(&temporary_name(number), &checkpoint_name(number))?;
-    disk.sync_dir()?;
+    rename_to_final(disk, &checkpoint_name(number))?;
     for name in replaced {
         // One that stays is removed by the next opening.
         let _ = disk.remove(name);

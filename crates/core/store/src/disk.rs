@@ -91,6 +91,25 @@ pub trait DiskFile: Send + Sync {
 /// As many as one system call takes everywhere.
 const SLICES_PER_CALL_MAX: usize = 512;
 
+/// What a file's name ends with until the file is whole.
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// The name of a file until it is whole.
+pub(crate) fn temporary_name(name: &str) -> String {
+    format!("{name}{TEMPORARY_SUFFIX}")
+}
+
+/// The final name of a file, if this is a temporary one.
+pub(crate) fn final_name(name: &str) -> Option<&str> {
+    name.strip_suffix(TEMPORARY_SUFFIX)
+}
+
+/// Renames a file that is whole and synced from its temporary name, durably.
+pub(crate) fn rename_to_final(disk: &dyn Disk, name: &str) -> io::Result<()> {
+    disk.rename(&temporary_name(name), name)?;
+    disk.sync_dir()
+}
+
 /// Writes all slices, going on after short writes.
 pub(crate) fn write_all_at(
     file: &dyn DiskFile,

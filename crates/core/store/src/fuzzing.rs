@@ -112,7 +112,7 @@ fn open(records: &[u8]) {
         next_queue: 1,
         bytes: 1 << 20,
         salt: 1,
-        is_named_last: true,
+        is_renamed: true,
     };
     let name = SegmentFile::name_of(1);
     let file = disk.create(&name);

@@ -131,11 +131,11 @@ impl BatchWrite {
                 before.sync_data().map_err(WriteError::Sync)?;
             }
             write_all_at(&**file, part.file_offset(), part.slices()).map_err(WriteError::Write)?;
+            if let Some(note) = &part.note {
+                // The log is whole without it, so no error of it stops the log.
+                let _ = note.write(&**file);
+            }
             before = Some(file);
-        }
-        if let (Some(note), Some(file)) = (self.batch.note, self.files.last()) {
-            // The log is whole without it, so no error of it stops the log.
-            let _ = note.write(&**file, self.batch.seed);
         }
         match self.files.last() {
             Some(file) if self.sync => file.sync_data().map_err(WriteError::Sync),

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::checkpoint_file::{checkpoint_name, checkpoint_number};
-use crate::disk::read_all_at;
+use crate::disk::{final_name, read_all_at};
 use crate::record::Seed;
 use crate::replay::ReplaySegment;
 use crate::segment::{
@@ -27,8 +27,8 @@ pub(crate) struct LogDirectory {
     unfinished: Vec<String>,
     /// Those without a header.
     headerless: Vec<(String, Arc<dyn DiskFile>)>,
-    /// A header says that files get their names when they have headers.
-    is_named_last: bool,
+    /// A header says that files are renamed when they have headers.
+    is_renamed: bool,
     /// Greater than every number in a segment file's name.
     pub(crate) next_slot: u32,
 }
@@ -39,7 +39,8 @@ pub(crate) struct FoundSegment {
     /// Its bytes are those that are there, which may be fewer than the header says.
     pub(crate) file: SegmentFile,
     pub(crate) header: SegmentHeader,
-    note: Option<SyncedNote>,
+    /// The last commit that it notes as having been on the disk; 0 if it notes none.
+    noted_commit: u64,
 }
 
 impl FoundSegment {
@@ -62,7 +63,7 @@ impl LogDirectory {
                 directory.add_segment(disk, name)?;
             } else if let Some(number) = checkpoint_number(&name) {
                 directory.checkpoints.push(number);
-            } else if let Some(finished) = name.strip_suffix(".tmp") {
+            } else if let Some(finished) = final_name(&name) {
                 let slot = SegmentFile::slot_of(finished);
                 directory.next_slot =
                     directory.next_slot.max(slot.map_or(1, |slot| slot.saturating_add(1)));
@@ -77,11 +78,11 @@ impl LogDirectory {
         Ok(directory)
     }
 
-    /// A file without a header has lost it, unless the log is of a program that gave files their names before: then one of
+    /// A file without a header has lost it, unless the log is of a program that made files under their final names: then one of
     /// zeros was in the making.
     fn check_headerless(&mut self) -> Result<(), OpenError> {
         for (name, file) in std::mem::take(&mut self.headerless) {
-            let is_damaged = self.is_named_last
+            let is_damaged = self.is_renamed
                 || is_written(&*file, self.segment_bytes).map_err(|source| OpenError::Io {
                     action: "read",
                     file: name.clone(),
@@ -118,7 +119,7 @@ impl LogDirectory {
                 });
             }
         };
-        self.is_named_last |= header.is_named_last;
+        self.is_renamed |= header.is_renamed;
         // What lost its end is not used again.
         let len = file.len().map_err(io)?;
         let bytes = u32::try_from(len).map_or(header.bytes, |len| len.min(header.bytes));
@@ -128,8 +129,9 @@ impl LogDirectory {
             return Ok(());
         }
         let (number, name) = (header.segment, file.name.clone());
-        let note = SyncedNote::decode(&sector[..read], Seed::new(header.salt, number));
-        match self.segments.insert(number, FoundSegment { file, header, note }) {
+        let seed = Seed::new(header.salt, number);
+        let noted_commit = SyncedNote::decode(&sector[..read], seed).unwrap_or(0);
+        match self.segments.insert(number, FoundSegment { file, header, noted_commit }) {
             None => Ok(()),
             Some(other) => Err(OpenError::Damaged {
                 file: name,
@@ -203,7 +205,7 @@ impl LogDirectory {
 
     /// The last commit that a segment notes as having been on the disk; 0 if it notes none.
     pub(crate) fn noted_commit(&self, number: u32) -> u64 {
-        self.segments.get(&number).and_then(|found| found.note).map_or(0, |note| note.commit)
+        self.segments.get(&number).map_or(0, |found| found.noted_commit)
     }
 
     pub(crate) fn capacity(&self, number: u32) -> u32 {

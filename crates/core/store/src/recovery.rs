@@ -409,9 +409,9 @@ fn mark_opening(
     };
     let mut bytes = Vec::with_capacity(COMMIT_BYTES);
     record::encode_commit(&commit, tail.seed, &mut bytes);
-    let note = SyncedNote { commit: tail.commit };
+    let note = SyncedNote::new(tail.commit, tail.seed);
     write_all_at(&*segment.file, u64::from(tail.offset), vec![IoSlice::new(&bytes)])
-        .and_then(|()| if is_old { Ok(()) } else { note.write(&*segment.file, tail.seed) })
+        .and_then(|()| if is_old { Ok(()) } else { note.write(&*segment.file) })
         .and_then(|()| segment.file.sync_data())
         .map_err(|source| io_error("mark", &segment.name, source))?;
     tail.commit = number;

@@ -37,8 +37,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) bytes: u32,
     /// What its records' checksums start from, together with its number.
     pub(crate) salt: u64,
-    /// Made by a program that gives files their names when they have headers; earlier ones wrote zero here.
-    pub(crate) is_named_last: bool,
+    /// Made by a program that renames files when they have headers; earlier ones wrote zero here.
+    pub(crate) is_renamed: bool,
 }
 
 /// What the first sector of a file turned out to be.
@@ -65,7 +65,7 @@ impl SegmentHeader {
         bytes[40..44].copy_from_slice(&self.next_queue.to_le_bytes());
         bytes[44..48].copy_from_slice(&self.bytes.to_le_bytes());
         bytes[48..56].copy_from_slice(&self.salt.to_le_bytes());
-        bytes[56..60].copy_from_slice(&u32::from(self.is_named_last).to_le_bytes());
+        bytes[56..60].copy_from_slice(&u32::from(self.is_renamed).to_le_bytes());
         let checksum = crc32c::crc32c(&bytes[..60]);
         bytes[60..64].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -94,7 +94,7 @@ impl SegmentHeader {
             next_queue: u32_at(bytes, 40),
             bytes: u32_at(bytes, 44),
             salt: u64_at(bytes, 48),
-            is_named_last: u32_at(bytes, 56) == 1,
+            is_renamed: u32_at(bytes, 56) == 1,
         };
         let spare = u16::from_le_bytes([bytes[10], bytes[11]]) == KIND_SPARE;
         if spare != (header.segment == 0) {
@@ -106,33 +106,31 @@ impl SegmentHeader {
 
 /// What the header's sector says besides: up to which commit the log was on the disk when it became quiet. It lies
 /// apart from the end of the log, so that what is lost there is missed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SyncedNote {
-    pub(crate) commit: u64,
-}
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SyncedNote([u8; Self::BYTES]);
 
 impl SyncedNote {
     const BYTES: usize = 12;
 
-    /// Writes it into a segment's header's sector, whose checksums start from `seed`.
-    pub(crate) fn write(self, file: &dyn DiskFile, seed: Seed) -> io::Result<()> {
-        let bytes = self.encode(seed);
-        write_all_at(file, HEADER_FIELDS_BYTES as u64, vec![IoSlice::new(&bytes)])
-    }
-
-    fn encode(self, seed: Seed) -> [u8; Self::BYTES] {
+    /// For a segment whose checksums start from `seed`.
+    pub(crate) fn new(commit: u64, seed: Seed) -> Self {
         let mut bytes = [0; Self::BYTES];
-        bytes[4..].copy_from_slice(&self.commit.to_le_bytes());
+        bytes[4..].copy_from_slice(&commit.to_le_bytes());
         let checksum = seed.checksum(&bytes[4..]);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
-        bytes
+        Self(bytes)
     }
 
-    /// From the sector of a header; none in a segment that was not quiet yet, nor of the file's former life.
-    pub(crate) fn decode(sector: &[u8], seed: Seed) -> Option<Self> {
+    /// Writes it into the segment's file.
+    pub(crate) fn write(&self, file: &dyn DiskFile) -> io::Result<()> {
+        write_all_at(file, HEADER_FIELDS_BYTES as u64, vec![IoSlice::new(&self.0)])
+    }
+
+    /// The commit, from the sector of a header; none in a segment that was not quiet yet, nor of the file's former life.
+    pub(crate) fn decode(sector: &[u8], seed: Seed) -> Option<u64> {
         let bytes = sector.get(HEADER_FIELDS_BYTES..HEADER_FIELDS_BYTES + Self::BYTES)?;
         let is_whole = seed.checksum(&bytes[4..]) == u32_at(bytes, 0);
-        is_whole.then(|| Self { commit: u64_at(bytes, 4) })
+        is_whole.then(|| u64_at(bytes, 4))
     }
 }
 
@@ -150,11 +148,6 @@ impl SegmentFile {
     /// The name of the file with this number, which is not that of the segment in it.
     pub(crate) fn name_of(slot: u32) -> String {
         format!("{}{slot:08}", Self::PREFIX)
-    }
-
-    /// The name of a file until it has a header.
-    pub(crate) fn temporary(name: &str) -> String {
-        format!("{name}.tmp")
     }
 
     /// The number in a file's name.
@@ -379,7 +372,7 @@ mod tests {
             next_queue: 3,
             bytes: 65_536,
             salt: 5,
-            is_named_last: true,
+            is_renamed: true,
         };
         let bytes = header.encode();
         assert_eq!(SegmentHeader::decode(&bytes), HeaderState::Header(header));
@@ -401,11 +394,11 @@ mod tests {
     #[test]
     fn a_note_of_a_former_life_is_none() {
         let mut sector = [0; SEGMENT_HEADER_BYTES as usize];
-        let (seed, note) = (Seed::new(7, 3), SyncedNote { commit: 41 });
+        let seed = Seed::new(7, 3);
         assert_eq!(SyncedNote::decode(&sector, seed), None);
         let at = HEADER_FIELDS_BYTES;
-        sector[at..at + SyncedNote::BYTES].copy_from_slice(&note.encode(seed));
-        assert_eq!(SyncedNote::decode(&sector, seed), Some(note));
+        sector[at..at + SyncedNote::BYTES].copy_from_slice(&SyncedNote::new(41, seed).0);
+        assert_eq!(SyncedNote::decode(&sector, seed), Some(41));
         assert_eq!(SyncedNote::decode(&sector, Seed::new(7, 4)), None);
         assert_eq!(SyncedNote::decode(&sector[..70], seed), None);
     }

@@ -37,11 +37,7 @@ fn confirmed(options: Options, with_checkpoint: bool) -> StoreHarness<LogStore> 
             harness.checkpoint();
         }
     }
-    harness.settle();
-    while let Some(deadline) = harness.store.deadline() {
-        harness.now = harness.now.max(deadline);
-        harness.settle();
-    }
+    harness.become_quiet();
     harness
 }
 

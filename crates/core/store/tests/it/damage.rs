@@ -123,10 +123,7 @@ fn a_start_notes_what_was_on_the_disk_before_it() {
 #[test]
 fn a_segment_that_is_lost_but_for_its_note_is_accepted_once() {
     let mut harness = some_log();
-    while let Some(due) = harness.store.deadline() {
-        harness.now = harness.now.max(due);
-        harness.settle();
-    }
+    harness.become_quiet();
     let names = harness.disk.list().expect("a list");
     let number = |name: &String| {
         let content = harness.disk.content(name).expect("the file is there");

@@ -476,6 +476,15 @@ impl<S: Store> StoreHarness<S> {
         self.pass = None;
     }
 
+    /// Lets time pass until there is nothing more to do, and to say.
+    pub(crate) fn become_quiet(&mut self) {
+        self.settle();
+        while let Some(deadline) = self.store.deadline() {
+            self.now = self.now.max(deadline);
+            self.settle();
+        }
+    }
+
     /// Finishes a checkpoint that is under way, and all else.
     pub(crate) fn settle_pass(&mut self) {
         while self.pass.is_some() {
