@@ -48,6 +48,8 @@ def section(report, step):
     parts = [f"<h2>{html.escape(step['paper'])}: {html.escape(step['title'])}</h2>"]
     if step.get("error"):
         parts.append(f'<p class="missing">It ended early: {html.escape(step["error"])}</p>')
+    if step.get("unfinished"):
+        parts.append(f'<p class="missing">Not all of it yet: {html.escape(step["unfinished"])}.</p>')
     for missing in step.get("missing", []):
         parts.append(f'<p class="missing">{html.escape(missing)}, and so it is not in these charts.</p>')
     parts.append(f'<div class="charts">{"".join(figure(chart) for chart in charts)}</div>')

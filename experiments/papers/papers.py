@@ -3,8 +3,9 @@
 
     experiments/papers/papers.py --quelea target/release/quelea [--quick | --full] [--only amqp-suite,cmq]
 
-Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE): a run that is stopped
-goes on with the step that it was at, and --fresh begins anew. Peers that are not on this machine are named in the report.
+Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE), and while it lasts each of its
+`quelea bench` runs: what is stopped goes on with the run that it was at, and --fresh begins anew. --runs 1 makes one run and ends,
+so that five hours need not be five hours on end; the elastic queues' charts have what was made so far. Peers that are not on this machine are named in the report.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import datetime
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +26,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import charts  # noqa: E402
 import page  # noqa: E402
-from steps import SCALES, STEPS, Context, StepFailed  # noqa: E402
+from steps import SCALES, STEPS, Context, Runs, RunsSpent, StepFailed  # noqa: E402
 
 from harness.cache import cache_root  # noqa: E402
 from harness.install import node_modules  # noqa: E402
@@ -47,9 +49,9 @@ def write(path, text):
     beside.replace(path)
 
 
-def run_step(step, args, scratch):
+def run_step(step, args, scratch, runs):
     """What is kept of it. What a step measured before it failed, its own commands have said."""
-    context = Context(args.quelea.resolve(), args.scale, scratch, not args.no_peers)
+    context = Context(args.quelea.resolve(), args.scale, scratch, runs, not args.no_peers)
     started, error, results = time.monotonic(), None, None
     try:
         results = step.run(context)
@@ -66,10 +68,16 @@ def kept(path):
         found = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return found if found.get("error") is None else None
+    return found if is_done(found) else None
+
+
+def is_done(found):
+    """Whether a step has no more to do."""
+    return found["error"] is None and not found["results"].get("unfinished")
 
 
 def run_all(args, steps):
+    runs_left = args.runs
     left = {step.name: step.minutes[args.scale] for step in steps}
     for number, step in enumerate(steps, 1):
         path = args.results / f"{step.name}.json"
@@ -79,8 +87,15 @@ def run_all(args, steps):
             continue
         print(f"[{number}/{len(steps)}] {step.title}: about {minutes:g} min, {minutes + sum(left.values()):g} min left in all",
               file=sys.stderr, flush=True)
+        runs = Runs(args.results / "runs" / step.name, commit(), runs_left)
+        if args.fresh:
+            shutil.rmtree(runs.folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
-            write(path, json.dumps(run_step(step, args, pathlib.Path(scratch))))
+            found = run_step(step, args, pathlib.Path(scratch), runs)
+        write(path, json.dumps(found))
+        runs_left = runs.left
+        if is_done(found):
+            shutil.rmtree(runs.folder, ignore_errors=True)
 
 
 def report(args, steps):
@@ -96,7 +111,7 @@ def report(args, steps):
         errors = [found["error"], *results.get("errors", [])]
         early = [f"{name}: {one['error']}" for name, one in results.get("brokers", {}).items()
                  if isinstance(one, dict) and one.get("error")]
-        shown.append({**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []),
+        shown.append({**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []), "unfinished": results.get("unfinished"),
                       "error": "; ".join(filter(None, [*errors, *early])) or None})
     return {"date": datetime.date.today().isoformat(), "commit": commit(), "scale": args.scale, "machine": machine(),
             "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]), "steps": shown, "charts": drawn}
@@ -112,6 +127,7 @@ def parse():
     parser.add_argument("--only", help="steps, with commas")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
+    parser.add_argument("--runs", type=int, help="make as many runs of `quelea bench` at most, and end; the next call goes on")
     parser.add_argument("--no-peers", action="store_true")
     args = parser.parse_args()
     steps = [step for step in STEPS if args.scale in step.minutes]
@@ -134,14 +150,14 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run_all(args, steps)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RunsSpent):
         print("stopped: the same command goes on from here", file=sys.stderr)
     made = report(args, steps)
     uplot = node_modules("papers", HERE) / "uplot" / "dist"
     write(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
     write(args.results / "report.html", page.write(made, uplot))
     print(args.results / "report.html")
-    return 1 if any(step["error"] for step in made["steps"]) or len(made["steps"]) < len(steps) else 0
+    return 1 if any(step["error"] or step["unfinished"] for step in made["steps"]) or len(made["steps"]) < len(steps) else 0
 
 
 if __name__ == "__main__":
