@@ -8,11 +8,16 @@ ONE_MACHINE = (
 )
 
 
-def chart(name, title, x, y, series, says, differs):
-    """`x` and `y` are axes (`axis`), `series` a list of (name, [(x, y), …]). Points without a value are left out."""
-    kept = [{"name": label, "points": [[a, b] for a, b in points if a is not None and b is not None]} for label, points in series]
-    kept = [one for one in kept if one["points"]]
-    return {"name": name, "title": title, "x": x, "y": y, "series": kept, "says": says, "differs": differs} if kept else None
+def chart(name, title, x, y, series, says, differs, marks=()):
+    """`x` and `y` are axes (`axis`), `series` a list of (name, [(x, y), …]), where a point of several runs may be (x, mean, lowest,
+    highest). Points without a value are left out. `marks` are what happened at an x: (x, kind), of the kinds in page.css."""
+    kept = []
+    for label, points in series:
+        found = [list(point) for point in points if None not in point[:2]]
+        if found:
+            kept.append({"name": label, "points": found})
+    whole = {"name": name, "title": title, "x": x, "y": y, "series": kept, "says": says, "differs": differs}
+    return whole | {"marks": [{"x": at, "kind": kind} for at, kind in marks]} if kept else None
 
 
 def axis(label, log=False, categories=None):
@@ -263,15 +268,42 @@ def elastic_peers(results):
 # -- EQS -------------------------------------------------------------------------------------------
 
 
-def mean_by_minute(runs, value):
-    """Of several runs whose bins are alike."""
+def by_minute(runs, value, speed):
+    """Mean, lowest and highest of several runs, by the minute of the paper's run."""
     bins = {}
     for run in runs:
         for one in run["bins"]:
             found = value(one)
             if found is not None:
-                bins.setdefault(round(one["minute"], 2), []).append(found)
-    return [(minute, sum(values) / len(values)) for minute, values in sorted(bins.items())]
+                bins.setdefault(round(one["minute"] * speed), []).append(found)
+    return [(minute, sum(found) / len(found), min(found), max(found)) for minute, found in sorted(bins.items())]
+
+
+EQS_MARKS = {"up": "relay", "moved": "move"}
+"""What is marked of the directory's events."""
+
+
+def eqs_marks(runs, speed):
+    """Relays that started under load, moves of producers and losses, of all runs."""
+    marks = []
+    for run in runs:
+        of_events = [(event["minute"], EQS_MARKS[event["kind"]]) for event in run["events"] if event["kind"] in EQS_MARKS]
+        # The first relay starts before anybody sends.
+        marks += [(minute * speed, kind) for minute, kind in of_events if kind == "move" or minute * speed > 0.5]
+        marks += [(one["minute"] * speed, "loss") for one in run["bins"] if one.get("overtaken")]
+    return marks
+
+
+def eqs_words(policy, runs):
+    """What the runs of a policy amount to."""
+    moves = [run["moves"] for run in runs]
+    orders = [run["order"] for run in runs]
+    received = sum(order["received"] for order in orders)
+    bad = {words: sum(order[key] for order in orders) for key, words in
+           (("lost", "lost"), ("duplicates", "doubled"), ("out_of_order", "out of order"))}
+    judged = ", ".join(f"{count:,} {words}" for words, count in bad.items())
+    return (f"Policy {policy}, {len(runs)} run{'s' if len(runs) > 1 else ''}: {min(moves)} to {max(moves)} moves of a producer in each; "
+            f"of {received:,} deliveries {judged}. The shade reaches from the lowest run to the highest.")
 
 
 def eqs(results):
@@ -282,27 +314,30 @@ def eqs(results):
     )
     charts = []
     for policy, runs in results["policies"].items():
+        if not runs:
+            continue
+
         def minute(value, runs=runs):
-            return mean_by_minute(runs, value)
+            return by_minute(runs, value, speed)
 
         relays = max((len(one["relays"]) for run in runs for one in run["bins"]), default=0)
         each = [
             (f"relay {n + 1}", minute(lambda one, n=n: one["relays"][n]["messages_in_per_min"] if n < len(one["relays"]) else None))
             for n in range(relays)
         ]
-        events = sum(run["moves"] for run in runs)
-        whole = f"{len(runs)} runs, {events} moves; policy {policy}."
+        marks = eqs_marks(runs, speed)
+        x = axis("minute of the paper's run")
         charts += [
-            chart(f"eqs-{policy}-sent", f"Policy {policy}: messages produced and delivered (figures 5 and 6)", axis("minute"),
+            chart(f"eqs-{policy}-sent", f"Policy {policy}: messages produced and delivered (figures 5 and 6)", x,
                   axis("messages a minute", log=True),
                   [("sent", minute(lambda one: one["sent_per_min"])), ("delivered", minute(lambda one: one["delivered_per_min"]))],
                   "More than one million deliveries a minute with four exchanges; 16 producers of 3,400 messages a minute, 20 listeners.",
-                  f"{differs} {whole}"),
-            chart(f"eqs-{policy}-relays", f"Policy {policy}: messages of each relay (figure 7)", axis("minute"),
-                  axis("messages a minute"), each, "Exchanges 2, 3 and 4 are started as the load grows.", differs),
-            chart(f"eqs-{policy}-latency", f"Policy {policy}: mean latency (figure 8)", axis("minute"), axis("ms"),
+                  f"{differs} {eqs_words(policy, runs)}", marks),
+            chart(f"eqs-{policy}-relays", f"Policy {policy}: messages of each relay (figure 7)", x,
+                  axis("messages a minute"), each, "Exchanges 2, 3 and 4 are started as the load grows.", differs, marks),
+            chart(f"eqs-{policy}-latency", f"Policy {policy}: mean latency (figure 8)", x, axis("ms"),
                   [("mean", minute(lambda one: one["latency_mean_ms"] or None))],
-                  "It stays in the same range throughout the run; below a millisecond in a private cluster.", differs),
+                  "It stays in the same range throughout the run; below a millisecond in a private cluster.", differs, marks),
         ]
     return charts
 

@@ -27,18 +27,42 @@ function short(number) {
 // One column of x, and one of y for each series, as uPlot wants them.
 function columns(chart) {
   const xs = [...new Set(chart.series.flatMap((one) => one.points.map(([x]) => x)))].sort((a, b) => a - b);
-  const ys = chart.series.map((one) => {
-    const values = new Map(one.points);
+  const column = (one, place) => {
+    const values = new Map(one.points.map((point) => [point[0], point[place]]));
     // A logarithm has no place for zero.
     return xs.map((x) => (values.has(x) && (!chart.y.log || values.get(x) > 0) ? values.get(x) : null));
-  });
-  return [xs, ...ys];
+  };
+  return [xs, ...chart.series.map((one) => column(one, 1)), ...spread(chart).flatMap(({ one }) => [column(one, 3), column(one, 2)])];
+}
+
+// The series that have a lowest and a highest value, each of which is two columns more.
+function spread(chart) {
+  return chart.series.map((one, number) => ({ one, number })).filter(({ one }) => one.points[0].length === 4);
+}
+
+// A line where something happened, in the colour that the caption gives its kind.
+function drawMarks(plot, marks) {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  for (const { x, kind } of marks) {
+    const at = Math.round(plot.valToPos(x, "x", true));
+    if (at < bbox.left || at > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = getComputedStyle(document.body).getPropertyValue(`--${kind}`);
+    ctx.setLineDash(kind === "move" ? [2, 4] : []);
+    ctx.beginPath();
+    ctx.moveTo(at, bbox.top);
+    ctx.lineTo(at, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 function draw(chart) {
   const place = document.getElementById(`chart-${chart.name}`);
   const text = getComputedStyle(document.body).color;
   const grid = { stroke: "rgba(128, 128, 128, 0.25)", width: 1 };
+  const banded = spread(chart);
+  const first = chart.series.length + 1;
   const name = (value) => (chart.x.categories ? (chart.x.categories[value] ?? "") : short(value));
   const size = { width: Math.max(280, place.clientWidth), height: 320 };
   const options = {
@@ -61,8 +85,16 @@ function draw(chart) {
         points: { show: true, size: 6 },
         value: (_, value) => (value === null ? "" : short(value)),
       })),
+      ...banded.flatMap(() => [{ points: { show: false } }, { points: { show: false } }]),
     ],
+    bands: banded.map(({ number }, place) => ({
+      series: [first + 2 * place, first + 2 * place + 1],
+      fill: `${COLOURS[number % COLOURS.length]}40`,
+    })),
+    hooks: { drawClear: [(plot) => drawMarks(plot, chart.marks)] },
   };
+  // The legend is of what the chart is about.
+  banded.forEach((_, place) => [0, 1].forEach((edge) => (options.series[first + 2 * place + edge].class = "edge")));
   if (chart.x.categories) options.axes[0].splits = () => chart.x.categories.map((_, number) => number);
   const plot = new uPlot(options, columns(chart), place);
   // In the frame that follows: a size that is set while sizes are observed is an error in the page.

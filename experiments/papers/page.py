@@ -1,5 +1,6 @@
 """The report as one HTML file that needs nothing else: uPlot's script and style are in it."""
 
+import collections
 import html
 import json
 from pathlib import Path
@@ -64,20 +65,39 @@ def figure(chart):
 <div id="chart-{html.escape(chart['name'])}"></div>
 <figcaption>
 <p><b>The paper:</b> {html.escape(chart['says'])}</p>
+{marks(chart)}
 <p class="differs">{html.escape(chart['differs'])}</p>
 <details><summary>The numbers</summary>{table(chart)}</details>
 </figcaption>
 </figure>"""
 
 
+MARKS = {"relay": "a relay started", "move": "a producer moved", "loss": "messages were lost"}
+
+
+def marks(chart):
+    """What the lines across a chart mean, and how often each is there."""
+    count = collections.Counter(mark["kind"] for mark in chart["marks"])
+    shown = "".join(f'<span class="mark {kind}">{words}: {count[kind]}</span>' for kind, words in MARKS.items() if count[kind])
+    return f"<p>{shown}</p>" if shown else ""
+
+
 def table(chart):
-    xs = sorted({x for one in chart["series"] for x, _ in one["points"]})
+    xs = sorted({point[0] for one in chart["series"] for point in one["points"]})
     names = chart["x"]["categories"]
     head = "".join(f"<th>{html.escape(one['name'])}</th>" for one in chart["series"])
     rows = []
     for x in xs:
-        cells = [dict(map(tuple, one["points"])).get(x) for one in chart["series"]]
-        shown = "".join(f"<td>{'–' if value is None else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}</td>" for value in cells)
+        cells = [{point[0]: point[1:] for point in one["points"]}.get(x) for one in chart["series"]]
+        shown = "".join(f"<td>{cell(values)}</td>" for values in cells)
         label = names[int(x)] if names else f"{x:,g}"
         rows.append(f"<tr><td>{html.escape(label)}</td>{shown}</tr>")
     return f"<table><thead><tr><th>{html.escape(chart['x']['label'])}</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def cell(values):
+    """A mean, and behind it from where to where the runs reach."""
+    if values is None:
+        return "–"
+    mean, *reach = [f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}" for value in values]
+    return f"{mean} ({reach[0]} to {reach[1]})" if reach and reach[0] != reach[1] else mean

@@ -13,9 +13,16 @@ from harness.amqp.peer import until
 from harness.broker import binary_path
 from harness.process import die_with_parent
 
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+sys.path.insert(0, str(EXPERIMENTS / "papers"))
+
+import charts  # noqa: E402
+import page  # noqa: E402
+from steps import Runs, RunsSpent  # noqa: E402
+
 pytestmark = pytest.mark.process
 
-PAPERS = Path(__file__).resolve().parents[2] / "experiments" / "papers" / "papers.py"
+PAPERS = EXPERIMENTS / "papers" / "papers.py"
 CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
@@ -102,6 +109,47 @@ def test_one_that_is_stopped_goes_on(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stderr.count("done before") == 1, done.stderr
     assert len(json.loads((tmp_path / "report.json").read_text())["steps"]) == 2
+
+
+def test_a_step_without_all_its_runs_says_so_and_goes_on(tmp_path):
+    done = subprocess.run(command(tmp_path, "--only", "eqs", "--runs", "0"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "0 of 1 runs were made" in (tmp_path / "report.html").read_text()
+    done = subprocess.run(command(tmp_path, "--only", "eqs", "--runs", "1"), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "runs were made" not in (tmp_path / "report.html").read_text(), done.stderr
+
+
+def test_a_run_that_was_made_is_not_made_again(tmp_path):
+    def never():
+        raise AssertionError("it is kept")
+
+    first = Runs(tmp_path, "abc", left=1)
+    assert first.of(["one"], lambda: ({"value": 1}, True)) == {"value": 1}
+    with pytest.raises(RunsSpent):
+        first.of(["one"], never)
+    again = Runs(tmp_path, "def")
+    assert again.of(["one"], never) == {"value": 1}
+    assert again.of(["one"], lambda: ({"value": 2}, False)) == {"value": 2}, "the second of the same words"
+    other = Runs(tmp_path, "def")
+    assert other.of(["two"], lambda: ({"value": 3}, True)) == {"value": 3}, "other words are another run"
+    assert other.of(["one"], lambda: ({"value": 4}, True)) == {"value": 4}, "what did not end well is not kept"
+
+
+def test_several_runs_show_their_spread_and_what_happened():
+    def run(sent, moves, lost):
+        bins = [{"minute": at, "sent_per_min": sent * at, "delivered_per_min": 20 * sent * at, "latency_mean_ms": 1.0, "relays": [],
+                 "overtaken": lost if at > 2 else 0} for at in (1, 2.001)]
+        events = [{"minute": 0.0, "kind": "up"}, {"minute": 1.5, "kind": "up"}, *[{"minute": 1.6, "kind": "moved"}] * moves]
+        order = {"received": 1_000, "lost": lost, "duplicates": 0, "out_of_order": 0}
+        return {"bins": bins, "events": events, "moves": moves, "order": order}
+
+    found = charts.eqs({"speed": 1, "policies": {"paper": [run(100, 1, 0), run(300, 2, 7)], "steady": []}})
+    assert found[0]["series"][0]["points"] == [[1, 200, 100, 300], [2, pytest.approx(400.2), pytest.approx(200.1), pytest.approx(600.3)]]
+    assert [mark["kind"] for mark in found[0]["marks"]] == ["relay", "move", "relay", "move", "move", "loss"]
+    assert "1 to 2 moves of a producer in each; of 2,000 deliveries 7 lost, 0 doubled, 0 out of order" in found[0]["differs"]
+    shown = page.figure(found[0])
+    assert "a relay started: 2" in shown and "a producer moved: 3" in shown and "messages were lost: 1" in shown
+    assert "200 (100 to 300)" in shown
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):

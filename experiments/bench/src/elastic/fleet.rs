@@ -216,6 +216,11 @@ impl<'a> Fleet<'a> {
         self.probes.iter().map(|probe| lock(probe).tally.distinct()).sum()
     }
 
+    /// Messages that listeners miss so far, as a later one of the same producer came.
+    pub(crate) fn overtaken(&self) -> u64 {
+        self.probes.iter().map(|probe| lock(probe).tally.overtaken()).sum()
+    }
+
     /// Latencies of all listeners since this was asked last.
     pub(crate) fn take_latencies(&self) -> Latencies {
         let mut sum = Latencies::new();

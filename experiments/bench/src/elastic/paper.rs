@@ -94,6 +94,7 @@ struct OpenBin {
     at_ns: u64,
     sent: u64,
     delivered: u64,
+    overtaken: u64,
     looks: u32,
     relays: Vec<RelayBin>,
     relays_up: u64,
@@ -167,6 +168,7 @@ impl<'a> PaperRun<'a> {
 
     fn close_bin(&mut self, now: u64) {
         let (sent, delivered) = (self.fleet.sent(), self.fleet.delivered());
+        let overtaken = self.fleet.overtaken();
         let latencies = self.fleet.take_latencies();
         let is_full = self.joined == self.args.producers as usize && self.left == 0;
         let per_min = MINUTE_S / seconds_between(self.open.at_ns, now).max(1e-9);
@@ -188,6 +190,7 @@ impl<'a> PaperRun<'a> {
             minute: seconds_between(self.begin_ns, now) / MINUTE_S,
             sent_per_min: (sent - self.open.sent) as f64 * per_min,
             delivered_per_min: (delivered - self.open.delivered) as f64 * per_min,
+            overtaken: overtaken.saturating_sub(self.open.overtaken),
             full,
             latency_mean_ms: found.mean_ms,
             latency_deviation_ms: latencies.deviation_ms(),
@@ -201,8 +204,15 @@ impl<'a> PaperRun<'a> {
         self.bins.push(bin);
         let relays_up = self.open.relays_up;
         let was_full = is_full;
-        self.open =
-            OpenBin { at_ns: now, sent, delivered, relays_up, was_full, ..OpenBin::default() };
+        self.open = OpenBin {
+            at_ns: now,
+            sent,
+            delivered,
+            overtaken,
+            relays_up,
+            was_full,
+            ..OpenBin::default()
+        };
     }
 
     fn report(self) -> Result<PaperReport, ElasticError> {

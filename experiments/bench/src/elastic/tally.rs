@@ -63,6 +63,11 @@ impl Tally {
         self.flows.iter().map(|flow| flow.order.received - flow.order.duplicates).sum()
     }
 
+    /// Messages that a later one overtook and that have not come.
+    pub(crate) fn overtaken(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.order.lost).sum()
+    }
+
     /// The sum, when producers have sent so many messages each.
     pub(crate) fn finish(&self, sent: &[u64]) -> Order {
         let mut sum = Order::default();
@@ -183,6 +188,9 @@ mod tests {
         let mut tally = Tally::new(2);
         assert!(tally.take(0, 0) && tally.take(1, 0) && tally.take(1, 1) && !tally.take(2, 0));
         assert_eq!((tally.reached(0), tally.reached(1), tally.distinct()), (1, 2, 3));
-        assert_eq!(tally.finish(&[1, 3]), Order { received: 3, lost: 1, ..Order::default() });
+        assert_eq!(tally.overtaken(), 0);
+        assert!(tally.take(0, 3));
+        assert_eq!(tally.overtaken(), 2);
+        assert_eq!(tally.finish(&[4, 3]), Order { received: 4, lost: 3, ..Order::default() });
     }
 }

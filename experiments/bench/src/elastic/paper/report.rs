@@ -41,6 +41,8 @@ pub(crate) struct Bin {
     pub minute: f64,
     pub sent_per_min: f64,
     pub delivered_per_min: f64,
+    /// Messages that listeners began to miss in it, as later ones of the same producer came.
+    pub overtaken: u64,
     /// All producers sent, from its beginning to its end.
     pub full: bool,
     pub latency_mean_ms: f64,
