@@ -44,7 +44,7 @@ class SmallDisk:
 def small():
     """A node alone on a small disk, and a front-end over it."""
     # With `periodic` a node that dies by itself forgets what it confirmed in the last tenth of a second.
-    nodes = cluster.alone(commitlog_sync="group")
+    nodes = cluster.alone(commitlog_sync="group", flushes_schema=True)
     with contextlib.ExitStack() as stack:
         stack.callback(nodes.remove)
         disk = stack.enter_context(SmallDisk(nodes[1].place.directory))

@@ -55,8 +55,8 @@ class Cluster:
 
 
 def alone(**options) -> Cluster:
-    """One node on this machine, on ports of its own."""
-    return together(1, compiler_tiers=1, **options)
+    """One node on this machine, on ports of its own, for tests that make many keyspaces and do not end it."""
+    return together(1, **{"compiler_tiers": 1, "flushes_schema": False, **options})
 
 
 def together(count: int, **options) -> Cluster:

@@ -139,6 +139,8 @@ def java_words(place: "Place", options: "Options", libraries: Path) -> list[str]
         "superuser_setup_delay_ms": 0,
         "foreground": "yes",
     }
+    if not options.flushes_schema:
+        settings |= {"unsafesystem": "true", "test.flush_local_schema_changes": "false"}
     words += [f"-Dcassandra.{name}={value}" for name, value in settings.items()]
     if options.clock_ahead_ms:
         words += ["-Dcassandra.clock=ShiftedClock", f"-Dquelea.clock_ahead_ms={options.clock_ahead_ms}"]
