@@ -23,4 +23,4 @@ def run() -> Outcome:
     return run_pytest(python, "papers", QUELEA_CHROMIUM=chromium(), QUELEA_ARTEFACTS=artefacts)
 
 
-SUITES = [Suite("papers", run, install, ensure_binary, waits=True)]
+SUITES = [Suite("papers", run, install, ensure_binary)]

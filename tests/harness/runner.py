@@ -1,5 +1,5 @@
-"""Runs suites: what they need is installed and built first, then two run at a time with one that waits beside them, and
-those alone that must."""
+"""Runs suites: what they need is installed and built first, then two run at a time and more while the processors are idle,
+and those alone that must."""
 
 import json
 import time
@@ -11,9 +11,15 @@ from harness.cache import cache_root
 from harness.outcome import Outcome
 from harness.output import captured
 from harness.process import end_all_groups, kill_left_behind, mark_descendants
+from harness.processors import Idleness
 from harness.suite import Suite
 
 DURATIONS = "durations.json"
+LANES_MAX = 5
+IDLE_ENOUGH = 0.25
+"""A further suite runs while at least this part of the processors' time is left: many suites wait for most of theirs."""
+LOOK_S = 4
+"""How long the processors are looked at, and what started last is given to show what it takes."""
 
 
 @dataclass
@@ -24,7 +30,7 @@ class Result:
 
 
 class Runner:
-    """`lanes` is how many suites run at once."""
+    """`lanes` is how many suites run at once in any case; with one only it is never more."""
 
     def __init__(self, lanes: int):
         self.lanes = lanes
@@ -32,7 +38,7 @@ class Runner:
         self._installers = ThreadPoolExecutor(max_workers=2)
         # cargo uses all processors by itself, but not while it waits for another cargo's lock.
         self._builders = ThreadPoolExecutor(max_workers=2)
-        self._runners = ThreadPoolExecutor(max_workers=lanes + 1)
+        self._runners = ThreadPoolExecutor(max_workers=max(lanes, LANES_MAX))
         self._ready: dict[str, list[Future]] = {}
         self._builds: list[Future] = []
 
@@ -73,23 +79,26 @@ class Runner:
         wait(self._builds)
         seconds = _last_durations()
         waiting = sorted(suites, key=lambda suite: -seconds.get(suite.name, 0))
-        running: dict[Future, Suite] = {}
+        running: set[Future] = set()
+        idleness = Idleness()
         while waiting or running:
             for suite in [suite for suite in waiting if all(step.done() for step in self._ready[suite.name])]:
-                if self._has_room(suite, running.values()):
+                if self._has_room(len(running), idleness):
                     waiting.remove(suite)
-                    running[self._runners.submit(self._run, suite, quiet=self.lanes > 1)] = suite
+                    running.add(self._runners.submit(self._run, suite, quiet=self.lanes > 1))
+                    idleness.restart()
             steps = {step for suite in waiting for step in self._ready[suite.name] if not step.done()}
-            done, _ = wait({*running, *steps}, return_when=FIRST_COMPLETED)
-            for future in done & running.keys():
-                del running[future]
+            done, _ = wait(running | steps, timeout=LOOK_S if waiting else None, return_when=FIRST_COMPLETED)
+            for future in done & running:
+                running.remove(future)
                 self._add(future.result())
 
-    def _has_room(self, suite: Suite, running) -> bool:
-        """A suite that waits has a lane of its own beside the others, where there is more than one."""
-        if self.lanes == 1:
-            return not running
-        return sum(one.waits == suite.waits for one in running) < (1 if suite.waits else self.lanes)
+    def _has_room(self, running: int, idleness: Idleness) -> bool:
+        if running < self.lanes:
+            return True
+        if self.lanes == 1 or running >= LANES_MAX or idleness.age_s() < LOOK_S:
+            return False
+        return idleness.share() >= IDLE_ENOUGH
 
     def _run(self, suite: Suite, quiet=False) -> Result:
         """Runs a suite; what it printed is shown when it has ended."""

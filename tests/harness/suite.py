@@ -19,14 +19,13 @@ TIMEOUT_S = 1_800
 @dataclass(frozen=True)
 class Suite:
     """`install` gets what is not ours, `build` compiles what is; `run` finds both done. An `alone` suite measures, or
-    loads the machine so that others would fail beside it. One that `waits` leaves the processors idle for most of its time."""
+    loads the machine so that others would fail beside it."""
 
     name: str
     run: Callable[[], Outcome]
     install: Callable[[], object] | None = None
     build: Callable[[], object] | None = None
     alone: bool = False
-    waits: bool = False
 
 
 def run_pytest(python: Path, folder: str, *options, cwd=TESTS, timeout_s=TIMEOUT_S, **environment) -> Outcome:

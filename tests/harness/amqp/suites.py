@@ -159,7 +159,7 @@ def run_java() -> Outcome:
 
 SUITES = [
     python_suite("readme"),
-    Suite("go", run_go, install_go, ensure_binary, waits=True),
+    Suite("go", run_go, install_go, ensure_binary),
     python_suite("python"),
     python_suite("celery"),
     Suite("javascript", run_javascript, install_javascript, ensure_binary),

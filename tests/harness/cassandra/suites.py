@@ -109,7 +109,7 @@ def build_tests() -> None:
 
 SUITES = [
     Suite("cassandra", run_one_node, install, build_tests),
-    Suite("cassandra_bench", run_bench, install, ensure_binary, alone=True),
+    Suite("cassandra_bench", run_bench, install, ensure_binary),
 ]
 # Three nodes take 3 GiB, and a minute to start.
 NAMED_SUITES = [

@@ -107,7 +107,7 @@ SUITES = [
     python_suite("elastic_relay"),
     python_suite("elastic_queues"),
     python_suite("elastic_failover"),
-    Suite("elastic_etcd", run_etcd, lambda: (install_python(), install_etcd()), ensure_binary, waits=True),
+    Suite("elastic_etcd", run_etcd, lambda: (install_python(), install_etcd()), ensure_binary),
     Suite("elastic_cassandra", run_cassandra, lambda: (install_python(), install_cassandra()), ensure_binary),
     Suite("elastic_python", run_python, install_tools, lambda: (ensure_binary(), build_package())),
 ]

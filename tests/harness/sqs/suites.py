@@ -209,6 +209,6 @@ SUITES = [
     Suite("sqs_go", run_go, install_go, ensure_binary),
     Suite("sqs_javascript", run_javascript, install_javascript, ensure_binary),
     Suite("sqs_java", run_java, install_java, ensure_binary),
-    Suite("sqs_kombu", run_kombu, install_sources, ensure_binary, waits=True),
+    Suite("sqs_kombu", run_kombu, install_sources, ensure_binary),
     Suite("sqs_moto", run_moto, install_sources, ensure_binary),
 ]
