@@ -40,12 +40,12 @@ def browser(*words):
     return subprocess.run([CHROMIUM, *options, *words], capture_output=True, text=True, timeout=300)
 
 
-def of_scratch():
-    """Command lines of processes that work in a directory of a run."""
+def at_work_in(folder):
+    """Command lines of processes that work in a directory below it: a `make papers` beside is none of ours."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            if "quelea-papers-" in os.readlink(place / "cwd"):
+            if Path(os.readlink(place / "cwd")).is_relative_to(folder):
                 found.append((place / "cmdline").read_bytes())
         except OSError:
             continue
@@ -96,15 +96,22 @@ def test_what_was_run_is_not_run_again(results):
 
 
 def test_one_that_is_stopped_goes_on(tmp_path):
-    words = command(tmp_path, "--only", "cmq,eqs")
+    words, scratch = command(tmp_path, "--only", "cmq,eqs"), tmp_path / "scratch"
+    scratch.mkdir()
     with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=die_with_parent,
+        env={**os.environ, "TMPDIR": str(scratch)},
     ) as first:
         until(lambda: (tmp_path / "cmq.json").exists() or first.poll() is not None, "the first step")
+        until(lambda: at_work_in(scratch) or first.poll() is not None, "the second step")
         first.send_signal(signal.SIGINT)
         _, errors = first.communicate(timeout=300)
     assert first.returncode == 1 and "goes on from here" in errors, errors
-    until(lambda: not of_scratch(), "the end of what it had started")
+    until(lambda: not at_work_in(scratch), "the end of what it had started")
     assert [step["name"] for step in json.loads((tmp_path / "report.json").read_text())["steps"]] == ["cmq"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stderr.count("done before") == 1, done.stderr
