@@ -44,6 +44,7 @@ use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{News, Peers};
 use crate::standard::counted::Counted;
 use crate::standard::queue::{Queue, Served};
+use crate::standard::receipt::Receipt;
 use crate::standard::rows::Rows;
 use crate::standard::tables::{Of, Tables};
 
@@ -102,6 +103,20 @@ impl Standard {
             }
             _ => Err(Fault::NoSuchQueue),
         }
+    }
+
+    /// A queue as these receipts have it: whoever gave them out may have heard of a purge of which this front-end has not.
+    pub(crate) async fn queue_of(
+        &self,
+        facts: &QueueFacts,
+        mut receipts: impl Iterator<Item = &Receipt>,
+    ) -> Result<Arc<Queue>, Fault> {
+        let queue = self.queue(facts).await?;
+        if receipts.all(|receipt| receipt.generation == queue.generation) {
+            return Ok(queue);
+        }
+        self.tables.forget(&facts.queue);
+        self.queue(facts).await
     }
 
     /// Where the rows of that queue are.

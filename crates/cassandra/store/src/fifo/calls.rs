@@ -96,7 +96,13 @@ impl Shared {
         facts: &QueueFacts,
         operation: Operation,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
-        match self.call_of(facts, operation, PATIENCE).await? {
+        let mut queue = self.fifo_queue(facts).await?;
+        if operation.is_of_another_generation(&queue) {
+            // Whoever gave the receipts out may have heard of a purge of which this front-end has not.
+            self.queues.record_now(&self.database, &facts.queue).await?;
+            queue = self.fifo_queue(facts).await?;
+        }
+        match self.fifo_call(queue, operation, PATIENCE).await? {
             Answer::Settled(outcomes) => Ok(outcomes),
             other => Err(other.unexpected()),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_cassandra_fifo::{Content, Glimpses, MoveCall, MovedOut};
+use quelea_cassandra_fifo::{Content, Glimpses, MoveCall, MovedOut, Receipt};
 use quelea_sqs_protocol::{
     Backlog, Delivery, Fault, QueueRef, ReceiptOutcome, Receive, Received, SendOutcome,
 };
@@ -41,6 +41,22 @@ pub(crate) enum Operation {
     MoveOut(MoveCall),
     /// A look at so many messages.
     Peek(usize),
+}
+
+impl Operation {
+    /// Whether one of its receipts is of another generation of that queue.
+    pub(crate) fn is_of_another_generation(&self, queue: &FifoQueue) -> bool {
+        let is_other = |delivery: &Delivery| {
+            Receipt::decode(delivery).is_some_and(|receipt| {
+                receipt.queue == queue.id && receipt.generation != queue.generation
+            })
+        };
+        match self {
+            Self::Delete(deliveries) => deliveries.iter().any(is_other),
+            Self::ChangeVisibility(changes) => changes.iter().any(|(one, _)| is_other(one)),
+            _ => false,
+        }
+    }
 }
 
 /// What an owner answers.

@@ -122,10 +122,7 @@ impl Standard {
             .filter(|(_, sent)| sent.is_ok())
             .map(|(entry, _)| *entry)
             .collect();
-        // At their own timestamps: a message that comes back to this queue is later than that.
-        let rows = self.rows(facts, queue);
-        let removed = self.remove(&rows, &arrived, 0).await;
-        Ok(removed.iter().filter(|removed| removed.is_ok()).count())
+        Ok(self.remove_moved(&self.rows(facts, queue), &arrived).await)
     }
 
     /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.

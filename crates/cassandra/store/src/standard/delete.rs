@@ -32,9 +32,9 @@ impl Standard {
         facts: &Arc<QueueFacts>,
         deliveries: Vec<Delivery>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
-        let queue = self.queue(facts).await?;
         let receipts: Vec<Option<Receipt>> =
             deliveries.iter().map(|bytes| self.receipt(facts, bytes)).collect();
+        let queue = self.queue_of(facts, receipts.iter().flatten()).await?;
         // What belongs to a generation that was purged is gone.
         let is_here = |receipt: &&Receipt| receipt.generation == queue.generation;
         let entries: Vec<Entry> =
@@ -110,18 +110,32 @@ impl Standard {
     }
 
     /// Deletes messages with these entries, at the timestamp `at_us` or at the first that reaches all of their rows.
-    pub(crate) async fn remove(
+    async fn remove(
         &self,
         rows: &Rows<'_>,
         entries: &[Entry],
         at_us: i64,
     ) -> Vec<Result<(), Fault>> {
-        let message =
-            |entry: &Entry| RowWrite::DeleteMessage(*entry, at_us.max(entry.deleted_at_us()));
-        let entry = |entry: &Entry| RowWrite::DeleteEntry(*entry);
-        let writes = entries.iter().map(message).chain(entries.iter().map(entry));
+        let messages = entries.iter().map(|entry| delete_message(entry, at_us));
+        let writes = messages.chain(entries.iter().copied().map(RowWrite::DeleteEntry));
         let mut deleted = rows.write(writes.collect()).await;
         deleted.truncate(entries.len());
         deleted
     }
+
+    /// Deletes messages that are in another queue now, at their entries' timestamps: one that comes back is later than that.
+    /// Returns how many are gone. Nobody sends what fails once more, as clients do: what stays keeps its entry, by which it is
+    /// found and moved again; without it nobody would look for it before the sweep.
+    pub(crate) async fn remove_moved(&self, rows: &Rows<'_>, entries: &[Entry]) -> usize {
+        let messages = entries.iter().map(|entry| delete_message(entry, 0)).collect();
+        let deleted = rows.write(messages).await;
+        let gone = entries.iter().zip(&deleted).filter(|(_, deleted)| deleted.is_ok());
+        let gone: Vec<Entry> = gone.map(|(entry, _)| *entry).collect();
+        let _ = rows.delete_entries(&gone).await;
+        gone.len()
+    }
+}
+
+fn delete_message(entry: &Entry, at_us: i64) -> RowWrite {
+    RowWrite::DeleteMessage(*entry, at_us.max(entry.deleted_at_us()))
 }

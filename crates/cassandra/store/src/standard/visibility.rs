@@ -24,9 +24,10 @@ impl Standard {
         facts: &Arc<QueueFacts>,
         changes: Vec<(Delivery, u64)>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
-        let queue = self.queue(facts).await?;
-        let changed = changes.iter().map(|(bytes, timeout_ms)| {
-            let receipt = self.receipt(facts, bytes);
+        let receipts: Vec<Option<Receipt>> =
+            changes.iter().map(|(bytes, _)| self.receipt(facts, bytes)).collect();
+        let queue = self.queue_of(facts, receipts.iter().flatten()).await?;
+        let changed = receipts.iter().zip(&changes).map(|(receipt, (_, timeout_ms))| {
             let queue = &queue;
             async move {
                 match receipt {
@@ -34,7 +35,7 @@ impl Standard {
                     Some(receipt) if receipt.generation != queue.generation => {
                         Ok(ReceiptOutcome::NoSuchMessage)
                     }
-                    Some(receipt) => self.change_one(facts, queue, &receipt, *timeout_ms).await,
+                    Some(receipt) => self.change_one(facts, queue, receipt, *timeout_ms).await,
                 }
             }
         });

@@ -19,7 +19,7 @@ use crate::site::{ACCOUNT, Site, message, queue, receive, receive_now, settings}
 
 const HIDDEN_MS: u64 = 600_000;
 
-fn fifo_message(group: &str, id: &str) -> NewMessage {
+pub(crate) fn fifo_message(group: &str, id: &str) -> NewMessage {
     let (group_id, deduplication_id) = (Some(group.to_owned()), Some(id.to_owned()));
     NewMessage { group_id, deduplication_id, ..message(id) }
 }

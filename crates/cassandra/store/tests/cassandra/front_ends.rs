@@ -1,11 +1,13 @@
 //! Several front-ends over one Cassandra: none has anything that another needs.
 
+use std::sync::Arc;
+
 use quelea_cassandra_store::CassandraQueues;
-use quelea_sqs_protocol::{Queues, ReceiptOutcome};
+use quelea_sqs_protocol::{Delivery, QueueFacts, Queues, ReceiptOutcome};
 use uuid::Uuid;
 
-use crate::fifo::session;
-use crate::site::{Site, queue, receive, receive_now, send, settings};
+use crate::fifo::{fifo_message, fifo_queue, receive_one, session};
+use crate::site::{Site, message, queue, receive, receive_now, send, settings};
 
 #[test]
 fn a_receipt_of_one_front_end_is_good_at_another() {
@@ -57,6 +59,39 @@ fn what_one_front_end_did_another_sees_at_once_if_it_asks_for_the_present() {
         assert_eq!(remembered.settings.delay_ms, 7_000);
         one.delete_queue(&seen).await.unwrap();
         assert_eq!(other.facts_now(&facts.queue).await.unwrap(), None);
+    });
+}
+
+/// What one front-end delivers of a queue that it has purged, while the other goes by what it remembers from before.
+async fn delivered_after_a_purge(
+    (one, other): (&CassandraQueues, &CassandraQueues),
+    facts: &Arc<QueueFacts>,
+) -> Delivery {
+    other.facts(&facts.queue).await.unwrap().unwrap();
+    one.purge(facts).await.unwrap();
+    let new = if facts.settings.is_fifo() { fifo_message("g", "x") } else { message("x") };
+    one.send(facts, vec![new]).await.unwrap()[0].as_ref().unwrap();
+    receive_one(one, facts).await.delivery
+}
+
+#[test]
+fn a_front_end_that_has_not_heard_of_a_purge_takes_nothing_for_purged_that_came_later() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (one, other) = (&site.queues, site.another().await);
+        let front_ends = (one, &other);
+        for facts in [queue(one, "deleted", &[]).await, fifo_queue(one, "deleted", &[]).await] {
+            let delivery = delivered_after_a_purge(front_ends, &facts).await;
+            let deleted = other.delete(&facts, vec![delivery.clone()]).await.unwrap();
+            assert_eq!(deleted, [ReceiptOutcome::Done]);
+            let late = one.change_visibility(&facts, vec![(delivery, 0)]).await.unwrap();
+            assert_eq!(late, [ReceiptOutcome::NoSuchMessage]);
+        }
+        for facts in [queue(one, "hidden", &[]).await, fifo_queue(one, "hidden", &[]).await] {
+            let delivery = delivered_after_a_purge(front_ends, &facts).await;
+            let hidden = other.change_visibility(&facts, vec![(delivery, 60_000)]).await.unwrap();
+            assert_eq!(hidden, [ReceiptOutcome::Done]);
+        }
     });
 }
 
