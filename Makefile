@@ -110,12 +110,15 @@ bench-compare: ## Builds a commit and this tree, and compares their CPU time a m
 	$(if $(BASE),,$(error bench-compare needs BASE=COMMIT))
 	CARGO_TARGET_DIR=$(TARGET) $(PYTHON) experiments/peers/bench_compare.py $(BASE) $(ARGUMENTS)
 
-soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, damages its log at 48 places, kills elastic queues' processes 100 times, and plays 3,000 random scenarios beside RabbitMQ (SOAK_SECONDS=600 ROUNDS=200 PLACES=48 KILLS=100 SEEDS=3000)
+# One that only some replicas answer for takes a second of CPU time a seed.
+TROUBLES := nothing_is_lost without_failures one_front_end a_purge dead_letters
+soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, damages its log at 48 places, kills elastic queues' processes 100 times, plays 3,000 random scenarios beside RabbitMQ, and replicated queues in virtual time with as many seeds of each kind of trouble (SOAK_SECONDS=600 ROUNDS=200 PLACES=48 KILLS=100 SEEDS=3000)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600}
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill
 	QUELEA_DAMAGE_PLACES=$${PLACES:-48} QUELEA_DAMAGE_MESSAGES=20001 $(PYTHON) tests/run.py --binary $(BINARY) damage
 	QUELEA_ELASTIC_KILLS=$${KILLS:-100} $(PYTHON) tests/run.py --binary $(BINARY) elastic_failover
 	QUELEA_DIFFERENTIAL_SEEDS=$${SEEDS:-3000} $(PYTHON) tests/run.py --binary $(BINARY) rabbitmq
+	for trouble in $(TROUBLES); do QUELEA_SEEDS=$${SEEDS:-3000} cargo test --locked -p quelea-cassandra-store --lib standard::simulation::$$trouble || exit 1; done
 
 fuzz: ## Replays and extends the fuzz corpora (SECONDS_EACH=60); needs cargo-fuzz and a nightly toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 1; }

@@ -136,7 +136,7 @@ impl World {
         let mut history = self.history();
         for (message, outcome) in received.iter().zip(outcomes) {
             assert_eq!(outcome, ReceiptOutcome::Done, "a receipt of this queue");
-            history.deleted(&message.message_id);
+            history.deleted(&message.message_id, message.dead_letter_source.is_some());
         }
     }
 

@@ -1,12 +1,12 @@
 //! A front-end: the product's own part for standard queues, behind a gate that stands for its process, and a socket.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
@@ -31,7 +31,25 @@ pub(super) struct FrontEnd {
 /// Where front-ends hear each other: datagrams are late, and some of them lost.
 #[derive(Default)]
 pub(super) struct Net {
-    inboxes: Mutex<BTreeMap<SocketAddr, mpsc::UnboundedSender<Vec<u8>>>>,
+    inboxes: Mutex<BTreeMap<SocketAddr, Arc<Inbox>>>,
+}
+
+/// What has arrived at a front-end: it is waited for, and taken in between by whoever looks.
+#[derive(Default)]
+struct Inbox {
+    datagrams: Mutex<VecDeque<Vec<u8>>>,
+    arrived: Notify,
+}
+
+impl Inbox {
+    fn push(&self, datagram: Vec<u8>) {
+        lock(&self.datagrams).push_back(datagram);
+        self.arrived.notify_one();
+    }
+
+    fn pop(&self) -> Option<Vec<u8>> {
+        lock(&self.datagrams).pop_front()
+    }
 }
 
 struct Socket {
@@ -39,7 +57,7 @@ struct Socket {
     loses: bool,
     address: SocketAddr,
     gate: Gate,
-    inbox: tokio::sync::Mutex<mpsc::UnboundedReceiver<Vec<u8>>>,
+    inbox: Arc<Inbox>,
 }
 
 impl PeerSocket for Socket {
@@ -59,23 +77,22 @@ impl PeerSocket for Socket {
         tokio::spawn(async move {
             gate.pass().await;
             sleep(way).await;
-            let _ = inbox.send(datagram);
+            inbox.push(datagram);
         });
     }
 
     fn try_receive(&self) -> Option<Vec<u8>> {
-        self.inbox.try_lock().ok()?.try_recv().ok()
+        self.inbox.pop()
     }
 
     fn receive(&self) -> Receiving<'_> {
         Box::pin(async move {
             loop {
                 self.gate.pass().await;
-                // Whoever takes in what has arrived may do so in between.
-                let next = async { self.inbox.lock().await.recv().await };
-                if let Ok(datagram) = timeout(Duration::from_millis(5), next).await {
-                    return datagram;
+                if let Some(datagram) = self.inbox.pop() {
+                    return Some(datagram);
                 }
+                self.inbox.arrived.notified().await;
             }
         })
     }
@@ -114,14 +131,14 @@ impl FrontEnd {
         };
         let standard = Arc::new(Standard::new(Box::new(tables), clock, peers, settings));
         let address = SocketAddr::from(([127, 0, 0, 1], number));
-        let (sender, inbox) = mpsc::unbounded_channel();
-        lock(&common.net.inboxes).insert(address, sender);
+        let inbox = Arc::new(Inbox::default());
+        lock(&common.net.inboxes).insert(address, inbox.clone());
         let socket = Socket {
             net: common.net.clone(),
             loses: common.chaos.network,
             address,
             gate: gate.clone(),
-            inbox: tokio::sync::Mutex::new(inbox),
+            inbox,
         };
         standard.attach(Arc::new(socket));
         Arc::new(Self { standard, gate, address, beat: AtomicI64::new(1) })

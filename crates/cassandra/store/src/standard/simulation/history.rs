@@ -47,8 +47,10 @@ pub(super) struct History {
     receptions: BTreeMap<String, Vec<Reception>>,
     /// Their deletion was asked for.
     deleting: BTreeSet<String>,
-    /// And confirmed.
+    /// And confirmed, where they had been sent.
     deleted: BTreeMap<String, Instant>,
+    /// And confirmed, in the dead-letter queue. A move whose outcome is not known leaves a message in both queues.
+    dead_and_deleted: BTreeSet<String>,
     pub(super) refused: u64,
     /// What was said in place of an answer by a task that ended before it had one.
     panics: u64,
@@ -88,8 +90,12 @@ impl History {
         self.deleting.insert(message);
     }
 
-    pub(super) fn deleted(&mut self, message: &str) {
-        self.deleted.entry(message.to_owned()).or_insert_with(Instant::now);
+    pub(super) fn deleted(&mut self, message: &str, is_dead_letter: bool) {
+        if is_dead_letter {
+            self.dead_and_deleted.insert(message.to_owned());
+        } else {
+            self.deleted.entry(message.to_owned()).or_insert_with(Instant::now);
+        }
     }
 
     /// Confirmed messages that have to come.
@@ -156,7 +162,8 @@ impl History {
     pub(super) fn counts(&self) -> (u64, u64, u64, u64) {
         let received = self.receptions.values().map(Vec::len).sum::<usize>();
         let dead = self.receptions.values().filter(|all| all.iter().any(|one| one.is_dead_letter));
-        let counts = [self.confirmed.len(), received, self.deleted.len(), dead.count()];
+        let deleted = self.deleted.len() + self.dead_and_deleted.len();
+        let counts = [self.confirmed.len(), received, deleted, dead.count()];
         let [confirmed, received, deleted, dead] = counts.map(|count| count as u64);
         (confirmed, received, deleted, dead)
     }
@@ -186,7 +193,7 @@ impl History {
         for (message, deleted_at) in &self.deleted {
             let receptions = self.receptions.get(message).map(Vec::as_slice).unwrap_or_default();
             // What is on its way to the dead-letter queue when it is deleted may come there, and one that was moved there
-            // twice comes twice. In the end that queue has to be empty, too.
+            // twice comes twice; what was deleted there may still be here. In the end both queues have to be empty.
             let late = receptions.iter().filter(|one| !one.is_dead_letter);
             for one in late.filter(|one| one.began > *deleted_at) {
                 let after = one.began.saturating_duration_since(*deleted_at);
