@@ -98,7 +98,8 @@ fn dead_letters_that_are_moved_back_are_not_lost() {
 #[test]
 fn one_replica_is_enough_where_the_others_hear_later() {
     let consistency = Consistency::One;
-    let (played, all) = play_all(SEEDS / 25, Chaos { consistency, forgetting: false, ..Chaos::ALL });
+    let (played, all) =
+        play_all(SEEDS / 25, Chaos { consistency, forgetting: false, ..Chaos::ALL });
     assert!(all.confirmed > 50 * played);
 }
 
