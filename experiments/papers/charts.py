@@ -320,11 +320,11 @@ def eqs(results):
         def minute(value, runs=runs):
             return by_minute(runs, value, speed)
 
-        relays = max((len(one["relays"]) for run in runs for one in run["bins"]), default=0)
-        each = [
-            (f"relay {n + 1}", minute(lambda one, n=n: one["relays"][n]["messages_in_per_min"] if n < len(one["relays"]) else None))
-            for n in range(relays)
-        ]
+        def of_relay(number):
+            return lambda one: next((relay["messages_in_per_min"] for relay in one["relays"] if relay["id"] == number), None)
+
+        relays = sorted({relay["id"] for run in runs for one in run["bins"] for relay in one["relays"]})
+        each = [(f"relay {number}", minute(of_relay(number))) for number in relays]
         marks = eqs_marks(runs, speed)
         x = axis("minute of the paper's run")
         charts += [
