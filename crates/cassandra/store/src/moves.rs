@@ -17,6 +17,9 @@ use crate::standard::move_step::{Step, deleted};
 const HELD_MS: i64 = 10_000;
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
+/// How long a task pauses that has left messages in both queues.
+const AFTER_A_PART: Duration = Duration::from_secs(10);
+
 /// Between two steps of a task with a rate, and how many of them a second has.
 const STEP: Duration = Duration::from_millis(1_000 / STEPS_PER_S as u64);
 const STEPS_PER_S: usize = 1;
@@ -192,6 +195,10 @@ impl Shared {
         match self.step(task).await {
             Ok(Step::Moved(moved)) => {
                 task.moved += moved as u64;
+            }
+            Ok(Step::MovedInPart(moved)) => {
+                task.moved += moved as u64;
+                tokio::time::sleep(AFTER_A_PART).await;
             }
             Ok(Step::Waits) => tokio::time::sleep(STEP).await,
             Ok(Step::Done) => task.state = MoveTaskState::Completed,

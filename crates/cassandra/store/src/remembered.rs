@@ -70,6 +70,9 @@ impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
             return;
         }
         let entries = &mut kept.entries;
+        if entries.get(&key).is_some_and(|kept| kept.read_at > now) {
+            return;
+        }
         if entries.len() >= self.entries_max {
             entries.retain(|_, one| now.saturating_duration_since(one.read_at) < self.age_max);
         }

@@ -40,6 +40,7 @@ use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::database::queue_table::Record;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{News, Peers};
 use crate::standard::counted::Counted;
@@ -97,12 +98,14 @@ impl Standard {
 
     /// The queue of these facts, if it still is what it was.
     pub(crate) async fn queue(&self, facts: &QueueFacts) -> Result<Arc<Queue>, Fault> {
-        match self.tables.record(&facts.queue).await? {
-            Some(record) if record.facts.key == facts.key => {
-                Ok(self.served.queue(&self.clock, record.generation))
-            }
-            _ => Err(Fault::NoSuchQueue),
-        }
+        let record = self.tables.record(&facts.queue).await?;
+        self.queue_in(facts, record.as_deref())
+    }
+
+    fn queue_in(&self, facts: &QueueFacts, record: Option<&Record>) -> Result<Arc<Queue>, Fault> {
+        let record = record.filter(|record| record.facts.key == facts.key);
+        let generation = record.ok_or(Fault::NoSuchQueue)?.generation;
+        Ok(self.served.queue(&self.clock, generation))
     }
 
     /// A queue as these receipts have it: whoever gave them out may have heard of a purge of which this front-end has not.
@@ -115,8 +118,8 @@ impl Standard {
         if receipts.all(|receipt| receipt.generation == queue.generation) {
             return Ok(queue);
         }
-        self.tables.forget(&facts.queue);
-        self.queue(facts).await
+        let record = self.tables.record_now(&facts.queue).await?;
+        self.queue_in(facts, record.as_deref())
     }
 
     /// Where the rows of that queue are.

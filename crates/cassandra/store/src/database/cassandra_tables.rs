@@ -33,6 +33,10 @@ impl Tables for CassandraTables {
         Box::pin(self.queues.record(&self.database, queue))
     }
 
+    fn record_now<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>> {
+        Box::pin(self.queues.record_now(&self.database, queue))
+    }
+
     fn forget(&self, queue: &QueueRef) {
         self.queues.forget(queue);
     }

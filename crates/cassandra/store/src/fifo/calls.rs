@@ -11,6 +11,7 @@ use quelea_sqs_protocol::{
 };
 
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
+use crate::database::queue_table::Record;
 use crate::shared::Shared;
 use crate::standard::id_of;
 
@@ -21,6 +22,14 @@ impl Shared {
     /// A FIFO queue, as its owner has to know it.
     pub(super) async fn fifo_queue(&self, facts: &QueueFacts) -> Result<FifoQueue, Fault> {
         let record = self.queues.record(&self.database, &facts.queue).await?;
+        self.fifo_queue_in(facts, record).await
+    }
+
+    async fn fifo_queue_in(
+        &self,
+        facts: &QueueFacts,
+        record: Option<Arc<Record>>,
+    ) -> Result<FifoQueue, Fault> {
         let record =
             record.filter(|record| record.facts.key == facts.key).ok_or(Fault::NoSuchQueue)?;
         let redrive = match &facts.settings.redrive {
@@ -99,8 +108,8 @@ impl Shared {
         let mut queue = self.fifo_queue(facts).await?;
         if operation.is_of_another_generation(&queue) {
             // Whoever gave the receipts out may have heard of a purge of which this front-end has not.
-            self.queues.record_now(&self.database, &facts.queue).await?;
-            queue = self.fifo_queue(facts).await?;
+            let record = self.queues.record_now(&self.database, &facts.queue).await?;
+            queue = self.fifo_queue_in(facts, record).await?;
         }
         match self.fifo_call(queue, operation, PATIENCE).await? {
             Answer::Settled(outcomes) => Ok(outcomes),

@@ -28,6 +28,20 @@ pub(crate) struct Leaving {
     pub(crate) message: StoredMessage,
 }
 
+/// How many messages are in the other queue now, and how many of them gone from their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Departed {
+    pub(crate) arrived: usize,
+    pub(crate) gone: usize,
+}
+
+impl Departed {
+    pub(crate) fn add(&mut self, more: Self) {
+        self.arrived += more.arrived;
+        self.gone += more.gone;
+    }
+}
+
 impl Standard {
     /// The dead-letter queue of a queue that has one, if it is there.
     pub(crate) async fn dead_letter_queue(
@@ -78,13 +92,14 @@ impl Standard {
         let _ = rows.delete_entries(&stale).await;
         let source = Some(facts.queue.clone());
         let moved = self.move_messages(facts, queue, leaving, to, source).await;
-        moved.unwrap_or_else(|fault| {
+        let departed = moved.unwrap_or_else(|fault| {
             tracing::warn!(queue = %facts.queue.name, %fault, "messages were not moved to their dead-letter queue");
-            0
-        }) + dropped
+            Departed::default()
+        });
+        departed.gone + dropped
     }
 
-    /// Moves messages from one queue to another; returns how many are there now and gone here.
+    /// Moves messages from one queue to another.
     pub(crate) async fn move_messages(
         self: &Arc<Self>,
         facts: &Arc<QueueFacts>,
@@ -92,9 +107,9 @@ impl Standard {
         leaving: Vec<Leaving>,
         to: &Destination,
         source: Option<QueueRef>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<Departed, Fault> {
         if leaving.is_empty() {
-            return Ok(0);
+            return Ok(Departed::default());
         }
         let now_ms = self.clock.now_ms();
         let entries: Vec<Entry> = leaving.iter().map(|one| one.entry).collect();
@@ -122,7 +137,8 @@ impl Standard {
             .filter(|(_, sent)| sent.is_ok())
             .map(|(entry, _)| *entry)
             .collect();
-        Ok(self.remove_moved(&self.rows(facts, queue), &arrived).await)
+        let gone = self.remove_moved(&self.rows(facts, queue), &arrived).await;
+        Ok(Departed { arrived: arrived.len(), gone })
     }
 
     /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.

@@ -7,12 +7,14 @@ use quelea_sqs_protocol::{ErrorKind, Fault, MoveTask, QueueRef};
 
 use crate::limits::GRACE_MS;
 use crate::standard::Standard;
-use crate::standard::dead_letter::{Destination, Leaving};
+use crate::standard::dead_letter::{Departed, Destination, Leaving};
 
 /// How a step ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Moved(usize),
+    /// So many were moved. Others are in both queues, as their deletion failed: each further step that finds them adds copies.
+    MovedInPart(usize),
     /// What is there cannot be moved yet.
     Waits,
     /// Nothing is left to be moved.
@@ -41,16 +43,16 @@ impl Standard {
             let to = wanted.ok_or_else(no_source)?;
             by_destination.entry(to).or_default().push(one);
         }
-        let mut moved = 0;
+        let mut departed = Departed::default();
         for (name, leaving) in by_destination {
             let Some(to) = self.destination(&name).await? else {
                 // SQS gives the code, and clients compare it.
                 return Err(Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned()));
             };
             let Destination { facts, queue } = &source;
-            moved += self.move_messages(facts, queue, leaving, &to, None).await?;
+            departed.add(self.move_messages(facts, queue, leaving, &to, None).await?);
         }
-        moved_some(moved)
+        step_of(departed)
     }
 }
 
@@ -71,10 +73,13 @@ fn last_of_task_us(started_at_ms: u64) -> i64 {
 }
 
 /// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates.
-fn moved_some(moved: usize) -> Result<Step, Fault> {
-    match moved {
-        0 => Err(Fault::Unavailable("none of the messages could be moved".to_owned())),
-        moved => Ok(Step::Moved(moved)),
+fn step_of(departed: Departed) -> Result<Step, Fault> {
+    match departed {
+        Departed { gone: 0, .. } => {
+            Err(Fault::Unavailable("none of the messages could be moved".to_owned()))
+        }
+        Departed { gone, arrived } if gone < arrived => Ok(Step::MovedInPart(gone)),
+        Departed { gone, .. } => Ok(Step::Moved(gone)),
     }
 }
 
@@ -84,8 +89,11 @@ mod tests {
 
     #[test]
     fn a_step_that_moved_nothing_interrupts_its_task() {
-        assert!(matches!(moved_some(0), Err(Fault::Unavailable(_))));
-        assert!(matches!(moved_some(3), Ok(Step::Moved(3))));
+        let step = |gone, arrived| step_of(Departed { gone, arrived });
+        assert!(matches!(step(0, 0), Err(Fault::Unavailable(_))));
+        assert!(matches!(step(0, 2), Err(Fault::Unavailable(_))));
+        assert_eq!(step(3, 3), Ok(Step::Moved(3)));
+        assert_eq!(step(3, 4), Ok(Step::MovedInPart(3)));
     }
 
     #[test]

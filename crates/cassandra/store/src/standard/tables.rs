@@ -62,6 +62,9 @@ pub(crate) trait Tables: Send + Sync + 'static {
     /// A queue as it is, or was a moment ago.
     fn record<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>>;
 
+    /// A queue as it is.
+    fn record_now<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>>;
+
     /// What is remembered of a queue does not hold any more.
     fn forget(&self, queue: &QueueRef);
 

@@ -51,6 +51,11 @@ impl Chaos {
         is_by_timestamp: true,
     };
 
+    /// Whether every call ends, with a known outcome.
+    pub(super) const fn is_calm(&self) -> bool {
+        !(self.network || self.crashes || self.pauses)
+    }
+
     pub(super) const ALL: Self = Self {
         active: Duration::from_secs(60),
         network: true,

@@ -49,8 +49,8 @@ pub(super) struct History {
     deleting: BTreeSet<String>,
     /// And confirmed, where they had been sent.
     deleted: BTreeMap<String, Instant>,
-    /// And confirmed, in the dead-letter queue. A move whose outcome is not known leaves a message in both queues.
-    dead_and_deleted: BTreeSet<String>,
+    /// And confirmed, in the dead-letter queue.
+    dead_and_deleted: BTreeMap<String, Instant>,
     pub(super) refused: u64,
     /// What was said in place of an answer by a task that ended before it had one.
     panics: u64,
@@ -91,11 +91,8 @@ impl History {
     }
 
     pub(super) fn deleted(&mut self, message: &str, is_dead_letter: bool) {
-        if is_dead_letter {
-            self.dead_and_deleted.insert(message.to_owned());
-        } else {
-            self.deleted.entry(message.to_owned()).or_insert_with(Instant::now);
-        }
+        let deleted = if is_dead_letter { &mut self.dead_and_deleted } else { &mut self.deleted };
+        deleted.entry(message.to_owned()).or_insert_with(Instant::now);
     }
 
     /// Confirmed messages that have to come.
@@ -176,8 +173,9 @@ impl History {
         self.receptions.values().map(overlaps).sum()
     }
 
-    /// What is wrong, in words, when all was received and deleted.
-    pub(super) fn faults(&self, consistency: Consistency) -> Vec<String> {
+    /// What is wrong, in words, when all was received and deleted. Where calls fail (`is_sure` is not true) a move whose outcome is
+    /// not known leaves a message in both queues.
+    pub(super) fn faults(&self, consistency: Consistency, is_sure: bool) -> Vec<String> {
         let mut faults = Vec::new();
         if self.panics > 0 {
             faults.push(format!("{} calls were given up by whoever carried them out", self.panics));
@@ -190,10 +188,11 @@ impl History {
             // The replica that is asked may not have heard of a deletion.
             return faults;
         }
-        for (message, deleted_at) in &self.deleted {
+        let there = self.dead_and_deleted.iter().filter(|_| is_sure);
+        for (message, deleted_at) in self.deleted.iter().chain(there) {
             let receptions = self.receptions.get(message).map(Vec::as_slice).unwrap_or_default();
             // What is on its way to the dead-letter queue when it is deleted may come there, and one that was moved there
-            // twice comes twice; what was deleted there may still be here. In the end both queues have to be empty.
+            // twice comes twice. In the end both queues have to be empty.
             let late = receptions.iter().filter(|one| !one.is_dead_letter);
             for one in late.filter(|one| one.began > *deleted_at) {
                 let after = one.began.saturating_duration_since(*deleted_at);
@@ -214,19 +213,19 @@ fn what_a_standard_queue_cannot_do_is_found() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
     let mut history = History::default();
     history.confirmed("a".to_owned(), "body".into(), now);
-    assert_eq!(history.faults(Consistency::LocalQuorum).len(), 1, "it is lost");
+    assert_eq!(history.faults(Consistency::LocalQuorum, true).len(), 1, "it is lost");
     history.received("a".to_owned(), &"body".into(), reception(now));
-    assert!(history.faults(Consistency::LocalQuorum).is_empty());
+    assert!(history.faults(Consistency::LocalQuorum, true).is_empty());
     history.received("a".to_owned(), &"body".into(), reception(now + 2 * second));
     assert_eq!(
-        (history.duplicates(), history.faults(Consistency::LocalQuorum).len()),
+        (history.duplicates(), history.faults(Consistency::LocalQuorum, true).len()),
         (1, 0),
         "it may come twice"
     );
     history.deleted.insert("a".to_owned(), now + 3 * second);
-    assert!(history.faults(Consistency::LocalQuorum).is_empty());
+    assert!(history.faults(Consistency::LocalQuorum, true).is_empty());
     history.received("a".to_owned(), &"body".into(), reception(now + 4 * second));
-    assert_eq!(history.faults(Consistency::LocalQuorum).len(), 1, "it was deleted");
+    assert_eq!(history.faults(Consistency::LocalQuorum, true).len(), 1, "it was deleted");
 }
 
 #[test]
@@ -236,11 +235,14 @@ fn what_comes_after_a_purge_is_found() {
     history.confirmed("a".to_owned(), "body".into(), now);
     let purge = Purge { began: Instant::now(), ended: Instant::now(), is_done: true };
     history.purges.push(purge);
-    assert!(history.faults(Consistency::LocalQuorum).is_empty(), "it need not come");
+    assert!(history.faults(Consistency::LocalQuorum, true).is_empty(), "it need not come");
     history.received("a".to_owned(), &"body".into(), reception(purge.ended + second));
-    assert!(history.faults(Consistency::LocalQuorum).is_empty(), "who gave it had not heard of it");
+    assert!(
+        history.faults(Consistency::LocalQuorum, true).is_empty(),
+        "who gave it had not heard of it"
+    );
     history.received("a".to_owned(), &"body".into(), reception(purge.ended + 3 * second));
-    assert_eq!(history.faults(Consistency::LocalQuorum).len(), 1);
+    assert_eq!(history.faults(Consistency::LocalQuorum, true).len(), 1);
     history.confirmed("b".to_owned(), "other".into(), purge.ended + 3 * second);
     assert_eq!(history.missing().len(), 1, "what is sent afterwards has to come");
 }

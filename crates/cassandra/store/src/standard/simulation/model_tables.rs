@@ -135,9 +135,15 @@ fn entries_from((visible_at_us, message): (i64, Uuid)) -> Part {
 impl Tables for ModelTables {
     fn record<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>> {
         Box::pin(async move {
-            if let Some(remembered) = self.queues.remembered(queue) {
-                return Ok(remembered);
+            match self.queues.remembered(queue) {
+                Some(remembered) => Ok(remembered),
+                None => self.record_now(queue).await,
             }
+        })
+    }
+
+    fn record_now<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>> {
+        Box::pin(async move {
             self.gate.pass().await;
             self.cluster.transact().await?;
             let record = self.queues.read(queue);

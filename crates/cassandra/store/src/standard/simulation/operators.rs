@@ -54,7 +54,9 @@ impl World {
                 failure_reason: None,
                 started_at_ms: self.any_front_end().standard.clock.now_ms(),
             };
-            while let Some(Ok(Step::Moved(_) | Step::Waits)) = self.step(&task).await {
+            while let Some(Ok(Step::Moved(_) | Step::MovedInPart(_) | Step::Waits)) =
+                self.step(&task).await
+            {
                 sleep(Duration::from_millis(100)).await;
             }
         }

@@ -94,7 +94,7 @@ async fn run(chaos: Chaos) -> Outcome {
         faults.extend(world.count(queue).await);
     }
     let restored = world.sweep().await;
-    faults.extend(world.history().faults(chaos.consistency));
+    faults.extend(world.history().faults(chaos.consistency, chaos.is_calm()));
     heart.abort();
     world.outcome(faults, restored)
 }
