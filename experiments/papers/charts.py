@@ -302,7 +302,8 @@ def eqs_words(policy, runs):
     bad = {words: sum(order[key] for order in orders) for key, words in
            (("lost", "lost"), ("duplicates", "doubled"), ("out_of_order", "out of order"))}
     judged = ", ".join(f"{count:,} {words}" for words, count in bad.items())
-    return (f"Policy {policy}, {len(runs)} run{'s' if len(runs) > 1 else ''}: {min(moves)} to {max(moves)} moves of a producer in each; "
+    commits = ", ".join(dict.fromkeys(run["commit"] for run in runs))
+    return (f"Policy {policy}, {len(runs)} run{'s' if len(runs) > 1 else ''} (of {commits}): {min(moves)} to {max(moves)} moves of a producer in each; "
             f"of {received:,} deliveries {judged}. The shade reaches from the lowest run to the highest.")
 
 

@@ -3,9 +3,9 @@
 
     experiments/papers/papers.py --quelea target/release/quelea [--quick | --full] [--only amqp-suite,cmq]
 
-Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE), and while it lasts each of its
-`quelea bench` runs: what is stopped goes on with the run that it was at, and --fresh begins anew. --runs 1 makes one run and ends,
-so that five hours need not be five hours on end; the elastic queues' charts have what was made so far. Peers that are not on this machine are named in the report.
+Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE), and of `eqs` and `bdqs` each run:
+what is stopped goes on with the step, or the run, that it was at, and --fresh begins anew. With --only eqs --runs 1 one run is made,
+so that five hours need not be five hours on end; the charts have what was made so far. Peers that are not on this machine are named in the report.
 """
 
 import argparse
@@ -76,20 +76,31 @@ def is_done(found):
     return found["error"] is None and not found["results"].get("unfinished")
 
 
+def runs_of(args, step):
+    return args.results / "runs" / step.name
+
+
+def forget(args, steps):
+    """Before the first begins: one that is stopped then goes on with what is new."""
+    for step in steps:
+        (args.results / f"{step.name}.json").unlink(missing_ok=True)
+        shutil.rmtree(runs_of(args, step), ignore_errors=True)
+
+
 def run_all(args, steps):
+    if args.fresh:
+        forget(args, steps)
     runs_left = args.runs
     left = {step.name: step.minutes[args.scale] for step in steps}
     for number, step in enumerate(steps, 1):
         path = args.results / f"{step.name}.json"
         minutes = left.pop(step.name)
-        if not args.fresh and kept(path):
+        if kept(path):
             print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
             continue
         print(f"[{number}/{len(steps)}] {step.title}: about {minutes:g} min, {minutes + sum(left.values()):g} min left in all",
               file=sys.stderr, flush=True)
-        runs = Runs(args.results / "runs" / step.name, commit(), runs_left)
-        if args.fresh:
-            shutil.rmtree(runs.folder, ignore_errors=True)
+        runs = Runs(runs_of(args, step), commit(), runs_left)
         with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
             found = run_step(step, args, pathlib.Path(scratch), runs)
         write(path, json.dumps(found))
@@ -127,7 +138,7 @@ def parse():
     parser.add_argument("--only", help="steps, with commas")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
-    parser.add_argument("--runs", type=int, help="make as many runs of `quelea bench` at most, and end; the next call goes on")
+    parser.add_argument("--runs", type=int, help="of eqs or bdqs, make as many runs at most, and end; the next call goes on")
     parser.add_argument("--no-peers", action="store_true")
     args = parser.parse_args()
     steps = [step for step in STEPS if args.scale in step.minutes]
@@ -137,6 +148,9 @@ def parse():
         if unknown:
             parser.error(f"--only: no step {', '.join(unknown)} at this scale; there are {', '.join(step.name for step in steps)}")
         steps = [step for step in steps if step.name in wanted]
+    if args.runs is not None and not all(step.is_in_runs for step in steps):
+        whole = ", ".join(step.name for step in steps if not step.is_in_runs)
+        parser.error(f"--runs: {whole} cannot be made by a run at a time; name others by --only")
     for program in ("", "-bench"):
         if not args.quelea.with_name(args.quelea.name + program).exists():
             parser.error(f"--quelea: there is no {args.quelea}{program}")

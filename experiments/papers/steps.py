@@ -57,8 +57,8 @@ class Runs:
     asked: int = 0
 
     def of(self, words, make):
-        """The report of the run that has this place among the step's and these words: a kept one, or `make`'s, which says too
-        whether the run came to its end."""
+        """The report of the run that has this place among the step's and these words, and the commit that it is of: a kept one,
+        or `make`'s, which says too whether the run came to its end."""
         place = self.folder / f"{self.asked}.json"
         self.asked += 1
         try:
@@ -67,18 +67,18 @@ class Runs:
             kept = {}
         if kept.get("words") == words:
             print(f"    run {self.asked} was made before, of {kept['commit']}", file=sys.stderr, flush=True)
-            return kept["report"]
+            return kept["report"], kept["commit"]
         if self.left == 0:
             raise RunsSpent
         report, is_whole = make()
         if not is_whole:
-            return report
+            return report, self.commit
         self.left = None if self.left is None else self.left - 1
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = place.with_suffix(".part")
         beside.write_text(json.dumps({"words": words, "commit": self.commit, "report": report}))
         beside.replace(place)
-        return report
+        return report, self.commit
 
 
 @dataclass
@@ -116,10 +116,19 @@ class Context:
         return process.returncode, out
 
     def bench(self, command, *options):
-        """The JSON report of `quelea bench`: of a run that was made before, if it is the same one."""
+        """The JSON report of `quelea bench`."""
+        return self._bench(command, *options)[0]
+
+    def kept_bench(self, command, *options):
+        """The same of a run that starts all that it measures, so that it is as good tomorrow: one that was made before is not
+        made again. With the commit that it is of."""
         # Where the program lies does not change what it measures.
         words = [command, *("quelea" if one == self.quelea else str(one) for one in options)]
-        return self.runs.of(words, lambda: self._bench(command, *options))
+        asked = len(self.commands)
+        report, commit = self.runs.of(words, lambda: self._bench(command, *options))
+        if len(self.commands) == asked:
+            self.commands.append(f"quelea bench {' '.join(words)}  # made before, of {commit}")
+        return report | {"commit": commit}
 
     def _bench(self, command, *options):
         """With whether it ended well; one that did not may have measured something all the same."""
@@ -128,7 +137,8 @@ class Context:
             text = pathlib.Path(report.name).read_text()
         if not text:
             raise StepFailed(f"quelea bench {command} ended with {code} and no report")
-        return json.loads(text), code == 0
+        report = json.loads(text)
+        return report, code == 0 and not report.get("interrupted")
 
     def peers(self, *makers):
         """Those that are here, and the names of those that are not."""
@@ -152,6 +162,8 @@ class Step:
     title: str
     run: Callable[[Context], dict]
     minutes: dict
+    # Whether each of its runs is kept, so that some of them can be made at a time.
+    is_in_runs: bool = False
 
 
 def amqp_suite(context):
@@ -267,7 +279,7 @@ def eqs(context):
         for policy in policies:
             for _ in range(runs):
                 options = ["--policy", policy, "--speed", speed, "--quiet", "--quelea", context.quelea]
-                found[policy].append(context.bench("elastic paper", *options))
+                found[policy].append(context.kept_bench("elastic paper", *options))
     except RunsSpent:
         unfinished = f"{sum(map(len, found.values()))} of {runs * len(policies)} runs were made"
     return {"speed": speed, "policies": found, "unfinished": unfinished}
@@ -282,14 +294,17 @@ def bdqs(context):
         "quick": ["--cassandra", "1", "--replication", "1", "--smoke"],
         "full": ["--cassandra", "3"],
     }[context.scale]
-    sections, errors = [], []
-    for experiment, more in experiments:
+    sections, errors, unfinished = [], [], None
+    for number, (experiment, more) in enumerate(experiments):
         try:
-            report = context.bench("bdqs", experiment, *options, *more, "--quelea", context.quelea, "--tests", TESTS)
+            report = context.kept_bench("bdqs", experiment, *options, *more, "--quelea", context.quelea, "--tests", TESTS)
             sections += report.get("sections", [])
         except StepFailed as failed:
             errors.append(f"{experiment}: {failed}")
-    return {"sections": sections, "errors": errors}
+        except RunsSpent:
+            unfinished = f"{number} of {len(experiments)} experiments were made"
+            break
+    return {"sections": sections, "errors": errors, "unfinished": unfinished}
 
 
 STEPS = [
@@ -298,9 +313,9 @@ STEPS = [
     Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),
     Step("cmq-sweep", "CMQ", "CMQ's batches", cmq_sweep, {"smoke": 0.1, "quick": 1, "full": 6}),
     Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 6}),
-    Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}),
+    Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}, is_in_runs=True),
     Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30}),
-    Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 25, "full": 360}),
+    Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 25, "full": 360}, is_in_runs=True),
     Step("scaling", "all", "Cost against size", scaling, {"smoke": 0.4, "quick": 5, "full": 25}),
 ]
 

@@ -1,15 +1,17 @@
-"""How idle this machine's processors are."""
+"""How idle this machine's processors are, and how much memory it has left."""
 
+import contextlib
+import sys
 import time
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-IDLE, WAITS_FOR_DISK = 3, 4
-"""Places in the line of all processors, behind its name (proc_stat(5))."""
+IDLE = 3
+"""Its place in the line of all processors, behind its name (proc_stat(5))."""
 
 
 class Idleness:
-    """The part of the processors' time in which they had nothing to do, since it was asked for last."""
+    """The part of the processors' time in which they had nothing to do, since it was asked for last; none where nobody says."""
 
     def __init__(self):
         self.restart()
@@ -25,9 +27,18 @@ class Idleness:
         before = self._times
         self.restart()
         passed = [now - then for now, then in zip(self._times, before)]
-        return sum(passed[IDLE : WAITS_FOR_DISK + 1]) / max(sum(passed), 1)
+        return passed[IDLE] / max(sum(passed), 1) if passed else 0
 
 
 def _times() -> list[int]:
     # The last two, guests' times, are in the first two already.
-    return [int(word) for word in STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    with contextlib.suppress(OSError):
+        return [int(word) for word in STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    return []
+
+
+def available_bytes() -> int:
+    """Memory that can be had without swapping; all that one could wish for where nobody says."""
+    with contextlib.suppress(OSError), open("/proc/meminfo") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    return sys.maxsize

@@ -11,15 +11,17 @@ from harness.cache import cache_root
 from harness.outcome import Outcome
 from harness.output import captured
 from harness.process import end_all_groups, kill_left_behind, mark_descendants
-from harness.processors import Idleness
+from harness.processors import Idleness, available_bytes
 from harness.suite import Suite
 
 DURATIONS = "durations.json"
 LANES_MAX = 5
 IDLE_ENOUGH = 0.25
 """A further suite runs while at least this part of the processors' time is left: many suites wait for most of theirs."""
-LOOK_S = 4
+LOOK_S = 6
 """How long the processors are looked at, and what started last is given to show what it takes."""
+BYTES_ENOUGH = 3_000_000_000
+"""And this much memory is free: a suite may have a node of Cassandra, or a browser."""
 
 
 @dataclass
@@ -98,7 +100,7 @@ class Runner:
             return True
         if self.lanes == 1 or running >= LANES_MAX or idleness.age_s() < LOOK_S:
             return False
-        return idleness.share() >= IDLE_ENOUGH
+        return idleness.share() >= IDLE_ENOUGH and available_bytes() >= BYTES_ENOUGH
 
     def _run(self, suite: Suite, quiet=False) -> Result:
         """Runs a suite; what it printed is shown when it has ended."""

@@ -36,7 +36,7 @@ EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
 ALL_TARGETS = [*ALL_TESTS, "--examples", "--benches"]
 DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```|^#\[doc = include_str!", re.MULTILINE)
-TEST_THREADS = {"RUST_TEST_THREADS": 2 * (os.cpu_count() or 1)}
+TEST_THREADS = {"RUST_TEST_THREADS": os.environ.get("RUST_TEST_THREADS") or 2 * (os.cpu_count() or 1)}
 """Of a program's tests many wait for a server, a socket or a time."""
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()

@@ -131,15 +131,15 @@ def test_a_run_that_was_made_is_not_made_again(tmp_path):
         raise AssertionError("it is kept")
 
     first = Runs(tmp_path, "abc", left=1)
-    assert first.of(["one"], lambda: ({"value": 1}, True)) == {"value": 1}
+    assert first.of(["one"], lambda: ({"value": 1}, True)) == ({"value": 1}, "abc")
     with pytest.raises(RunsSpent):
         first.of(["one"], never)
     again = Runs(tmp_path, "def")
-    assert again.of(["one"], never) == {"value": 1}
-    assert again.of(["one"], lambda: ({"value": 2}, False)) == {"value": 2}, "the second of the same words"
+    assert again.of(["one"], never) == ({"value": 1}, "abc")
+    assert again.of(["one"], lambda: ({"value": 2}, False)) == ({"value": 2}, "def"), "the second of the same words"
     other = Runs(tmp_path, "def")
-    assert other.of(["two"], lambda: ({"value": 3}, True)) == {"value": 3}, "other words are another run"
-    assert other.of(["one"], lambda: ({"value": 4}, True)) == {"value": 4}, "what did not end well is not kept"
+    assert other.of(["two"], lambda: ({"value": 3}, True)) == ({"value": 3}, "def"), "other words are another run"
+    assert other.of(["one"], lambda: ({"value": 4}, True)) == ({"value": 4}, "def"), "what did not end well is not kept"
 
 
 def test_several_runs_show_their_spread_and_what_happened():
@@ -148,7 +148,7 @@ def test_several_runs_show_their_spread_and_what_happened():
                  "overtaken": lost if at > 2 else 0} for at in (1, 2.001)]
         events = [{"minute": 0.0, "kind": "up"}, {"minute": 1.5, "kind": "up"}, *[{"minute": 1.6, "kind": "moved"}] * moves]
         order = {"received": 1_000, "lost": lost, "duplicates": 0, "out_of_order": 0}
-        return {"bins": bins, "events": events, "moves": moves, "order": order}
+        return {"bins": bins, "events": events, "moves": moves, "order": order, "commit": "abc"}
 
     found = charts.eqs({"speed": 1, "policies": {"paper": [run(100, 1, 0), run(300, 2, 7)], "steady": []}})
     assert found[0]["series"][0]["points"] == [[1, 200, 100, 300], [2, pytest.approx(400.2), pytest.approx(200.1), pytest.approx(600.3)]]
@@ -162,3 +162,5 @@ def test_several_runs_show_their_spread_and_what_happened():
 def test_a_step_that_there_is_not_is_refused(tmp_path):
     done = subprocess.run(command(tmp_path, "--only", "cmq,bdqs"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "no step bdqs at this scale; there are amqp-suite" in done.stderr
+    done = subprocess.run(command(tmp_path, "--only", "cmq,eqs", "--runs", "1"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "cmq cannot be made by a run at a time" in done.stderr

@@ -7,6 +7,7 @@ from harness.cassandra import cluster
 from harness.cassandra.front_ends import COUNT
 from harness.cassandra.node import install_cassandra
 from harness.outcome import Outcome
+from harness.processors import available_bytes
 from harness.sqs import suites as sqs
 from harness.sqs.suites import install_python
 from harness.suite import Suite, run_pytest
@@ -64,11 +65,6 @@ def nodes_that_fit(named: int, available: int) -> tuple[int, str | None]:
         return named or NODES, None
     missing = f"{NODES} nodes, which take {needed / 1e9:.1f} GB of memory where {available / 1e9:.1f} GB are free"
     return 1, f"{missing}: all runs on one node (QUELEA_TEST_NODES={NODES} insists)"
-
-
-def available_bytes() -> int:
-    with open("/proc/meminfo") as lines:
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
 
 @contextlib.contextmanager
