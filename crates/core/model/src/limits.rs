@@ -50,6 +50,15 @@ pub const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 /// replies are limited by their bytes: reading stops at twice [`OUTPUT_BYTES_MAX`].
 pub const REPLIES_WAITING_MAX: usize = 16_384;
 
+/// Bytes that a peer may send while its password is checked: no client can know yet what to say. They are read
+/// since only so is it seen that a peer is gone.
+pub const EARLY_BYTES_MAX: usize = 4 * 1024;
+
+/// Logins that wait for the thread, which hashes some 50 passwords a second (a second thread would
+/// take the other core of a small machine). A connection has at most one, so this is a burst of
+/// logins; beyond it one is refused, which clients answer by trying again.
+pub const LOGINS_WAITING_MAX: usize = 8_192;
+
 /// Declarations, bindings and deletions of one connection that are carried out and may wait for the disk before
 /// their answers, all its channels together. One sync carries as many; at some 400 bytes each this is 400 kB.
 pub const PROMISES_WAITING_MAX: usize = 1_024;

@@ -28,10 +28,6 @@ const SLICES_MAX: usize = 64;
 /// How long a connection that we closed may take to read the rest and close its end.
 pub(crate) const LINGER_MS: u64 = 5_000;
 
-/// Bytes that a peer may send while its password is checked: no client can know yet what to say. They are read
-/// since only so is it seen that a peer is gone.
-pub(crate) const EARLY_BYTES_MAX: usize = 4 * 1024;
-
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {

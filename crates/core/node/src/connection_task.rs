@@ -9,12 +9,13 @@ use std::task::{Context, Poll};
 use bytes::buf::Limit;
 use bytes::{BufMut, Bytes, BytesMut};
 use quelea_amqp_session::Peer;
+use quelea_model::limits::EARLY_BYTES_MAX;
 use quelea_net::Acceptor;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::connection::{ARENA_BYTES, EARLY_BYTES_MAX, Phase};
+use crate::connection::{ARENA_BYTES, Phase};
 use crate::connections::Connections;
 use crate::core::{Core, SharedCore};
 

@@ -12,8 +12,6 @@ const MANAGEMENT: &str = "crates/management/src/limits.rs";
 const PEEK: &str = "crates/sqs/protocol/src/peek.rs";
 const REPLICATED: &str = "crates/cassandra/store/src/limits.rs";
 const API: &str = "docs/operate/management-api.md";
-const SIGN_INS: &str = "crates/core/node/src/authenticator/waiting.rs";
-const CONNECTION: &str = "crates/core/node/src/connection.rs";
 const LIMITS: &str = "docs/operate/limits.md";
 
 /// A page, its words around the number, which is `{}`, and where the constant stands.
@@ -63,8 +61,8 @@ const STATED: &[(&str, &str, &str, &str)] = &[
     (LIMITS, "management API, a second | {} (", MANAGEMENT, "REQUESTS_PER_S_MAX"),
     (LIMITS, "its head and then its body | {} (", MANAGEMENT, "REQUEST_TIMEOUT_MS"),
     ("docs/operate/management-api.md", "for some {} of each", MANAGEMENT, "SAMPLED_OBJECTS_MAX"),
-    (LIMITS, "that wait to be verified | {} |", SIGN_INS, "WAITING_MAX"),
-    (LIMITS, "its password is verified | {} |", CONNECTION, "EARLY_BYTES_MAX"),
+    (LIMITS, "that wait to be verified | {} |", CORE, "LOGINS_WAITING_MAX"),
+    (LIMITS, "its password is verified | {} |", CORE, "EARLY_BYTES_MAX"),
     (API, "looks at up to {} of the oldest", PEEK, "PEEKED_MESSAGES_MAX"),
     (API, "ends at `count`, at {}, or", PEEK, "PEEKED_BYTES_MAX"),
     (API, "has read {} partitions", REPLICATED, "PEEKED_BUCKETS_MAX"),

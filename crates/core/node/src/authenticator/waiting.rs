@@ -3,12 +3,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use quelea_model::limits::LOGINS_WAITING_MAX;
 use rustc_hash::FxHashMap;
-
-/// Requests that wait for the thread, which hashes some 50 passwords a second (a second thread would
-/// take the other core of a small machine). A connection has at most one, so this is a burst of
-/// logins; beyond it one is refused, which clients answer by trying again.
-pub(super) const WAITING_MAX: usize = 8_192;
 
 /// What can wait: it may have been given up meanwhile.
 pub(super) trait Waits {
@@ -47,7 +43,7 @@ impl<T: Waits> Waiting<T> {
     /// Puts it into its address' line. If there are too many, the one that has waited longest in the longest line
     /// is returned, and is to be refused.
     pub(super) fn push(&mut self, source: Source, request: T) -> Option<T> {
-        if self.total >= WAITING_MAX {
+        if self.total >= LOGINS_WAITING_MAX {
             self.forget_unwanted();
         }
         let line = self.lines.entry(source).or_insert_with(|| {
@@ -56,7 +52,7 @@ impl<T: Waits> Waiting<T> {
         });
         line.requests.push_back(request);
         self.total += 1;
-        if self.total <= WAITING_MAX {
+        if self.total <= LOGINS_WAITING_MAX {
             return None;
         }
         let longest = self.lines.iter().max_by_key(|(_, line)| line.requests.len());
@@ -170,7 +166,7 @@ mod tests {
     fn at_the_limit_the_longest_line_gives_way_and_first_those_that_are_gone() {
         let mut waiting = Waiting::default();
         let flood = Rc::new(Cell::new(true));
-        for number in 0..WAITING_MAX as u32 {
+        for number in 0..LOGINS_WAITING_MAX as u32 {
             assert!(waiting.push(from(1), Asked(number, Rc::clone(&flood))).is_none());
         }
         assert_eq!(waiting.push(from(2), wanted(70_000)).unwrap().0, 0);
