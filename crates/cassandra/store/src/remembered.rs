@@ -172,6 +172,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_later_is_not_replaced_by_what_was_read_before() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 10);
+        remembered.remember("key", "later", start + SECOND);
+        remembered.remember("key", "slowly", start);
+        assert_eq!(remembered.recall(&"key", start + SECOND), Some("later"));
+        remembered.remember("key", "last", start + 2 * SECOND);
+        assert_eq!(remembered.recall(&"key", start + 2 * SECOND), Some("last"));
+    }
+
+    #[test]
     fn what_was_being_read_while_it_changed_is_not_kept() {
         let start = Instant::now();
         let remembered = Remembered::new(4 * SECOND, 10);

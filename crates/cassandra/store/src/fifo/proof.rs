@@ -10,12 +10,12 @@ pub(super) const MAC_HEADER: &str = "x-quelea-mac";
 
 /// What stands for a body.
 pub(super) fn digest(body: &[u8]) -> String {
-    hex(&Sha256::digest(body))
+    hex::encode(Sha256::digest(body))
 }
 
 /// What proves that a call comes from a front-end of the same keyspace, and is meant for that address.
 pub(super) fn mac(secret: &[u8], time_ms: u64, address: &str, digest: &str) -> Option<String> {
-    Some(hex(&hmac(secret, time_ms, address, digest)?.finalize().into_bytes()))
+    Some(hex::encode(hmac(secret, time_ms, address, digest)?.finalize().into_bytes()))
 }
 
 /// Whether it is that proof.
@@ -26,10 +26,8 @@ pub(super) fn is_proof(
     digest: &str,
     proof: &str,
 ) -> bool {
-    let digit =
-        |at: usize| proof.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    let bytes: Option<Vec<u8>> = (0..proof.len()).step_by(2).map(digit).collect();
-    let (Some(bytes), Some(hmac)) = (bytes, hmac(secret, time_ms, address, digest)) else {
+    let (Ok(bytes), Some(hmac)) = (hex::decode(proof), hmac(secret, time_ms, address, digest))
+    else {
         return false;
     };
     hmac.verify_slice(&bytes).is_ok()
@@ -42,10 +40,6 @@ fn hmac(secret: &[u8], time_ms: u64, address: &str, digest: &str) -> Option<Hmac
     hmac.update(address.as_bytes());
     hmac.update(digest.as_bytes());
     Some(hmac)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
