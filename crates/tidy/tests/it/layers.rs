@@ -9,7 +9,8 @@ use toml::{Table, Value};
 use crate::assert_none;
 
 /// Each room with what it may depend on, lowest first. A family knows another only through `core`; the
-/// exceptions are `core/node`, which drives `amqp/session`, and the rooms that join families.
+/// exceptions are `core/node`, which drives `amqp/session`, the rooms that join families, and `sqs/protocol`, the
+/// interface of queues that `cassandra/store` implements.
 const LAYERS: [(&str, &[&str]); 31] = [
     ("core/model", &[]),
     ("core/net", &["core/model"]),
