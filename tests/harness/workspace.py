@@ -36,8 +36,6 @@ EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
 ALL_TARGETS = [*ALL_TESTS, "--examples", "--benches"]
 DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```|^#\[doc = include_str!", re.MULTILINE)
-TEST_THREADS = {"RUST_TEST_THREADS": os.environ.get("RUST_TEST_THREADS") or 2 * (os.cpu_count() or 1)}
-"""Of a program's tests many wait for a server, a socket or a time."""
 QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
 _built: dict[str, Path] = {}
@@ -105,7 +103,7 @@ def _run_tests(workspace: Path, *words: str) -> Outcome:
     code, output = run_group(
         [*test_command(workspace), *words],
         cwd=workspace,
-        environment=checked_build.environment() | TEST_THREADS | (QUICK_CASES if is_quick() else {}),
+        environment=checked_build.environment() | (QUICK_CASES if is_quick() else {}),
         timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
     )
     return outcome.checked(code, outcome.of_cargo(output))
