@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import charts  # noqa: E402
 import page  # noqa: E402
-from steps import SCALES, STEPS, Context, Runs, RunsSpent, StepFailed  # noqa: E402
+from steps import SCALES, STEPS, Context, Runs, StepFailed, write_whole  # noqa: E402
 
 from harness.cache import cache_root  # noqa: E402
 from harness.install import node_modules  # noqa: E402
@@ -40,13 +40,6 @@ def machine():
 def commit():
     done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
-
-
-def write(path, text):
-    """Whole or not at all."""
-    beside = path.with_suffix(path.suffix + ".part")
-    beside.write_text(text)
-    beside.replace(path)
 
 
 def run_step(step, args, scratch, runs):
@@ -103,7 +96,7 @@ def run_all(args, steps):
         runs = Runs(runs_of(args, step), commit(), runs_left)
         with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
             found = run_step(step, args, pathlib.Path(scratch), runs)
-        write(path, json.dumps(found))
+        write_whole(path, json.dumps(found))
         runs_left = runs.left
         if is_done(found):
             shutil.rmtree(runs.folder, ignore_errors=True)
@@ -164,12 +157,12 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run_all(args, steps)
-    except (KeyboardInterrupt, RunsSpent):
+    except KeyboardInterrupt:
         print("stopped: the same command goes on from here", file=sys.stderr)
     made = report(args, steps)
     uplot = node_modules("papers", HERE) / "uplot" / "dist"
-    write(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
-    write(args.results / "report.html", page.write(made, uplot))
+    write_whole(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
+    write_whole(args.results / "report.html", page.write(made, uplot))
     print(args.results / "report.html")
     return 1 if any(step["error"] or step["unfinished"] for step in made["steps"]) or len(made["steps"]) < len(steps) else 0
 

@@ -46,6 +46,13 @@ class RunsSpent(Exception):
     """As many runs were made as were asked for, and the step needs more."""
 
 
+def write_whole(path, text):
+    """Whole or not at all."""
+    beside = path.with_suffix(path.suffix + ".part")
+    beside.write_text(text)
+    beside.replace(path)
+
+
 @dataclass
 class Runs:
     """What the runs of a step gave, a file each: a step of several hours goes on with the run that it was at."""
@@ -75,9 +82,7 @@ class Runs:
             return report, self.commit
         self.left = None if self.left is None else self.left - 1
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = place.with_suffix(".part")
-        beside.write_text(json.dumps({"words": words, "commit": self.commit, "report": report}))
-        beside.replace(place)
+        write_whole(place, json.dumps({"words": words, "commit": self.commit, "report": report}))
         return report, self.commit
 
 
