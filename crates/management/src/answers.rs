@@ -9,12 +9,12 @@ use axum::response::IntoResponse as _;
 use crate::error::ApiError;
 
 /// What is known of a request when it has been answered.
-pub(crate) struct Asked {
+pub(crate) struct RequestLine {
     method: Method,
     path: String,
 }
 
-impl Asked {
+impl RequestLine {
     pub(crate) fn new(method: &Method, path: &str) -> Self {
         Self { method: method.clone(), path: path.to_owned() }
     }
@@ -73,13 +73,13 @@ mod tests {
 
     #[test]
     fn what_was_put_is_where_it_was_put() {
-        let put = Asked::new(&Method::PUT, "/api/vhosts/new");
+        let put = RequestLine::new(&Method::PUT, "/api/vhosts/new");
         let made = put.complete(answer(StatusCode::CREATED));
         assert_eq!(made.headers()[LOCATION], "/api/vhosts/new");
         for (method, status) in
             [(Method::PUT, StatusCode::NO_CONTENT), (Method::POST, StatusCode::CREATED)]
         {
-            let other = Asked::new(&method, "/x").complete(answer(status));
+            let other = RequestLine::new(&method, "/x").complete(answer(status));
             assert!(!other.headers().contains_key(LOCATION), "{method} {status}");
         }
     }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_refused_method_leaves_the_list_of_those_allowed() {
-        let refused = Asked::new(&Method::PATCH, "/api/overview");
+        let refused = RequestLine::new(&Method::PATCH, "/api/overview");
         let refused = refused.complete(answer(StatusCode::METHOD_NOT_ALLOWED));
         assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(refused.headers()[ALLOW], "GET,HEAD");

@@ -32,7 +32,7 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 
 pub(crate) use self::format::Format;
-use self::objects::Wanted;
+use self::objects::Selection;
 
 /// `GET /metrics`.
 pub(crate) async fn text(
@@ -40,7 +40,7 @@ pub(crate) async fn text(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let overview = crate::api::overview::fetch(&api).await?;
-    let sockets = api.ask(|core| core.counters()).await?;
+    let sockets = api.on_core(|core| core.counters()).await?;
     let by_rabbitmqs_names = rabbitmq::totals(&overview, &sockets, &api.node, &api.data_dir);
     let mut registry = Registry::with_prefix("quelea");
     registry.register_collector(Box::new(Snapshot { overview, sockets }));
@@ -58,7 +58,7 @@ pub(crate) async fn per_object(call: Call) -> Result<Response, ApiError> {
     let format = Format::wanted(call.headers());
     let (api, user, []) = call.parts();
     let _turn = api.object_pages.acquire().await.map_err(|_| ApiError::Stopping)?;
-    text_of(&[objects::of_all(&api, &user, "rabbitmq", &Wanted::default()).await?], format)
+    text_of(&[objects::of_all(&api, &user, "rabbitmq", &Selection::default()).await?], format)
 }
 
 /// `GET /metrics/detailed`, with `family` and `vhost`, each as often as needed.
@@ -71,7 +71,7 @@ pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
         values.map(|(_, value)| value.clone()).collect::<Vec<_>>()
     };
     let (families, vhosts) = (Some(all("family")), all("vhost"));
-    let wanted = Wanted { families, vhosts: (!vhosts.is_empty()).then_some(vhosts) };
+    let wanted = Selection { families, vhosts: (!vhosts.is_empty()).then_some(vhosts) };
     let _turn = api.object_pages.acquire().await.map_err(|_| ApiError::Stopping)?;
     text_of(&[objects::of_all(&api, &user, "rabbitmq_detailed", &wanted).await?], format)
 }

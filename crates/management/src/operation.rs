@@ -31,7 +31,7 @@ pub(crate) async fn until_free(
 ) -> Result<(), ApiError> {
     for _ in 0..LOOKS_MAX {
         let is_being_deleted = is_being_deleted.clone();
-        if !api.ask(move |core| is_being_deleted(&core.broker)).await? {
+        if !api.on_core(move |core| is_being_deleted(&core.broker)).await? {
             break;
         }
         tokio::time::sleep(LOOK_PAUSE).await;
@@ -45,7 +45,7 @@ pub(crate) async fn until_checked<T, F: Future<Output = Result<T, ApiError>>>(
     declare: impl Fn() -> F,
 ) -> Result<T, ApiError> {
     for _ in 0..NAME_CHECKS_MAX {
-        let freed = api.ask(|core| core.broker.names_freed()).await?;
+        let freed = api.on_core(|core| core.broker.names_freed()).await?;
         match declare().await {
             Err(ApiError::NameBeingChecked) => {
                 until_free(api, move |broker| broker.names_freed() == freed).await?;
@@ -64,7 +64,7 @@ pub(crate) async fn done<E>(
 where
     E: Into<ApiError> + Send + 'static,
 {
-    let ticket = api.ask(change).await?.map_err(Into::into)?;
+    let ticket = api.on_core(change).await?.map_err(Into::into)?;
     api.core.reached(ticket).await.map_err(|_| ApiError::Stopping)
 }
 
@@ -211,5 +211,5 @@ impl From<AdminError> for ApiError {
 /// Whether there is a virtual host of that name.
 pub(crate) async fn vhost_exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
     let vhost = vhost.to_owned();
-    api.ask(move |core| core.broker.has_vhost(&vhost)).await
+    api.on_core(move |core| core.broker.has_vhost(&vhost)).await
 }

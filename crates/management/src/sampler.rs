@@ -36,7 +36,7 @@ async fn sample(api: &ApiState, clock: Clock) -> Result<(), ApiError> {
     let begin = |core: &mut Core| {
         (core.broker.begin_samples(SAMPLED_OBJECTS_MAX), core.counters().confirmed)
     };
-    let (start, confirmed) = api.ask(begin).await?;
+    let (start, confirmed) = api.on_core(begin).await?;
     let SampleStart { counters, churn, vhosts, queues, exchanges, connections, channels } = start;
     record_totals(api, at_ms, &churn, confirmed);
     let queues = by_turns(api, queues, |core, keys| core.broker.sample_queues(keys)).await?;

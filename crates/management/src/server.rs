@@ -29,7 +29,7 @@ use tokio::task::AbortHandle;
 use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
-use crate::answers::{Asked, without_last_slash};
+use crate::answers::{RequestLine, without_last_slash};
 use crate::audit::{AuditTrail, Noted, Unaudited};
 use crate::authentication::Shown;
 use crate::call::Begun;
@@ -233,7 +233,7 @@ async fn answer(
     request: Request<TimedBody>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let asked = Asked::new(&parts.method, parts.uri.path());
+    let asked = RequestLine::new(&parts.method, parts.uri.path());
     let user = Shown::of(&parts).map(|shown| shown.user().to_owned());
     let began = Instant::now();
     match shared.router.call(Request::from_parts(parts, body)).await {

@@ -127,7 +127,7 @@ impl ApiState {
     ///
     /// # Errors
     /// [`ApiError::Stopping`].
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub(crate) async fn on_core<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, ApiError> {

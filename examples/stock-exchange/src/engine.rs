@@ -19,7 +19,7 @@ const VIEW_LEVELS: usize = 8;
 /// Options of the matching engine.
 #[derive(Clone, Debug, clap::Args)]
 pub struct EngineArgs {
-    /// What all programs are told
+    /// Options of all programs
     #[command(flatten)]
     pub program: ProgramArgs,
     /// Which orders trade

@@ -18,7 +18,7 @@ const BURST: u32 = 256;
 /// Options of the gateway.
 #[derive(Clone, Debug, clap::Args)]
 pub struct GatewayArgs {
-    /// What all programs are told
+    /// Options of all programs
     #[command(flatten)]
     pub program: ProgramArgs,
     /// Orders a second; without it as fast as they are answered

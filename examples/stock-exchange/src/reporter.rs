@@ -17,7 +17,7 @@ const SAMPLE_MAX: Duration = Duration::from_secs(300);
 /// Options of the reporter.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReporterArgs {
-    /// What all programs are told
+    /// Options of all programs
     #[command(flatten)]
     pub program: ProgramArgs,
     /// Where the measurements go, as CSV

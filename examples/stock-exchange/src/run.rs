@@ -20,7 +20,7 @@ use crate::program::{Outcome, ProgramArgs, READY};
 /// Options of a whole run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
-    /// What all programs are told
+    /// Options of all programs
     #[command(flatten)]
     pub program: ProgramArgs,
     /// Orders a second; without it as fast as they are answered

@@ -21,7 +21,7 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 /// Options of the ticker.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TickerArgs {
-    /// What all programs are told
+    /// Options of all programs
     #[command(flatten)]
     pub program: ProgramArgs,
     /// By which way it looks

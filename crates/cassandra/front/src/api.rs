@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use quelea_cassandra_store::CassandraQueues;
-use quelea_openapi::{Asked, Limit, Operation, Route, with_state};
+use quelea_openapi::{Limit, Operation, QueryFields, Route, with_state};
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef, Queues as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ pub fn routes(cluster: Option<&Cluster>, keyspace: &str) -> Vec<Route> {
     .refuses(&[404]);
     let list =
         Operation::new("Returns an account's replicated queues by name, with what waits in them")
-            .query::<QueuesAsked>()
+            .query::<QueuesQuery>()
             .answers::<Vec<QueueShown>>(200)
             .refuses(&[404, 503]);
     let one = Operation::new("Returns a replicated queue, with what waits in it")
@@ -67,7 +67,7 @@ pub fn routes(cluster: Option<&Cluster>, keyspace: &str) -> Vec<Route> {
 /// none that was there all the while.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct QueuesAsked {
+struct QueuesQuery {
     /// Only those whose names begin so.
     #[serde(default)]
     prefix: String,
@@ -88,11 +88,11 @@ async fn show_cluster(State(shown): State<Shown>) -> Result<Json<ClusterShown>, 
 async fn list_queues(
     State(shown): State<Shown>,
     Path(account): Path<String>,
-    Asked(asked): Asked<QueuesAsked>,
+    QueryFields(asked): QueryFields<QueuesQuery>,
 ) -> Result<Json<Vec<QueueShown>>, Refusal> {
     let ShownCluster { queues, .. } = shown.ok_or(Refusal::NoCluster)?;
     let account: Arc<str> = account.into();
-    let QueuesAsked { prefix, after, limit: Limit(limit) } = asked;
+    let QueuesQuery { prefix, after, limit: Limit(limit) } = asked;
     let names = queues.list(&account, &prefix, after.as_deref(), limit).await?;
     let looks = names.into_iter().map(|name| {
         let queue = QueueRef { account: account.clone(), name: name.into() };

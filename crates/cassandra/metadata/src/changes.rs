@@ -14,7 +14,7 @@ pub(crate) struct Logged {
 
 /// What a look at the changes behind some revision found: those of whole transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ChangePage {
     pub(crate) changes: Vec<Logged>,
     /// The last of them, or the one that was asked for.
     pub(crate) revision: Revision,
@@ -31,10 +31,13 @@ fn end_of(revision: Revision) -> String {
 }
 
 /// The changes behind a revision, some of them at least; none if nothing has changed.
-pub(crate) async fn changes_after(tables: &Tables, after: Revision) -> Result<Found, MetaError> {
+pub(crate) async fn changes_after(
+    tables: &Tables,
+    after: Revision,
+) -> Result<ChangePage, MetaError> {
     let revision = Revision(tables.revision().await?);
     if revision == after {
-        return Ok(Found { changes: Vec::new(), revision });
+        return Ok(ChangePage { changes: Vec::new(), revision });
     }
     let rows = tables.changes_after(&end_of(after)).await?;
     // A table that was restored from a backup may be older than what was seen of it.
@@ -46,7 +49,11 @@ pub(crate) async fn changes_after(tables: &Tables, after: Revision) -> Result<Fo
 
 /// What rows say that follow a revision, of which there may be more if there are `rows_max`. Each transaction has rows, so that
 /// a revision that is missing has been forgotten.
-fn found(after: Revision, mut rows: Vec<ChangeRow>, rows_max: usize) -> Result<Found, MetaError> {
+fn found(
+    after: Revision,
+    mut rows: Vec<ChangeRow>,
+    rows_max: usize,
+) -> Result<ChangePage, MetaError> {
     let revision_of = |row: &ChangeRow| Revision(unsigned(row.4));
     if rows.len() >= rows_max
         && let (Some(first), Some(last)) =
@@ -66,7 +73,7 @@ fn found(after: Revision, mut rows: Vec<ChangeRow>, rows_max: usize) -> Result<F
         revision = modified;
         changes.extend(logged(row, modified));
     }
-    Ok(Found { changes, revision })
+    Ok(ChangePage { changes, revision })
 }
 
 /// A row's change; `None` if it is nobody's.
@@ -102,7 +109,7 @@ mod tests {
     #[test]
     fn changes_come_in_order_and_what_has_no_name_is_nobodys() {
         let rows = vec![row(5, 0, "a", Some("1")), row(5, 1, "b", None), row(6, 0, "", None)];
-        let Found { changes, revision } = found(Revision(4), rows, MANY).unwrap();
+        let ChangePage { changes, revision } = found(Revision(4), rows, MANY).unwrap();
         let gone = Change::Gone { key: "b".to_owned(), revision: Revision(5) };
         assert_eq!(changes.len(), 2);
         assert!(matches!(&changes[0].change, Change::Put(entry) if entry.key == "a"));

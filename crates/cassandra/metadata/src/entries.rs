@@ -12,7 +12,7 @@ use crate::tables::{EntryRow, Tables, lease_from, unsigned};
 
 /// Some entries, as they were after one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct Snapshot {
     /// How many transactions there had been.
     pub(crate) revision: u64,
     /// Which the last was.
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
     pub(crate) entries: BTreeMap<String, Stored>,
 }
 
-impl Seen {
+impl Snapshot {
     fn take(&mut self, (revision, change, key, value, created, modified, lease): EntryRow) {
         let revision = unsigned(revision);
         if revision >= self.revision {
@@ -53,9 +53,9 @@ impl Seen {
 }
 
 /// The entries of these keys, as far as they are there.
-pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<Seen, MetaError> {
+pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<Snapshot, MetaError> {
     keys.push(String::new());
-    let mut seen = Seen::default();
+    let mut seen = Snapshot::default();
     for row in tables.entries(keys).await? {
         seen.take(row);
     }
@@ -63,8 +63,8 @@ pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<Seen,
 }
 
 /// All entries. They are read page by page: what changed meanwhile is made up for by the changes' own rows.
-pub(crate) async fn list(tables: &Tables) -> Result<Seen, MetaError> {
-    let mut seen = Seen::default();
+pub(crate) async fn list(tables: &Tables) -> Result<Snapshot, MetaError> {
+    let mut seen = Snapshot::default();
     let mut began = None;
     let mut from = String::new();
     loop {
@@ -83,7 +83,7 @@ pub(crate) async fn list(tables: &Tables) -> Result<Seen, MetaError> {
 /// Follows what has changed since all entries were `seen`, up to some revision at least.
 pub(crate) async fn catch_up(
     tables: &Tables,
-    seen: &mut Seen,
+    seen: &mut Snapshot,
     to_revision: u64,
 ) -> Result<(), MetaError> {
     while seen.revision < to_revision {

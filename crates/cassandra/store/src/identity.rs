@@ -20,11 +20,11 @@ use crate::store::CassandraQueues;
 pub struct CassandraIdentity {
     store: CassandraQueues,
     names: AccountNames,
-    known: Arc<Known>,
+    known: Arc<IdentityCache>,
 }
 
 /// What was read a moment ago, what is not there included.
-struct Known {
+struct IdentityCache {
     keys: Remembered<String, Option<AccessKey>>,
     patterns: Remembered<User, Option<Arc<Patterns>>>,
     /// How many users there are, and permissions: who makes many does not count all of them for each.
@@ -69,7 +69,7 @@ impl CassandraIdentity {
     #[must_use]
     pub fn new(queues: &CassandraQueues, names: AccountNames) -> Self {
         let age_max = Duration::from_millis(IDENTITY_AGE_MS_MAX);
-        let known = Known {
+        let known = IdentityCache {
             keys: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
             patterns: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
             counts: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),

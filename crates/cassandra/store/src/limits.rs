@@ -55,7 +55,7 @@ pub const INTEREST_MS: u64 = 20_000;
 /// Front-ends of one queue that are known to poll it.
 pub const INTERESTED_MAX: usize = 64;
 
-/// Front-ends that are told of one new message, of those that poll its queue: enough for one of them to be waiting still.
+/// Front-ends that are notified of one new message, of those that poll its queue: enough for one of them to be waiting still.
 pub const NUDGED_MAX: usize = 8;
 
 /// How long the answer to a change of a queue waits for the other front-ends to have heard of it, in ms: some hundred times

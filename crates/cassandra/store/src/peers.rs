@@ -1,4 +1,4 @@
-//! The other front-ends: who is alive, who polls what, who takes which entries, and what is told to them. All of it are
+//! The other front-ends: who is alive, who polls what, who takes which entries, and what is sent to them. All of it are
 //! hints: a front-end that hears nothing serves every queue all the same.
 
 pub(crate) mod alive;
@@ -28,8 +28,8 @@ use crate::bucket::Bucket;
 use crate::entry::Entry;
 use crate::limits::{NOTED_MS_MAX, NUDGED_MAX};
 use crate::peers::alive::{Alive, FrontEnd, FrontEndView};
-use crate::peers::claims::{Claims, Heard, Settled};
-use crate::peers::datagram::{Claim, Datagram, EntryName, Said, THINGS_MAX};
+use crate::peers::claims::{ClaimOutcome, Claims, Settled};
+use crate::peers::datagram::{Claim, Datagram, EntryName, PeerMessage, THINGS_MAX};
 use crate::peers::interest::{Interest, some_of};
 use crate::peers::notices::Notices;
 use crate::peers::peer_socket::PeerSocket;
@@ -38,7 +38,7 @@ use crate::standard::order_hint::Others;
 
 /// What another front-end has said that a queue has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum PeerEvent {
     /// Something that can be received at once was put into that bucket.
     Stored(Bucket),
     /// A message was delivered here and there.
@@ -139,7 +139,7 @@ impl Peers {
             is_new
         };
         if is_new {
-            self.tell_all(Said::Interest(Vec::new()));
+            self.broadcast(PeerMessage::Interest(Vec::new()));
         }
     }
 
@@ -181,7 +181,7 @@ impl Peers {
             return;
         }
         if lock(&self.interest).poll(generation, Instant::now()) {
-            self.tell_all(Said::Interest(vec![generation]));
+            self.broadcast(PeerMessage::Interest(vec![generation]));
         }
     }
 
@@ -192,8 +192,8 @@ impl Peers {
         }
         let interested = lock(&self.interest).interested(generation, Instant::now());
         let nudged = some_of(interested, entry.message, NUDGED_MAX);
-        let said = Said::Nudge { generation, bucket: entry.bucket };
-        add(&self.counts.nudges_sent, self.tell(&nudged, said));
+        let message = PeerMessage::Nudge { generation, bucket: entry.bucket };
+        add(&self.counts.nudges_sent, self.send(&nudged, message));
     }
 
     /// A queue was changed here: its attributes, or which messages it has. Returns when the others know, or at the latest
@@ -207,10 +207,10 @@ impl Peers {
             return;
         }
         let notice = self.notices.open(others.into_iter().map(|(id, _)| id));
-        let said = Said::Changed { notice: notice.number, queue: queue.clone() };
+        let message = PeerMessage::Changed { notice: notice.number, queue: queue.clone() };
         // A datagram may be lost: it is said twice.
         for _ in 0..2 {
-            self.tell(&notice.missing(), said.clone());
+            self.send(&notice.missing(), message.clone());
             let wait = Duration::from_millis(NOTED_MS_MAX / 2);
             if timeout(wait, notice.noted_by_all()).await.is_ok() {
                 return;
@@ -225,7 +225,7 @@ impl Peers {
         let (alive, now) = (lock(&self.alive), Instant::now());
         match (alive.members(now).len() - 1, alive.addresses(now).len()) {
             (0, _) => Others::None,
-            (others, heard) if others == heard && self.is_sharing() => Others::Heard,
+            (others, heard) if others == heard && self.is_sharing() => Others::ClaimOutcome,
             _ => Others::Silent,
         }
     }
@@ -258,7 +258,7 @@ impl Peers {
         for some in entries.chunks(THINGS_MAX) {
             let claim = |entry| Claim { entry: name(entry), is_delivered: false };
             let claims = some.iter().map(claim).collect();
-            self.tell(&interested, Said::Claim { generation, claims });
+            self.send(&interested, PeerMessage::Claim { generation, claims });
         }
     }
 
@@ -284,7 +284,7 @@ impl Peers {
         let interested = lock(&self.interest).interested(generation, Instant::now());
         for some in entries.chunks(THINGS_MAX) {
             let entries = some.iter().map(name).collect();
-            self.tell(&interested, Said::Release { generation, entries });
+            self.send(&interested, PeerMessage::Release { generation, entries });
         }
     }
 
@@ -295,18 +295,18 @@ impl Peers {
     // -- datagrams ----------------------------------------------------------------------------
 
     /// Takes in what has arrived, and passes on what it means to queues.
-    pub(crate) fn hear_all(&self, mut news: impl FnMut(Uuid, News)) {
+    pub(crate) fn hear_all(&self, mut news: impl FnMut(Uuid, PeerEvent)) {
         let Some(socket) = self.socket.get() else { return };
         for _ in 0..HEARD_AT_ONCE {
             let Some(datagram) = socket.try_receive() else { return };
-            self.hear(&datagram, &mut news);
+            self.receive(&datagram, &mut news);
         }
     }
 
     /// Takes in one datagram.
-    pub(crate) fn hear(&self, bytes: &[u8], news: &mut impl FnMut(Uuid, News)) {
+    pub(crate) fn receive(&self, bytes: &[u8], news: &mut impl FnMut(Uuid, PeerEvent)) {
         add(&self.counts.datagrams_heard, 1);
-        let Some(Datagram { from, said }) = Datagram::decode(bytes) else {
+        let Some(Datagram { from, message }) = Datagram::decode(bytes) else {
             add(&self.counts.datagrams_unreadable, 1);
             return;
         };
@@ -317,28 +317,28 @@ impl Peers {
             self.stranger.notify_one();
         }
         let now = Instant::now();
-        match said {
-            Said::Interest(generations) => {
+        match message {
+            PeerMessage::Interest(generations) => {
                 let mut interest = lock(&self.interest);
                 generations.iter().for_each(|generation| interest.heard(from, *generation, now));
             }
-            Said::Nudge { generation, bucket } => {
+            PeerMessage::Nudge { generation, bucket } => {
                 add(&self.counts.nudges_heard, 1);
-                news(generation, News::Stored(bucket));
+                news(generation, PeerEvent::Stored(bucket));
             }
-            Said::Claim { generation, claims } => {
+            PeerMessage::Claim { generation, claims } => {
                 // Whoever takes something there polls there.
                 lock(&self.interest).heard(from, generation, now);
                 for _ in 0..self.hear_claims(from, generation, &claims, now) {
-                    news(generation, News::Duplicate);
+                    news(generation, PeerEvent::Duplicate);
                 }
             }
-            Said::Changed { notice, queue } => {
-                news(Uuid::nil(), News::Changed(queue));
-                self.tell(&[from], Said::Noted { notice });
+            PeerMessage::Changed { notice, queue } => {
+                news(Uuid::nil(), PeerEvent::Changed(queue));
+                self.send(&[from], PeerMessage::Noted { notice });
             }
-            Said::Noted { notice } => self.notices.noted(notice, from),
-            Said::Release { generation, entries } => {
+            PeerMessage::Noted { notice } => self.notices.noted(notice, from),
+            PeerMessage::Release { generation, entries } => {
                 let mut claims = lock(&self.claims);
                 entries.iter().for_each(|entry| claims.hear_release(generation, *entry, from));
             }
@@ -354,27 +354,29 @@ impl Peers {
         {
             let mut claims = lock(&self.claims);
             for Claim { entry, is_delivered } in heard.iter().copied() {
-                match claims.hear(generation, entry, from, is_delivered, now) {
-                    Heard::Theirs => {}
-                    Heard::Mine { is_delivered } => again.push(Claim { entry, is_delivered }),
-                    Heard::Duplicate => duplicates += 1,
+                match claims.receive(generation, entry, from, is_delivered, now) {
+                    ClaimOutcome::Theirs => {}
+                    ClaimOutcome::Mine { is_delivered } => {
+                        again.push(Claim { entry, is_delivered })
+                    }
+                    ClaimOutcome::Duplicate => duplicates += 1,
                 }
             }
         }
         if !again.is_empty() {
-            self.tell(&[from], Said::Claim { generation, claims: again });
+            self.send(&[from], PeerMessage::Claim { generation, claims: again });
         }
         add(&self.counts.duplicates_seen, duplicates);
         duplicates
     }
 
-    fn tell_all(&self, said: Said) {
+    fn broadcast(&self, message: PeerMessage) {
         let others = lock(&self.alive).addresses(Instant::now());
-        self.send(others.into_iter().map(|(_, address)| address), said);
+        self.send_to(others.into_iter().map(|(_, address)| address), message);
     }
 
-    /// Returns how many were told.
-    fn tell(&self, whom: &[Uuid], said: Said) -> usize {
+    /// Returns to how many it was sent.
+    fn send(&self, whom: &[Uuid], message: PeerMessage) -> usize {
         if whom.is_empty() {
             return 0;
         }
@@ -382,13 +384,17 @@ impl Peers {
             let alive = lock(&self.alive);
             whom.iter().filter_map(|id| alive.address(*id)).collect()
         };
-        self.send(addresses.into_iter(), said)
+        self.send_to(addresses.into_iter(), message)
     }
 
-    fn send(&self, to: impl ExactSizeIterator<Item = SocketAddr>, said: Said) -> usize {
+    fn send_to(
+        &self,
+        to: impl ExactSizeIterator<Item = SocketAddr>,
+        message: PeerMessage,
+    ) -> usize {
         let (Some(socket), count) = (self.socket.get(), to.len()) else { return 0 };
         if count > 0 {
-            let bytes = Datagram { from: self.id, said }.encode();
+            let bytes = Datagram { from: self.id, message }.encode();
             to.for_each(|address| socket.send(address, &bytes));
             add(&self.counts.datagrams_sent, count);
         }
@@ -450,10 +456,10 @@ mod tests {
         let queue = QueueRef { account: "000000000000".into(), name: "q".into() };
         let mut changed = Vec::new();
         for from in [1, 2] {
-            let said = Said::Changed { notice: 1, queue: queue.clone() };
-            let datagram = Datagram { from: Uuid::from_u128(from), said }.encode();
-            peers.hear(&datagram, &mut |_, news| {
-                if let News::Changed(queue) = news {
+            let message = PeerMessage::Changed { notice: 1, queue: queue.clone() };
+            let datagram = Datagram { from: Uuid::from_u128(from), message }.encode();
+            peers.receive(&datagram, &mut |_, news| {
+                if let PeerEvent::Changed(queue) = news {
                     changed.push(queue);
                 }
             });

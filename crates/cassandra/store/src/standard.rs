@@ -42,7 +42,7 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::database::queue_table::Record;
 use crate::peers::peer_socket::PeerSocket;
-use crate::peers::{News, Peers};
+use crate::peers::{PeerEvent, Peers};
 use crate::standard::counted::Counted;
 use crate::standard::queue::{Queue, Served};
 use crate::standard::receipt::Receipt;
@@ -142,7 +142,7 @@ impl Standard {
         self.runtime.spawn(async move {
             while let Some(datagram) = socket.receive().await {
                 let Some(standard) = weak.upgrade() else { return };
-                standard.peers.hear(&datagram, &mut |queue, news| standard.pass_on(queue, news));
+                standard.peers.receive(&datagram, &mut |queue, news| standard.pass_on(queue, news));
                 standard.hear_peers();
             }
         });
@@ -155,12 +155,14 @@ impl Standard {
     }
 
     /// Another front-end has said something that a queue has to know.
-    pub(crate) fn pass_on(&self, generation: Uuid, news: News) {
+    pub(crate) fn pass_on(&self, generation: Uuid, news: PeerEvent) {
         let queue = || self.served.find(generation);
         match news {
-            News::Changed(queue) => self.tables.forget(&queue),
-            News::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
-            News::Duplicate => queue().into_iter().for_each(|queue| queue.auto_hint().duplicated()),
+            PeerEvent::Changed(queue) => self.tables.forget(&queue),
+            PeerEvent::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
+            PeerEvent::Duplicate => {
+                queue().into_iter().for_each(|queue| queue.auto_hint().duplicated())
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use quelea_cmq::{Mode, Peer};
-use quelea_openapi::{Asked, Limit, Operation, Route, refusal, with_state};
+use quelea_openapi::{Limit, Operation, QueryFields, Route, refusal, with_state};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -184,7 +184,7 @@ async fn datagram(State(counters): State<Counters>) -> Result<Json<Datagram>, Re
 /// `GET /datagram/peers?limit=NUMBER`.
 async fn peers(
     State(counters): State<Counters>,
-    Asked(query): Asked<PeersQuery>,
+    QueryFields(query): QueryFields<PeersQuery>,
 ) -> Result<Json<Vec<ShownPeer>>, Refusal> {
     let counters = counters.ok_or(Refusal::NoFront)?;
     let Limit(limit) = query.limit;

@@ -24,12 +24,12 @@ struct Socket {
     dest: Option<Dest>,
     lost_messages: u64,
     repeated: u64,
-    trouble: Option<Trouble>,
+    trouble: Option<ForwardFault>,
 }
 
 /// Why a forward did not go on.
 #[derive(Debug)]
-struct Trouble {
+struct ForwardFault {
     reason: String,
     /// Whether it lasts until the peer has taken something: that the queue is there does not end it.
     is_of_peer: bool,
@@ -74,7 +74,7 @@ impl ForwardState {
 
     /// Why it does not go on for now.
     pub(crate) fn failed(&self, reason: &str, is_of_peer: bool) {
-        self.socket().trouble = Some(Trouble { reason: reason.to_owned(), is_of_peer });
+        self.socket().trouble = Some(ForwardFault { reason: reason.to_owned(), is_of_peer });
     }
 
     /// The peer takes messages.

@@ -61,7 +61,7 @@ struct Unacknowledged {
 /// What several turns share.
 struct Taking {
     publishers: Arc<Mutex<Publishers>>,
-    known: KnownSender,
+    known: SenderProperties,
     /// What was logged: once for each cause of each route.
     logged: HashSet<(Cause, Option<usize>)>,
     unacknowledged: Sender<Unacknowledged>,
@@ -77,7 +77,7 @@ impl Intake {
         let acknowledging = spawn_local(acknowledge(Arc::clone(&self.queue), promises));
         let mut taking = Taking {
             publishers: Arc::new(Mutex::new(publishers)),
-            known: KnownSender::default(),
+            known: SenderProperties::default(),
             logged: HashSet::new(),
             unacknowledged,
         };
@@ -245,9 +245,9 @@ async fn acknowledge(queue: Arc<Queue>, mut promises: Receiver<Unacknowledged>) 
 
 /// The properties of the last message, which are mostly those of the next.
 #[derive(Debug, Default)]
-struct KnownSender(Option<((SocketAddr, u64, u64, bool), Bytes)>);
+struct SenderProperties(Option<((SocketAddr, u64, u64, bool), Bytes)>);
 
-impl KnownSender {
+impl SenderProperties {
     fn properties(&mut self, message: &Message, persistent: bool) -> Bytes {
         let (from, session, mailbox) = (message.from, message.session, message.mailbox.0);
         let wanted = (from, session, mailbox, persistent);

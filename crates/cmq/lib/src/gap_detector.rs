@@ -98,7 +98,7 @@ impl GapDetector {
     /// Reports what is missing and due; says when something will be.
     fn report(&mut self, now: Time) -> Option<Time> {
         for key in self.senders.due(now) {
-            let Some((report_to, numbers)) = self.senders.ask(key, now) else { continue };
+            let Some((report_to, numbers)) = self.senders.take_requests(key, now) else { continue };
             if !numbers.is_empty() {
                 self.reported += numbers.len() as u64;
                 // A report that can't be sent is as lost as one that was lost on its way: it is not
@@ -154,7 +154,7 @@ impl Senders {
         };
         let from = message.from;
         let key = (from, message.session);
-        self.hear(key, Key::new(from, report_to), at);
+        self.record(key, Key::new(from, report_to), at);
         let options = self.options;
         let frame_bytes = frame.bytes();
         let numbered = |number, replaces| {
@@ -184,7 +184,7 @@ impl Senders {
     }
 
     /// It was heard last; a new one is at the number `at`.
-    fn hear(&mut self, key: SenderKey, report_to: Key, at: u64) {
+    fn record(&mut self, key: SenderKey, report_to: Key, at: u64) {
         self.hearings += 1;
         let hearing = self.hearings;
         let options = &self.options;
@@ -259,11 +259,11 @@ impl Senders {
     }
 
     /// What to ask one for, and where.
-    fn ask(&mut self, key: SenderKey, now: Time) -> Option<(Key, Vec<u64>)> {
+    fn take_requests(&mut self, key: SenderKey, now: Time) -> Option<(Key, Vec<u64>)> {
         let report_to = self.by_key.get(&key)?.report_to;
         let options = self.options;
         let numbers = self.change(key, now, |missing| {
-            let (numbers, lost) = missing.ask(now, &options);
+            let (numbers, lost) = missing.take_requests(now, &options);
             (Some(numbers), lost)
         })?;
         Some((report_to, numbers))
@@ -282,7 +282,7 @@ mod tests {
     fn expect(senders: &mut Senders, number: u64, next: u64) {
         let (key, report_to) = key(number);
         let options = senders.options;
-        senders.hear(key, report_to, 0);
+        senders.record(key, report_to, 0);
         let nothing = senders.change(key, Time::from_micros(1), |missing| {
             (None::<()>, missing.expect(next, &options))
         });

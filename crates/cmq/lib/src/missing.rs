@@ -140,7 +140,11 @@ impl Missing {
     }
 
     /// What to ask for now, and how many are lost because they were asked for often enough.
-    pub(crate) fn ask(&mut self, now: Time, options: &GapDetectorOptions) -> (Vec<u64>, u64) {
+    pub(crate) fn take_requests(
+        &mut self,
+        now: Time,
+        options: &GapDetectorOptions,
+    ) -> (Vec<u64>, u64) {
         let (mut numbers, mut lost) = (Vec::new(), 0);
         let again_at = now.after(options.ask_again_after);
         for _ in 0..self.again.len() {
@@ -204,15 +208,15 @@ mod tests {
         assert_eq!(missing.came(3, &options), (true, 0));
         assert_eq!(missing.came(3, &options), (false, 0));
         let now = Time::from_micros(1);
-        assert_eq!(missing.ask(now, &options), (vec![1, 2, 4], 0));
+        assert_eq!(missing.take_requests(now, &options), (vec![1, 2, 4], 0));
         assert_eq!(missing.came(2, &options), (true, 0));
         assert_eq!(missing.came(2, &options), (false, 0));
         assert_eq!(missing.came(0, &options), (false, 0));
         let again = missing.ask_at(now).unwrap();
-        assert_eq!(missing.ask(now, &options), (vec![], 0));
-        assert_eq!(missing.ask(again, &options), (vec![1, 4], 0));
+        assert_eq!(missing.take_requests(now, &options), (vec![], 0));
+        assert_eq!(missing.take_requests(again, &options), (vec![1, 4], 0));
         let last = missing.ask_at(again).unwrap();
-        assert_eq!(missing.ask(last, &options), (vec![], 2));
+        assert_eq!(missing.take_requests(last, &options), (vec![], 2));
         assert_eq!((missing.count(), missing.ask_at(last)), (0, None));
     }
 
@@ -234,7 +238,7 @@ mod tests {
         let mut missing = Missing::of_sender_at(0, &options);
         missing.came(0, &options);
         missing.expect(91, &options);
-        let (asked, _) = missing.ask(Time::from_micros(1), &options);
+        let (asked, _) = missing.take_requests(Time::from_micros(1), &options);
         assert_eq!(asked, (1..=64).collect::<Vec<_>>());
         assert_eq!(missing.expect(161, &options), 60);
         assert!(!missing.forget(60));
@@ -251,7 +255,7 @@ mod tests {
         missing.came(0, &options);
         for number in 0..10_000_u64 {
             missing.came(number * 2, &options);
-            missing.ask(Time::from_micros(1), &options);
+            missing.take_requests(Time::from_micros(1), &options);
             missing.forget(number * 2 - u64::from(number > 0));
         }
         assert_eq!(missing.count(), 0);

@@ -153,7 +153,7 @@ impl Queue {
         while popped < max {
             let Some(delivery) = self.ring.take() else { break };
             let mut lent = Lent { queue: self, seen: 0, delivery: Some(delivery) };
-            popped += lent.give(max - popped, each);
+            popped += lent.deliver(max - popped, each);
         }
         popped
     }
@@ -245,7 +245,7 @@ struct Lent<'a> {
 
 impl Lent<'_> {
     /// Passes at most `max` messages to `each`; returns how many.
-    fn give(&mut self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
+    fn deliver(&mut self, max: usize, each: &mut impl FnMut(MessageRef<'_>)) -> usize {
         let Some(delivery) = &self.delivery else { return 0 };
         let count = delivery.count as usize;
         for bytes in delivery.messages().take(max) {

@@ -44,9 +44,9 @@ pub struct Responder {
 #[derive(Debug, Default)]
 struct Inside {
     /// None while it is being worked on.
-    answers: HashMap<Asked, Option<Bytes>>,
+    answers: HashMap<RequestId, Option<Bytes>>,
     /// The same, the oldest first.
-    order: VecDeque<Asked>,
+    order: VecDeque<RequestId>,
     answer_bytes: usize,
     callers: HashMap<Key, Dest>,
     caller_order: VecDeque<Key>,
@@ -56,7 +56,7 @@ struct Inside {
 
 /// Who asked what: the same again is the same request, sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Asked {
+struct RequestId {
     from: SocketAddr,
     session: u64,
     reply_to: u64,
@@ -78,7 +78,7 @@ pub struct Request {
 /// A request that is being worked on, until this is dropped.
 #[derive(Debug)]
 struct Work {
-    asked: Asked,
+    asked: RequestId,
     inside: Arc<Mutex<Inside>>,
 }
 
@@ -165,7 +165,7 @@ impl Responder {
             return None;
         };
         let Message { from, session, mode, bytes, .. } = message;
-        let asked = Asked { from, session, reply_to, id };
+        let asked = RequestId { from, session, reply_to, id };
         let mut inside = self.lock();
         if let Some(known) = inside.answers.get(&asked).cloned() {
             inside.repeated += 1;
@@ -182,7 +182,7 @@ impl Responder {
         Some(Request { bytes: bytes.slice(Frame::REQUEST_BYTES..), from, work, mode })
     }
 
-    fn send(&self, asked: &Asked, mode: Mode, message: &[u8]) -> Result<(), PushError> {
+    fn send(&self, asked: &RequestId, mode: Mode, message: &[u8]) -> Result<(), PushError> {
         let key = Key::new(asked.from, asked.reply_to);
         let known = self.lock().callers.get(&key).cloned();
         let dest = match known {
@@ -231,13 +231,13 @@ impl Responder {
 }
 
 impl Inside {
-    fn begin(&mut self, asked: Asked, options: &ResponderOptions) {
+    fn begin(&mut self, asked: RequestId, options: &ResponderOptions) {
         self.answers.insert(asked, None);
         self.order.push_back(asked);
         self.shrink(options);
     }
 
-    fn remember(&mut self, asked: &Asked, answer: Bytes, options: &ResponderOptions) {
+    fn remember(&mut self, asked: &RequestId, answer: Bytes, options: &ResponderOptions) {
         // If it took so long that others have pushed it out, it is not remembered.
         if let Some(place) = self.answers.get_mut(asked) {
             self.answer_bytes += answer.len();
@@ -248,7 +248,7 @@ impl Inside {
         }
     }
 
-    fn forget_unanswered(&mut self, asked: &Asked) {
+    fn forget_unanswered(&mut self, asked: &RequestId) {
         if matches!(self.answers.get(asked), Some(None)) {
             self.answers.remove(asked);
             // Begun lately, as a rule.

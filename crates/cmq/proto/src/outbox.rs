@@ -343,7 +343,7 @@ impl Outbox {
 
     /// Returns a train's buffer for the next.
     pub(crate) fn recycle(&mut self, buffer: BytesMut) {
-        self.pool.give(buffer);
+        self.pool.recycle(buffer);
     }
 
     /// Memory of what waits to be sent or acknowledged.

@@ -49,7 +49,7 @@ pub(crate) enum SignIn {
     Idle,
     /// The password is being checked.
     Waits { user: String, _verification: Verification },
-    /// It has failed, which the peer is not told before that time.
+    /// It has failed, which is not reported to the peer before that time.
     Failed { answer_at: Timestamp },
 }
 

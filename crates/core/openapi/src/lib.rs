@@ -14,6 +14,6 @@ pub use body::{from_slice, from_value};
 pub use document::{Document, Info};
 pub use limit::Limit;
 pub use operation::{Operation, SchemaOf};
-pub use query::Asked;
+pub use query::QueryFields;
 pub use refusal::refusal;
 pub use route::{Route, router, with_state};

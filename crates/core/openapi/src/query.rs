@@ -10,9 +10,9 @@ use crate::refusal::refusal;
 
 /// The fields behind `?`. What is wrong with them is answered as every other error is.
 #[derive(Debug)]
-pub struct Asked<T>(pub T);
+pub struct QueryFields<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryFields<T> {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {

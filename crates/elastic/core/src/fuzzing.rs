@@ -128,19 +128,19 @@ impl RelayWorld {
             slow: Some(SlowPolicy::HoldProducers),
             prefixes: vec![Bytes::from_static(b"honest.")],
         });
-        self.tell(self.listener.port, &[hello(), attach]);
+        self.send_frames(self.listener.port, &[hello(), attach]);
         let (queue, producer) = ("q".to_owned(), PRODUCER);
         let (fence, epoch) = (Fence(1), Epoch(1));
         let attach = Frame::AttachProducer { queue, producer, fence, epoch };
-        self.tell(self.producer.port, &[hello(), attach]);
+        self.send_frames(self.producer.port, &[hello(), attach]);
         self.turn();
         let (slot, first, previous) = (self.slot, MessageSeq(0), Epoch(0));
         let start = Frame::Start(Start { slot, producer, epoch, first, previous });
-        self.tell(self.producer.port, &[start]);
+        self.send_frames(self.producer.port, &[start]);
         self.turn();
     }
 
-    fn tell(&mut self, port: Port, frames: &[Frame]) {
+    fn send_frames(&mut self, port: Port, frames: &[Frame]) {
         let mut bytes = BytesMut::new();
         for frame in frames {
             frame.encode(&mut bytes).expect("a small frame");
@@ -221,8 +221,8 @@ impl RelayWorld {
         self.now = self.now.plus_ms(ms);
         self.relay.begin_turn(self.now);
         // The honest ones are alive.
-        self.tell(self.producer.port, &[Frame::Ping(0)]);
-        self.tell(self.listener.port, &[Frame::Ping(0)]);
+        self.send_frames(self.producer.port, &[Frame::Ping(0)]);
+        self.send_frames(self.listener.port, &[Frame::Ping(0)]);
         if self.relay.deadline() <= self.now {
             self.relay.tick();
         }
@@ -258,7 +258,7 @@ impl RelayWorld {
         }
     }
 
-    /// What the honest ones were told.
+    /// What was sent to the honest ones.
     fn heard(&mut self) {
         let mut frames = self.producer.output.split().freeze();
         while let Some(frame) = Frame::decode(&mut frames).expect("a relay writes frames") {
@@ -291,7 +291,7 @@ impl RelayWorld {
             }
         }
         if self.received > before {
-            self.tell(self.listener.port, &[Frame::Received(self.received)]);
+            self.send_frames(self.listener.port, &[Frame::Received(self.received)]);
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Sla {
     /// Part of its host's memory that a relay may use (EQS §IV-C), percent.
     #[schemars(range(max = 100))]
     pub memory_percent_max: u32,
-    /// Part of its host's network that may be used (EQS §IV-C), percent of what the relay was told that it can carry.
+    /// Part of its host's network that may be used (EQS §IV-C), percent of the capacity that the relay was started with.
     #[schemars(range(max = 100))]
     pub network_percent_max: u32,
     /// Messages in a second, over all listeners, that the queue as a whole can always deliver (EQS §III-B.3) with what

@@ -17,7 +17,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use quelea_elastic_core::directory::{Definition, Input};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use quelea_openapi::{Asked, Limit, Operation, Route, with_state};
+use quelea_openapi::{Limit, Operation, QueryFields, Route, with_state};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -176,7 +176,7 @@ async fn directories(directory: DirectoryHandle) -> ApiResult<Vec<Directory>> {
 /// number of their relays, others with their owner.
 async fn queues(
     directory: DirectoryHandle,
-    Asked(page): Asked<Page<String>>,
+    QueryFields(page): QueryFields<Page<String>>,
 ) -> ApiResult<Vec<Listed>> {
     let Page { after, limit: Limit(limit) } = page;
     let own_after = after.clone();
@@ -268,12 +268,12 @@ async fn delete(
 /// which relays are known. Of one queue, `?queue=NAME&after=RELAY&limit=NUMBER`.
 async fn relays(
     directory: DirectoryHandle,
-    Asked(PageOfRelays { queue, after, limit }): Asked<PageOfRelays>,
+    QueryFields(PageOfRelays { queue, after, limit }): QueryFields<PageOfRelays>,
 ) -> ApiResult<Vec<Relay>> {
     if let Some(queue) = queue {
         let number = after.map(RelayNumber::try_from).transpose();
         let after = number.map_err(|wrong| Refusal::Query(format!("after: {wrong}")))?;
-        return relays_of(directory, Path(queue), Asked(Page { after, limit })).await;
+        return relays_of(directory, Path(queue), QueryFields(Page { after, limit })).await;
     }
     let Limit(limit) = limit;
     let all = directory.ask(move |driver| {
@@ -292,7 +292,7 @@ async fn relays(
 async fn relays_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(page): Asked<Page<RelayNumber>>,
+    QueryFields(page): QueryFields<Page<RelayNumber>>,
 ) -> ApiResult<Vec<Relay>> {
     let (after, limit) = (page.after.map(|RelayNumber(after)| after), page.limit.0);
     let relays =
@@ -304,7 +304,7 @@ async fn relays_of(
 async fn producers(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(page): Asked<Page<ShownClientId>>,
+    QueryFields(page): QueryFields<Page<ShownClientId>>,
 ) -> ApiResult<Vec<Producer>> {
     let (after, limit) = (page.after.map(|ShownClientId(after)| after), page.limit.0);
     let producers = directory.ask_of(queue, move |driver, queue| {
@@ -319,7 +319,7 @@ async fn producers(
 async fn listeners(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(page): Asked<Page<ShownClientId>>,
+    QueryFields(page): QueryFields<Page<ShownClientId>>,
 ) -> ApiResult<Vec<Listener>> {
     let (after, limit) = (page.after.map(|ShownClientId(after)| after), page.limit.0);
     let listeners = directory.ask_of(queue, move |driver, queue| {
@@ -333,7 +333,7 @@ async fn listeners(
 /// are shown at once the oldest; above 0 the newest); of one queue, also of one that is gone, or of all.
 async fn events(
     directory: DirectoryHandle,
-    Asked(PageOfEvents { queue, after }): Asked<PageOfEvents>,
+    QueryFields(PageOfEvents { queue, after }): QueryFields<PageOfEvents>,
 ) -> ApiResult<Vec<Event>> {
     let shown = directory.ask(move |driver| {
         let events = driver.events.after(queue.as_deref(), after, EVENTS_SHOWN_MAX);
@@ -346,9 +346,9 @@ async fn events(
 async fn events_of(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(After { after }): Asked<After>,
+    QueryFields(After { after }): QueryFields<After>,
 ) -> ApiResult<Vec<Event>> {
-    events(directory, Asked(PageOfEvents { queue: Some(queue), after })).await
+    events(directory, QueryFields(PageOfEvents { queue: Some(queue), after })).await
 }
 
 /// `POST /queues/{queue}/moves`: 202 when a producer is being moved. The body is JSON with `producer` (its id;
@@ -376,7 +376,7 @@ async fn move_producer(
 async fn plan(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
-    Asked(PlanOf { definition }): Asked<PlanOf>,
+    QueryFields(PlanOf { definition }): QueryFields<PlanOf>,
 ) -> ApiResult<Plan> {
     let planned = directory.ask_of(queue, move |driver, queue| {
         let base = driver.core.queue(driver.now(), queue)?.definition;

@@ -125,13 +125,13 @@ impl Line {
             body_bytes: 0,
         };
         let name = "fan_out".to_owned();
-        line.say(&Frame::Hello(Hello {
+        line.send_frame(&Frame::Hello(Hello {
             version: VERSION,
             role: Role::Client,
             name,
             key: Bytes::new(),
         }));
-        assert!(matches!(line.hear(), Frame::Welcome(_)));
+        assert!(matches!(line.recv_frame(), Frame::Welcome(_)));
         line.buffer.greeted();
         line
     }
@@ -140,8 +140,8 @@ impl Line {
         let mut line = Self::connect(address);
         let (listener, slow) = (ClientId(id), Some(slow));
         let (queue, prefixes) = (QUEUE.to_owned(), vec![Bytes::new()]);
-        line.say(&Frame::AttachListener(AttachListener { queue, listener, slow, prefixes }));
-        while !matches!(line.hear(), Frame::Attached { .. }) {}
+        line.send_frame(&Frame::AttachListener(AttachListener { queue, listener, slow, prefixes }));
+        while !matches!(line.recv_frame(), Frame::Attached { .. }) {}
         line.stream.set_nonblocking(true).expect("TCP");
         line
     }
@@ -149,22 +149,24 @@ impl Line {
     fn producer(address: SocketAddr, id: u128, bytes: usize) -> Self {
         let mut line = Self::connect(address);
         let (producer, epoch, queue) = (ClientId(id), Epoch(1), QUEUE.to_owned());
-        line.say(&Frame::AttachProducer { queue, producer, fence: Fence(0), epoch });
-        let Frame::Attached { slot, credit_bytes, .. } = line.hear() else { panic!("no ATTACHED") };
+        line.send_frame(&Frame::AttachProducer { queue, producer, fence: Fence(0), epoch });
+        let Frame::Attached { slot, credit_bytes, .. } = line.recv_frame() else {
+            panic!("no ATTACHED")
+        };
         let first = MessageSeq(0);
-        line.say(&Frame::Start(Start { slot, producer, epoch, first, previous: Epoch(0) }));
+        line.send_frame(&Frame::Start(Start { slot, producer, epoch, first, previous: Epoch(0) }));
         (line.slot, line.credit, line.body_bytes) = (slot, credit_bytes, bytes);
         line.stream.set_nonblocking(true).expect("TCP");
         line
     }
 
-    fn say(&mut self, frame: &Frame) {
+    fn send_frame(&mut self, frame: &Frame) {
         let mut bytes = BytesMut::new();
         frame.encode(&mut bytes).expect("within limits");
         self.stream.write_all(&bytes).expect("the relay reads");
     }
 
-    fn hear(&mut self) -> Frame {
+    fn recv_frame(&mut self) -> Frame {
         loop {
             if let Some(frame) = self.buffer.next_frame().expect("the protocol") {
                 return frame;

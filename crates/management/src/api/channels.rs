@@ -45,7 +45,7 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     let found = found.ok_or(ApiError::NotFound)?;
     user.require_vhost(found.vhost())?;
     let (mut shown, id) = (found.to_json(&api), found.report.id);
-    let keys = api.ask(move |core| core.broker.consumers_of_channel(id, DETAILS_MAX)).await?;
+    let keys = api.on_core(move |core| core.broker.consumers_of_channel(id, DETAILS_MAX)).await?;
     shown["consumer_details"] = consumer_details(&api, keys).await?;
     Ok(Json(columns.shown(shown)))
 }

@@ -51,7 +51,7 @@ pub(crate) async fn close(call: Call) -> StatusAnswer {
         user.require_administrator()?;
     }
     let id = found.report.id;
-    existed(api.ask(move |core| core.broker.request_close(id, reason)).await?)?;
+    existed(api.on_core(move |core| core.broker.request_close(id, reason)).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn close_of_user(call: Call) -> StatusAnswer {
     for connection in reports.filter(|connection| connection.user == name) {
         let (id, reason) = (connection.id, reason.clone());
         // One that has gone by itself meanwhile is as good.
-        api.ask(move |core| core.broker.request_close(id, reason)).await?;
+        api.on_core(move |core| core.broker.request_close(id, reason)).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -13,7 +13,7 @@ use crate::state::Listener;
 /// Fails while publishers are blocked: the disk is full, or has failed.
 pub(crate) async fn alarms(call: Call) -> Answer {
     let api = call.api();
-    let blocked = api.ask(|core| core.broker.publishers_blocked().map(str::to_owned)).await?;
+    let blocked = api.on_core(|core| core.broker.publishers_blocked().map(str::to_owned)).await?;
     Ok(match blocked {
         None => ok(),
         Some(reason) => (
@@ -46,7 +46,7 @@ pub(crate) async fn port_listener(call: Call) -> Answer {
 /// Clients are listened for, and the core answers. There is no maintenance mode.
 pub(crate) async fn ready_to_serve(call: Call) -> Answer {
     let api = call.api();
-    api.ask(|_| ()).await?;
+    api.on_core(|_| ()).await?;
     let is_for_clients = |listener: &Listener| listener.protocol != "http";
     Ok(match api.listeners.iter().any(is_for_clients) {
         true => ok(),
@@ -56,7 +56,7 @@ pub(crate) async fn ready_to_serve(call: Call) -> Answer {
 
 /// One more AMQP connection is let in.
 pub(crate) async fn below_connection_limit(call: Call) -> Answer {
-    let counters = call.api().ask(|core| core.counters()).await?;
+    let counters = call.api().on_core(|core| core.counters()).await?;
     let (connections, limit) = (counters.connections, counters.connections_max);
     let mut body = json!({ "status": "ok", "connections": connections, "limit": limit });
     if connections < limit {
@@ -134,7 +134,7 @@ pub(crate) async fn certificate_expiration(call: Call) -> Answer {
 
 /// The core thread answers. All virtual hosts are served by the one node: they are up when it does.
 pub(crate) async fn alive(call: Call) -> Answer {
-    call.api().ask(|_| ()).await?;
+    call.api().on_core(|_| ()).await?;
     Ok(ok())
 }
 

@@ -50,7 +50,7 @@ async fn page_by_names<T: Listed>(
     vhost: Option<String>,
     sees: impl Fn(&str) -> bool,
 ) -> JsonAnswer {
-    let keys = api.ask(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
+    let keys = api.on_core(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
     let mut names = by_turns(api, keys, |core, keys| T::names(&mut core.broker, keys)).await?;
     names.retain(|one| sees(one.vhost.as_str()));
     let (counted, found) = query.page_of(names)?;
@@ -71,7 +71,7 @@ pub(crate) async fn by_turns<T: Send + 'static>(
     while from < keys.len() {
         let keys = Arc::clone(&keys);
         let turn = move |core: &mut Core| ask(core, &keys[from..]);
-        let (found, looked_at) = api.ask(turn).await?;
+        let (found, looked_at) = api.on_core(turn).await?;
         all.extend(found);
         from += looked_at;
     }
@@ -118,7 +118,7 @@ pub(crate) async fn fetch<T: Listed>(
         let vhost = vhost.as_deref();
         (T::fetch(&core.broker, vhost), T::keys(&mut core.broker, vhost))
     };
-    let (mut all, keys) = api.ask(begin).await?;
+    let (mut all, keys) = api.on_core(begin).await?;
     all.extend(by_turns(api, keys, T::page).await?);
     T::sort(&mut all);
     Ok(all)

@@ -39,14 +39,14 @@ enum AckMode {
 
 /// What `queues/…/get` is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
+struct GetRequest {
     count: usize,
     mode: AckMode,
     is_base64: bool,
     truncate: Option<usize>,
 }
 
-impl Wanted {
+impl GetRequest {
     fn parse(body: &Value) -> Result<Self, ApiError> {
         let count =
             number_field(body, "count")?.ok_or_else(|| ApiError::bad("count is missing"))?;
@@ -123,7 +123,7 @@ struct Got {
 /// there are come where they would be more than 8 MiB together, and of a larger one the beginning.
 pub(crate) async fn get(call: Call) -> JsonAnswer {
     let (api, user, [vhost, queue], body) = call.parts_and_body().await?;
-    let wanted = Wanted::parse(&body)?;
+    let wanted = GetRequest::parse(&body)?;
     let turn = api.gets.acquire().await;
     let _turn = turn.map_err(|_| ApiError::Stopping)?;
     let mut getter = Getter::open(&api, &user, vhost).await?;
@@ -149,7 +149,7 @@ pub(super) async fn go_through(
     const BODY: &[u8] = b"alive";
     let mut getter = Getter::open(api, user, vhost).await?;
     let channel = getter.inside.channel;
-    let begun = getter.ask(move |core| {
+    let begun = getter.on_core(move |core| {
         let now = core.now();
         let request = DeclareQueue { exclusive: true, ..DeclareQueue::default() };
         let declared = core.broker.declare_queue(now, channel, &request)?;
@@ -189,7 +189,7 @@ impl Getter {
         }
         let (user, handle) = (user.name.clone(), api.core.clone());
         // It is made where the connection is opened: whose request has gone meanwhile has it closed again.
-        let opened = api.ask(move |core| {
+        let opened = api.on_core(move |core| {
             let (sender, effects) = tokio::sync::mpsc::unbounded_channel();
             let (name, protocol) = (format!("management API, {user}"), "management");
             let client =
@@ -208,8 +208,9 @@ impl Getter {
         wanted: Browse,
     ) -> Result<BrowsedPage, ApiError> {
         let (channel, queue) = (self.inside.channel, queue.to_owned());
-        let asked =
-            self.ask(move |core| core.broker.browse(core.now(), channel, &queue, wanted)).await?;
+        let asked = self
+            .on_core(move |core| core.broker.browse(core.now(), channel, &queue, wanted))
+            .await?;
         match asked {
             Err(GetError::LimitReached(_)) => {
                 return Err(ApiError::Busy("too many look at queues"));
@@ -236,12 +237,12 @@ impl Getter {
     /// The next message, or `None` if there is none.
     async fn get(&mut self, queue: &str) -> Result<Option<Got>, ApiError> {
         let (channel, queue) = (self.inside.channel, queue.to_owned());
-        self.ask(move |core| core.broker.get(core.now(), channel, &queue, false)).await??;
+        self.on_core(move |core| core.broker.get(core.now(), channel, &queue, false)).await??;
         loop {
             match self.next_effect().await? {
                 Effect::Got { delivery_tag, redelivered, message_count, message, .. } => {
                     let connection = self.inside.connection;
-                    self.ask(move |core| {
+                    self.on_core(move |core| {
                         core.broker.output_drained(core.now(), connection, usize::MAX);
                     })
                     .await?;
@@ -258,7 +259,7 @@ impl Getter {
 
     async fn settle(&self, last: u64, mode: AckMode) -> Result<(), ApiError> {
         let channel = self.inside.channel;
-        let settled = self.ask(move |core| {
+        let settled = self.on_core(move |core| {
             let now = core.now();
             match mode {
                 AckMode::Acknowledge => core.broker.ack(now, channel, last, true),
@@ -270,7 +271,7 @@ impl Getter {
         settled.await?.map_err(ApiError::bad)
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn on_core<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -330,7 +331,7 @@ pub(crate) async fn publish(call: Call) -> JsonAnswer {
         return Err(ApiError::NotFound);
     }
     let info = connection_of(&user, vhost);
-    let promised = api.ask(move |core| {
+    let promised = api.on_core(move |core| {
         let now = core.now();
         if !core.broker.accepts_publish(content.len()) {
             let reason = core.broker.publishers_blocked().unwrap_or("the log cannot keep up");
@@ -386,11 +387,11 @@ mod tests {
     #[test]
     fn what_is_wanted_is_checked_field_by_field() {
         let good = json!({"count": "5", "ackmode": "ack_requeue_false", "encoding": "auto"});
-        let wanted = Wanted::parse(&good).unwrap();
+        let wanted = GetRequest::parse(&good).unwrap();
         assert_eq!((wanted.count, wanted.mode), (5, AckMode::Acknowledge));
         let mut float = good.clone();
         float["count"] = json!(7.0);
-        assert_eq!(Wanted::parse(&float).unwrap().count, 7);
+        assert_eq!(GetRequest::parse(&float).unwrap().count, 7);
         for (field, value, problem) in [
             ("count", json!(null), "count is missing"),
             ("count", json!(1.5), "count must be a whole number of 0 or more, it is 1.5"),
@@ -402,7 +403,7 @@ mod tests {
         ] {
             let mut bad = good.clone();
             bad[field] = value;
-            let Err(ApiError::BadRequest(reason)) = Wanted::parse(&bad) else {
+            let Err(ApiError::BadRequest(reason)) = GetRequest::parse(&bad) else {
                 panic!("{bad} is taken")
             };
             assert!(reason.starts_with(problem), "{reason}");

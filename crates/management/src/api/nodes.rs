@@ -107,7 +107,7 @@ pub(super) async fn auth_attempts(call: Call) -> JsonAnswer {
 pub(super) async fn queue_action(call: Call) -> StatusAnswer {
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     user.require_vhost(&vhost)?;
-    existed(api.ask(move |core| core.broker.queue(&vhost, &name).is_some()).await?)?;
+    existed(api.on_core(move |core| core.broker.queue(&vhost, &name).is_some()).await?)?;
     match required_field(&body, "action")? {
         "sync" | "cancel_sync" => Ok(StatusCode::NO_CONTENT),
         other => Err(ApiError::BadRequest(format!(
@@ -118,7 +118,7 @@ pub(super) async fn queue_action(call: Call) -> StatusAnswer {
 
 async fn node(api: &ApiState) -> Result<Value, ApiError> {
     let overview = overview::fetch(api).await?;
-    let counters = api.ask(|core| core.counters()).await?;
+    let counters = api.on_core(|core| core.counters()).await?;
     let process = Process::look();
     Ok(json!({
         "name": &*api.node,

@@ -31,7 +31,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
     let (api, user, []) = call.parts();
     if user.is_monitoring() {
         let overview = fetch(&api).await?;
-        let confirmed = api.ask(|core| core.counters().confirmed).await?;
+        let confirmed = api.on_core(|core| core.counters().confirmed).await?;
         let mut shown = totals(&api, &overview);
         shown["node"] = json!(&*api.node);
         shown["unreadable_last"] = json!(overview.unreadable_last);
@@ -45,7 +45,7 @@ pub(crate) async fn overview(call: Call) -> JsonAnswer {
     let vhosts = user.vhosts();
     let names = vhosts.to_vec();
     let ids = move |core: &mut Core| core.broker.vhost_ids(names.iter().map(|name| &**name));
-    let subjects: Vec<_> = api.ask(ids).await?.into_iter().map(Subject::Vhost).collect();
+    let subjects: Vec<_> = api.on_core(ids).await?.into_iter().map(Subject::Vhost).collect();
     let overview = fetch_of(&api, vhosts.to_vec()).await?;
     let mut shown = totals(&api, &overview);
     rates::add(&api, &mut shown, Shown::Sum(&subjects), &overview.counters, query);
@@ -124,7 +124,7 @@ pub(super) fn contexts(api: &ApiState) -> Value {
 
 /// The totals. Where there are very many queues the core is asked several times, and serves others in between.
 pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
-    let begun = api.ask(|core| core.broker.begin_overview()).await?;
+    let begun = api.on_core(|core| core.broker.begin_overview()).await?;
     with_queues(api, begun).await
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
 async fn fetch_of(api: &ApiState, vhosts: Vec<Arc<str>>) -> Result<Overview, ApiError> {
     let begin =
         move |core: &mut Core| core.broker.begin_overview_of(vhosts.iter().map(|vhost| &**vhost));
-    let begun = api.ask(begin).await?;
+    let begun = api.on_core(begin).await?;
     with_queues(api, begun).await
 }
 
@@ -147,7 +147,7 @@ async fn with_queues(
             let looked_at = core.broker.add_to_overview(&mut overview, &keys[from..]);
             (overview, looked_at)
         };
-        let (so_far, looked_at) = api.ask(add).await?;
+        let (so_far, looked_at) = api.on_core(add).await?;
         overview = so_far;
         from += looked_at;
     }

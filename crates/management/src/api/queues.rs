@@ -35,7 +35,7 @@ pub(crate) async fn one(call: Call) -> JsonAnswer {
     user.require_vhost(&vhost)?;
     let queue = fetch_one(&api, vhost.clone(), name.clone()).await?.ok_or(ApiError::NotFound)?;
     let mut shown = shown(&api, &queue, query);
-    let consumers = api.ask(move |core| {
+    let consumers = api.on_core(move |core| {
         let id = core.broker.queue_id(&vhost, &name)?;
         Some(core.broker.consumers_of_queue(id, DETAILS_MAX))
     });
@@ -120,7 +120,7 @@ async fn fetch_one(
     vhost: String,
     name: String,
 ) -> Result<Option<QueueReport>, ApiError> {
-    api.ask(move |core| core.broker.queue(&vhost, &name)).await
+    api.on_core(move |core| core.broker.queue(&vhost, &name)).await
 }
 
 impl Listed for QueueReport {

@@ -54,7 +54,7 @@ async fn segments(call: Call) -> Result<Json<Vec<LogSegment>>, ApiError> {
     let SegmentsQuery { after, limit: Limit(limit) } = call.query()?;
     let (api, user, []) = call.parts();
     user.require_monitoring()?;
-    let segments = api.ask(move |core| core.broker.log_segments(after, limit)).await?;
+    let segments = api.on_core(move |core| core.broker.log_segments(after, limit)).await?;
     Ok(Json(segments.into_iter().map(LogSegment::from).collect()))
 }
 

@@ -88,7 +88,7 @@ enum State {
 async fn list(call: Call) -> Result<Json<Vec<Move>>, ApiError> {
     let (api, user, [vhost, name]) = call.parts();
     user.require_vhost(&vhost)?;
-    let reports = api.ask(move |core| {
+    let reports = api.on_core(move |core| {
         let id = core.broker.queue_id(&vhost, &name)?;
         Some(core.broker.move_tasks(id))
     });
@@ -110,7 +110,7 @@ async fn start(call: Call) -> Result<(StatusCode, Extension<Details>, Json<Begun
         None => "back to where each came from".to_owned(),
     });
     let info = connection_of(&user, vhost);
-    let begun = api.ask(move |core| {
+    let begun = api.on_core(move |core| {
         let now = core.now();
         with_channel(&mut core.broker, now, info, |broker, channel| {
             let destination = wanted.destination.as_deref();
@@ -142,7 +142,7 @@ async fn cancel_as(
     id: MoveTaskId,
 ) -> Result<quelea_store::Ticket, ApiError> {
     let info = connection_of(user, vhost);
-    let cancelled = api.ask(move |core| {
+    let cancelled = api.on_core(move |core| {
         let now = core.now();
         with_channel(&mut core.broker, now, info, |broker, channel| {
             let source = broker.find_move_source(channel, &name)?;

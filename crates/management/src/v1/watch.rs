@@ -62,7 +62,7 @@ pub(crate) struct Answerer {
 #[derive(JsonSchema)]
 #[expect(
     dead_code,
-    reason = "`Wanted::parse` reads it, since a parameter may be there more than once"
+    reason = "`WatchRequest::parse` reads it, since a parameter may be there more than once"
 )]
 struct WatchQuery {
     /// What is watched: paths below `/api` or `/quelea/v1`, with what stands behind `?` there.
@@ -81,7 +81,7 @@ struct Same<'a> {
 
 /// What the event `answer` says.
 #[derive(Serialize)]
-struct Said<'a> {
+struct AnswerEvent<'a> {
     path: &'a str,
     status: u16,
     body: Option<&'a RawValue>,
@@ -100,7 +100,7 @@ pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
 async fn watch<S: SharedState>(
     call: Call<S>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let wanted = Wanted::parse(call.query()?)?;
+    let wanted = WatchRequest::parse(call.query()?)?;
     let authorization = call.headers().get(AUTHORIZATION).cloned();
     let answerer = call.extensions().get::<Answerer>().cloned();
     let answerer = answerer.ok_or(ApiError::Stopping)?;
@@ -114,12 +114,12 @@ async fn watch<S: SharedState>(
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct WatchRequest {
     paths: Vec<String>,
     interval: Duration,
 }
 
-impl Wanted {
+impl WatchRequest {
     fn parse(query: Vec<(String, String)>) -> Result<Self, ApiError> {
         let (mut paths, mut interval_ms) = (Vec::new(), INTERVAL_MS_DEFAULT);
         for (name, value) in query {
@@ -171,11 +171,11 @@ struct Watching {
     answerer: Answerer,
     authorization: HeaderValue,
     interval: Duration,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedPath>,
     is_over: bool,
 }
 
-struct Watched {
+struct WatchedPath {
     path: String,
     look_at: Instant,
     /// Hash of the last answer.
@@ -188,9 +188,10 @@ struct Answer {
 }
 
 impl Watching {
-    fn new(answerer: Answerer, authorization: HeaderValue, wanted: Wanted) -> Self {
+    fn new(answerer: Answerer, authorization: HeaderValue, wanted: WatchRequest) -> Self {
         let look_at = Instant::now();
-        let watched = wanted.paths.into_iter().map(|path| Watched { path, look_at, last: None });
+        let watched =
+            wanted.paths.into_iter().map(|path| WatchedPath { path, look_at, last: None });
         let (interval, watched) = (wanted.interval, watched.collect());
         Self { answerer, authorization, interval, watched, is_over: false }
     }
@@ -265,7 +266,7 @@ impl Answer {
 
     fn event(&self, path: &str) -> Event {
         let body = serde_json::from_slice(&self.body).ok();
-        event("answer", Said { path, status: self.status.as_u16(), body })
+        event("answer", AnswerEvent { path, status: self.status.as_u16(), body })
     }
 }
 
@@ -282,9 +283,9 @@ fn event(name: &str, data: impl Serialize) -> Event {
 mod tests {
     use super::*;
 
-    fn parse(query: &[(&str, &str)]) -> Result<Wanted, String> {
+    fn parse(query: &[(&str, &str)]) -> Result<WatchRequest, String> {
         let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Wanted::parse(query.collect()).map_err(ApiError::reason)
+        WatchRequest::parse(query.collect()).map_err(ApiError::reason)
     }
 
     #[test]
@@ -296,7 +297,7 @@ mod tests {
         ]);
         let paths = ["/api/queues/%2F/orders?columns=name", "/quelea/v1/cluster"];
         let interval = Duration::from_secs(5);
-        assert_eq!(wanted, Ok(Wanted { paths: paths.map(str::to_owned).into(), interval }));
+        assert_eq!(wanted, Ok(WatchRequest { paths: paths.map(str::to_owned).into(), interval }));
         for path in [
             "",
             "/metrics",

@@ -15,7 +15,7 @@ use clap::Args;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use self::look::{Looked, Wanted, look_again_and_again};
+use self::look::{Looked, Selection, look_again_and_again};
 use self::screen::Screen;
 use super::AdminError;
 use super::client::Client;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: TopArgs, client: Client, output: Output) -> Result<(), A
 fn show(
     mut terminal: DefaultTerminal,
     mut screen: Screen,
-    wish: &Sender<Wanted>,
+    wish: &Sender<Selection>,
     receiver: &Receiver<Looked>,
 ) -> io::Result<()> {
     // The other thread lives as long as this one.

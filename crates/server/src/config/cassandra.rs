@@ -39,7 +39,7 @@ pub(crate) struct Cassandra {
     /// the address from which Cassandra is reached, any port. Keep it from clients.
     #[schemars(with = "OptionalAddress")]
     pub(crate) internal_listen: String,
-    /// What the others are told of it, as `host:port`, where that is another one; empty: `internal_listen`.
+    /// What is advertised to the others, as `host:port`, where that is another one; empty: `internal_listen`.
     #[schemars(with = "OptionalAddress")]
     pub(crate) internal_address: String,
 }

@@ -164,7 +164,7 @@ impl Policy {
 
     /// What the policy says about a request.
     #[must_use]
-    pub fn ask(&self, question: &PolicyQuestion<'_>) -> Verdict {
+    pub fn evaluate(&self, question: &PolicyQuestion<'_>) -> Verdict {
         // Actions are compared in small letters.
         let action = format!("sqs:{}", question.action.to_ascii_lowercase());
         let mut verdict = Verdict::Silent;

@@ -26,13 +26,13 @@ const OUTCOMES: usize = 3;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct CountedRequest {
     pub(crate) action: Action,
     /// Its time says how long there was nothing to answer, and not how busy the server is.
     pub(crate) may_wait: bool,
 }
 
-impl From<&Request> for Asked {
+impl From<&Request> for CountedRequest {
     fn from(request: &Request) -> Self {
         Self { action: request.action(), may_wait: request.may_wait() }
     }
@@ -123,12 +123,12 @@ impl SqsCounters {
 
     pub(crate) fn count_request(
         &self,
-        asked: Option<Asked>,
+        asked: Option<CountedRequest>,
         error: Option<ErrorKind>,
         time: Duration,
     ) {
         add(&self.of(asked.map(|asked| asked.action))[Outcome::from(error) as usize]);
-        if let Some(Asked { action, may_wait }) = asked {
+        if let Some(CountedRequest { action, may_wait }) = asked {
             let time_us = time.as_micros() as u64;
             self.request_times[action as usize].record(time_us);
             if !may_wait {
@@ -172,7 +172,7 @@ mod tests {
     fn each_operation_has_counters_of_its_own() {
         const TIME: Duration = Duration::from_micros(300);
         let counters = SqsCounters::default();
-        let asked = |action| Some(Asked { action, may_wait: false });
+        let asked = |action| Some(CountedRequest { action, may_wait: false });
         for (times, action) in Action::ALL.iter().enumerate() {
             (0..=times).for_each(|_| counters.count_request(asked(*action), None, TIME));
         }

@@ -13,7 +13,7 @@ use quelea_sqs_protocol::encoding::{self, Decoded, Protocol, encode_error, encod
 use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Identity, Queues, Reply};
 
 use crate::body::{self, BodyError};
-use crate::counters::Asked;
+use crate::counters::CountedRequest;
 use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
 use crate::origins;
 use crate::phases::{Phase, Progress};
@@ -101,7 +101,7 @@ async fn exchange<Q: Queues, I: Identity>(
     endpoints: Endpoints,
     parts: Parts,
     body: Bytes,
-    asked: &mut Option<Asked>,
+    asked: &mut Option<CountedRequest>,
 ) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
     let encoded = encoded(&parts, &body);
     let protocol = encoding::protocol(&encoded);
@@ -140,7 +140,7 @@ async fn exchange<Q: Queues, I: Identity>(
     drop(headers);
     drop((body, content, parts));
     let action = request.action();
-    *asked = Some(Asked::from(&request));
+    *asked = Some(CountedRequest::from(&request));
     let handled = worker.service.handle(&caller, request);
     let handled = match action {
         Action::ReceiveMessage => worker.unless_stopped(handled).await,

@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
         args.smoke,
     );
     let receivers = BdqsLoadArgs::series(&args.receivers, &RECEIVERS, &[3], args.smoke);
-    let mut found = Found::default();
+    let mut found = Measured::default();
     for hint in &hints {
         for receivers in &receivers {
             let load = Load { receivers: *receivers, ..usual };
@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
             found.measure(bench, (hint, ", classic"), load, &front_ends)?;
         }
     }
-    let Found { rows, places, mut notes } = found;
+    let Measured { rows, places, mut notes } = found;
     notes.dedup();
     notes.push(
         "Classic: front-ends that help each other in nothing, as the paper's (bdqs.classic)."
@@ -60,14 +60,14 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
 
 /// What was measured so far.
 #[derive(Default)]
-struct Found {
+struct Measured {
     rows: Vec<Row>,
     /// Of each row, which line of the plots it is in, and where.
     places: Vec<(String, f64)>,
     notes: Vec<String>,
 }
 
-impl Found {
+impl Measured {
     /// A row for that K, at front-ends of that kind.
     fn measure(
         &mut self,

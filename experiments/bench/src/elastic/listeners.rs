@@ -33,7 +33,7 @@ pub(crate) struct Listener {
 
 /// What a thread of listeners has seen.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ListenerTotals {
     pub tallies: Vec<Tally>,
     pub latencies: Latencies,
 }
@@ -55,7 +55,7 @@ pub(crate) fn carry(
     mut listeners: Vec<Listener>,
     wire: &Wire,
     shared: &Arc<Shared>,
-) -> Result<Heard, ElasticError> {
+) -> Result<ListenerTotals, ElasticError> {
     let mut latencies = Latencies::new();
     let mut scratch = vec![0; READ_BYTES];
     let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
@@ -84,7 +84,7 @@ pub(crate) fn carry(
             }
         }
     }
-    Ok(Heard { tallies: listeners.into_iter().map(|one| one.tally).collect(), latencies })
+    Ok(ListenerTotals { tallies: listeners.into_iter().map(|one| one.tally).collect(), latencies })
 }
 
 impl Listener {

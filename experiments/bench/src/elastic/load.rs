@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::clock::{now_ns, seconds_between, seconds_to_ns};
 use crate::elastic::args::{FanoutArgs, WireKind};
 use crate::elastic::error::ElasticError;
-use crate::elastic::listeners::{self, Heard, Listener};
+use crate::elastic::listeners::{self, Listener, ListenerTotals};
 use crate::elastic::producer_connection::{Pace, ProducerConnection};
 use crate::elastic::producers;
 use crate::elastic::progress::Shared;
@@ -115,7 +115,7 @@ impl Snapshot {
 struct Threads {
     shared: Arc<Shared>,
     producers: JoinHandle<Result<Vec<ProducerConnection>, ElasticError>>,
-    listeners: Vec<JoinHandle<Result<Heard, ElasticError>>>,
+    listeners: Vec<JoinHandle<Result<ListenerTotals, ElasticError>>>,
     /// Connected and never read.
     _stalled: Vec<Opened>,
 }
@@ -169,7 +169,7 @@ impl Threads {
 
     /// Ends the sending, waits until everybody has everything or nothing comes any more, and gives
     /// what was sent and heard.
-    fn end(self, patience_s: f64) -> Result<(Vec<u64>, Vec<Heard>), ElasticError> {
+    fn end(self, patience_s: f64) -> Result<(Vec<u64>, Vec<ListenerTotals>), ElasticError> {
         self.shared.end_sending.store(true, Ordering::Relaxed);
         let connections = join(self.producers);
         if let Ok(connections) = &connections {

@@ -102,7 +102,7 @@ impl Options {
     /// Plays it; returns what is to be printed.
     ///
     /// # Errors
-    /// What is printed, if a property is broken. An aim that is missed is only told.
+    /// What is printed, if a property is broken. An aim that is missed is only reported.
     pub fn play(&self, first: Seed, seeds: u64) -> Result<String, String> {
         let scenario = self.scenario();
         if self.relays > 0 {

@@ -24,9 +24,9 @@ impl World {
             let group = format!("g{}", self.rng.u32(..GROUPS));
             let id = format!("p{client}-{}", one.sent);
             self.history.add(Event::SendBegan { id: id.clone() });
-            self.clients[client].wish = Some(Wish::Send { group, id });
+            self.clients[client].wish = Some(ClientCommand::Send { group, id });
         } else {
-            one.wish = Some(Wish::Receive { max: self.rng.usize(1..6) });
+            one.wish = Some(ClientCommand::Receive { max: self.rng.usize(1..6) });
         }
         self.begin_call(client);
     }
@@ -55,7 +55,7 @@ impl World {
         let call = self.next;
         let front_end = self.rng.usize(..FRONT_ENDS);
         self.history.add(Event::DeleteBegan { number });
-        let wish = Wish::Delete { delivery: delivery.clone(), number };
+        let wish = ClientCommand::Delete { delivery: delivery.clone(), number };
         self.clients[client].deleting.insert(call, wish);
         self.agenda.after(500, Happening::Call { client, call, front_end });
         self.agenda.after(CALL_TIMEOUT_US, Happening::CallTimeout { client, call });
@@ -106,7 +106,7 @@ impl World {
         self.front_ends[at].calls.insert(id, (client, call));
         let owner = self.front_ends[at].owner.as_mut().unwrap();
         match wish {
-            Wish::Send { group, id: name } => {
+            ClientCommand::Send { group, id: name } => {
                 let random = self.rng.u64(..);
                 let content = Content {
                     body: Bytes::from(name.clone()),
@@ -123,7 +123,7 @@ impl World {
                 };
                 owner.send(id, SendCall { messages: vec![arrival] }, now);
             }
-            Wish::Receive { max } => {
+            ClientCommand::Receive { max } => {
                 let receive = ReceiveCall {
                     max,
                     visibility_timeout_ms: self.rng.u64(3_000..12_000),
@@ -132,7 +132,7 @@ impl World {
                 };
                 owner.receive(id, receive, now);
             }
-            Wish::Delete { delivery, .. } => owner.delete(id, &[delivery], now),
+            ClientCommand::Delete { delivery, .. } => owner.delete(id, &[delivery], now),
         }
         self.carry_out(at);
     }
@@ -141,7 +141,9 @@ impl World {
         if self.clients[client].call != call {
             return;
         }
-        let Some(Wish::Send { group, id }) = self.clients[client].wish.clone() else { return };
+        let Some(ClientCommand::Send { group, id }) = self.clients[client].wish.clone() else {
+            return;
+        };
         let number = number.unwrap().parse().unwrap();
         self.history.add(Event::Sent { id, group, number });
         self.outcome.sent += 1;
@@ -183,7 +185,8 @@ impl World {
     }
 
     pub(crate) fn settled(&mut self, client: usize, call: u64, outcome: ReceiptOutcome) {
-        if let Some(Wish::Delete { number, .. }) = self.clients[client].deleting.remove(&call)
+        if let Some(ClientCommand::Delete { number, .. }) =
+            self.clients[client].deleting.remove(&call)
             && outcome == ReceiptOutcome::Done
         {
             self.history.add(Event::Deleted { number });
@@ -200,7 +203,7 @@ impl World {
         self.clients[client].call = 0;
         match self.clients[client].wish {
             // It tries until it is told that it is done.
-            Some(Wish::Send { .. }) => {
+            Some(ClientCommand::Send { .. }) => {
                 self.clients[client].front_end = self.rng.usize(..FRONT_ENDS);
                 self.next += 1;
                 let retry = self.next;

@@ -153,7 +153,7 @@ pub(crate) enum RetriedEffect {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum ClientCommand {
     Send { group: String, id: String },
     Receive { max: usize },
     Delete { delivery: Vec<u8>, number: u64 },
@@ -162,9 +162,9 @@ pub(crate) enum Wish {
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     pub(crate) call: u64,
-    pub(crate) wish: Option<Wish>,
+    pub(crate) wish: Option<ClientCommand>,
     pub(crate) sent: u32,
     pub(crate) front_end: usize,
     /// Deletions under way, by their calls.
-    pub(crate) deleting: BTreeMap<u64, Wish>,
+    pub(crate) deleting: BTreeMap<u64, ClientCommand>,
 }

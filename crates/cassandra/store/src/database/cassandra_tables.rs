@@ -16,7 +16,9 @@ use crate::database::{Database, For};
 use crate::entry::{CountedEntry, Entry};
 use crate::standard::content::{Attributes, Content, StoredMessage, read_attributes};
 use crate::standard::row_write::RowWrite;
-use crate::standard::tables::{Asked, Found, FoundPage, Lease, List, Of, SWEPT_PAGE, Tables};
+use crate::standard::tables::{
+    Asked, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables,
+};
 
 /// For how long a list has a partition, and the low-water mark is stored, in seconds: longer than any message lives.
 const LISTED_TTL_S: i32 = 16 * 86_400;
@@ -247,7 +249,7 @@ impl Tables for CassandraTables {
                 if sender.is_some() {
                     let lease_visible_at_us = visible_at_us.unwrap_or_default();
                     let lease_written_at_us = written_at_us.unwrap_or_default();
-                    let one = Found { bucket, lease_visible_at_us, lease_written_at_us };
+                    let one = SweptMessage { bucket, lease_visible_at_us, lease_written_at_us };
                     found.push((message, one));
                 }
             }

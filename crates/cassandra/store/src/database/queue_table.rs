@@ -68,7 +68,7 @@ type RecordRow = (
 );
 
 /// What a name stands for.
-enum Found {
+enum NameLookup {
     Queue(Box<Record>, Uuid),
     /// When, in ms, and by which change.
     Deleted(i64, Uuid),
@@ -148,8 +148,8 @@ impl QueueTable {
     ) -> Result<Option<Arc<Record>>, Fault> {
         let began = Instant::now();
         match self.find(database, queue, None).await? {
-            Found::Queue(record, _) => Ok(Some(self.remember(queue, *record, began))),
-            Found::Deleted(..) | Found::Nothing => {
+            NameLookup::Queue(record, _) => Ok(Some(self.remember(queue, *record, began))),
+            NameLookup::Deleted(..) | NameLookup::Nothing => {
                 self.remembered.remove(queue);
                 Ok(None)
             }
@@ -173,7 +173,7 @@ impl QueueTable {
         database: &Database,
         queue: &QueueRef,
         level: Option<Consistency>,
-    ) -> Result<Found, Fault> {
+    ) -> Result<NameLookup, Fault> {
         let mut statement = self.read.clone();
         if let Some(level) = level {
             statement.set_consistency(level);
@@ -181,7 +181,7 @@ impl QueueTable {
         let values = (queue.account.as_ref(), queue.name.as_ref());
         let rows = driver::select(&database.session, &statement, &values).await?;
         let row = rows.maybe_first_row::<RecordRow>().map_err(unreadable)?;
-        Ok(row.map_or(Found::Nothing, |row| found(queue, row)))
+        Ok(row.map_or(NameLookup::Nothing, |row| found(queue, row)))
     }
 
     // -- changing -----------------------------------------------------------------------------
@@ -218,20 +218,22 @@ impl QueueTable {
             let made = self.change(database, queue, &self.create, values).await?;
             // Whoever made it, its row says what it is.
             match self.find(database, queue, Some(Consistency::LocalSerial)).await? {
-                Found::Queue(record, last_change) => {
+                NameLookup::Queue(record, last_change) => {
                     let facts = record.facts.clone();
                     self.remember(queue, *record, began);
                     let is_ours = last_change == change
                         || facts.key.id_in(QueueClass::Replicated) == Some(id.as_u128());
                     return Ok(if is_ours { Created::New } else { Created::Exists(facts) });
                 }
-                Found::Deleted(at_ms, _) if now_ms < at_ms.saturating_add(cooldown_ms as i64) => {
+                NameLookup::Deleted(at_ms, _)
+                    if now_ms < at_ms.saturating_add(cooldown_ms as i64) =>
+                {
                     return Ok(Created::DeletedRecently);
                 }
-                Found::Deleted(at_ms, _) => deleted_at_ms = Some(at_ms),
+                NameLookup::Deleted(at_ms, _) => deleted_at_ms = Some(at_ms),
                 // It was made, and is deleted already.
-                Found::Nothing if matches!(made, Change::Done) => return Ok(Created::New),
-                Found::Nothing => deleted_at_ms = None,
+                NameLookup::Nothing if matches!(made, Change::Done) => return Ok(Created::New),
+                NameLookup::Nothing => deleted_at_ms = None,
             }
         }
         Err(undecided())
@@ -263,8 +265,10 @@ impl QueueTable {
             Change::Refused => Err(Fault::NoSuchQueue),
             Change::Unknown => {
                 match self.find(database, queue, Some(Consistency::LocalSerial)).await? {
-                    Found::Queue(record, _) if record.facts.key == facts.key => Err(undecided()),
-                    Found::Queue(..) | Found::Nothing | Found::Deleted(..) => Ok(()),
+                    NameLookup::Queue(record, _) if record.facts.key == facts.key => {
+                        Err(undecided())
+                    }
+                    NameLookup::Queue(..) | NameLookup::Nothing | NameLookup::Deleted(..) => Ok(()),
                 }
             }
         }
@@ -279,7 +283,7 @@ impl QueueTable {
         cooldown_ms: u64,
     ) -> Result<(), Fault> {
         let (queue, change, generation) = (&facts.queue, fresh_id(), fresh_id());
-        let Found::Queue(record, _) =
+        let NameLookup::Queue(record, _) =
             self.find(database, queue, Some(Consistency::LocalSerial)).await?
         else {
             return Err(Fault::NoSuchQueue);
@@ -358,7 +362,9 @@ impl QueueTable {
             Change::Done => Ok(()),
             Change::Refused => {
                 match self.find(database, queue, Some(Consistency::LocalSerial)).await? {
-                    Found::Queue(record, _) if record.facts.key == seen.key => Err(Fault::Conflict),
+                    NameLookup::Queue(record, _) if record.facts.key == seen.key => {
+                        Err(Fault::Conflict)
+                    }
                     _ => Err(Fault::NoSuchQueue),
                 }
             }
@@ -374,7 +380,7 @@ impl QueueTable {
         change: Uuid,
     ) -> Result<(), Fault> {
         match self.find(database, queue, Some(Consistency::LocalSerial)).await? {
-            Found::Queue(_, last) | Found::Deleted(_, last) if last == change => Ok(()),
+            NameLookup::Queue(_, last) | NameLookup::Deleted(_, last) if last == change => Ok(()),
             _ => Err(undecided()),
         }
     }
@@ -477,12 +483,12 @@ impl QueueTable {
     }
 }
 
-fn found(queue: &QueueRef, row: RecordRow) -> Found {
+fn found(queue: &QueueRef, row: RecordRow) -> NameLookup {
     let (id, generation, attributes, tags, created, modified, purged, revision, change, deleted_at) =
         row;
     let change = change.unwrap_or_default();
     let (Some(id), Some(generation)) = (id, generation) else {
-        return deleted_at.map_or(Found::Nothing, |at_ms| Found::Deleted(at_ms, change));
+        return deleted_at.map_or(NameLookup::Nothing, |at_ms| NameLookup::Deleted(at_ms, change));
     };
     let ms = |stored: Option<i64>| stored.unwrap_or_default().max(0).unsigned_abs();
     let attributes = attributes.unwrap_or_default();
@@ -496,7 +502,7 @@ fn found(queue: &QueueRef, row: RecordRow) -> Found {
         created_at_ms: ms(created),
         modified_at_ms: ms(modified),
     };
-    Found::Queue(
+    NameLookup::Queue(
         Box::new(Record { facts: Arc::new(facts), generation, purged_at_ms: ms(purged) }),
         change,
     )

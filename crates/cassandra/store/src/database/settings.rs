@@ -30,7 +30,7 @@ pub struct CassandraSettings {
     pub request_timeout_ms: u64,
     /// Where other front-ends reach this one, as `host:port`; `None`: at the address from which it reaches Cassandra, at any port.
     pub internal_listen: Option<String>,
-    /// What the others are told of that, as `host:port`; `None`: `internal_listen` itself.
+    /// What is advertised to the others, as `host:port`; `None`: `internal_listen` itself.
     pub internal_address: Option<String>,
     /// Most connections of other front-ends there; further ones are closed at once.
     pub internal_connections_max: usize,

@@ -55,12 +55,12 @@ pub(super) struct Place {
     owned: Mutex<Option<(u128, mpsc::Sender<Input>)>>,
     /// The name by which this front-end asked for the queue last; 0: it never did.
     holder: Mutex<u128>,
-    pub(super) seen: Arc<tokio::sync::Mutex<Seen>>,
+    pub(super) seen: Arc<tokio::sync::Mutex<ObservedOwner>>,
 }
 
 /// The owner's row, as it was seen last. Who looks holds it, so that there is one look at a time.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedOwner {
     pub(super) row: Option<OwnerRow>,
     pub(super) observation: Observation,
     pub(super) looked_at: Option<Instant>,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::inbox::Input;
 use super::operation::{Answer, FifoQueue, Operation};
-use super::owned::{Place, Seen};
+use super::owned::{ObservedOwner, Place};
 use super::peer_client::Caller;
 use crate::limits::OWNED_QUEUES_MAX;
 use crate::shared::Shared;
@@ -144,7 +144,7 @@ impl Shared {
         self: &Arc<Self>,
         place: &Arc<Place>,
         queue: &FifoQueue,
-        mut seen: OwnedMutexGuard<Seen>,
+        mut seen: OwnedMutexGuard<ObservedOwner>,
     ) -> Result<bool, Fault> {
         let (shared, place, queue) = (self.clone(), place.clone(), queue.clone());
         let task = self.runtime.spawn(async move {
@@ -156,7 +156,11 @@ impl Shared {
     }
 
     /// Looks at the owner's row, unless that was done a moment ago.
-    async fn look_at_owner(&self, seen: &mut Seen, generation: Uuid) -> Result<Watch, Fault> {
+    async fn look_at_owner(
+        &self,
+        seen: &mut ObservedOwner,
+        generation: Uuid,
+    ) -> Result<Watch, Fault> {
         if seen.looked_at.is_none_or(|looked_at| looked_at.elapsed() >= LOOK_EVERY) {
             seen.row = self.fifo.owners.read(&self.database, generation).await?;
             seen.looked_at = Some(Instant::now());
@@ -165,7 +169,7 @@ impl Shared {
                 .observation
                 .see(seen.row.as_ref(), self.fifo.observers_now(&self.database)));
         }
-        let Seen { row, observation, .. } = seen;
+        let ObservedOwner { row, observation, .. } = seen;
         Ok(observation.see(row.as_ref(), self.fifo.observers_now(&self.database)))
     }
 

@@ -39,11 +39,11 @@ pub struct FrontEndView {
 #[derive(Debug)]
 pub(crate) struct Alive {
     me: Uuid,
-    seen: BTreeMap<Uuid, Seen>,
+    seen: BTreeMap<Uuid, Heartbeat>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct Heartbeat {
     address: Option<SocketAddr>,
     beat: i64,
     changed_at: Instant,
@@ -67,7 +67,7 @@ impl Alive {
                 Some(before) if before.beat == beat => before.changed_at,
                 _ => now,
             };
-            seen.insert(id, Seen { address, beat, changed_at });
+            seen.insert(id, Heartbeat { address, beat, changed_at });
         }
         self.seen = seen;
         is_new
@@ -81,12 +81,12 @@ impl Alive {
         members
     }
 
-    /// The others that are alive and can be told something.
+    /// The others that are alive and can be reached.
     pub(crate) fn addresses(&self, now: Instant) -> Vec<(Uuid, SocketAddr)> {
         self.others(now).filter_map(|(id, seen)| Some((id, seen.address?))).collect()
     }
 
-    /// Where one of the others is told something, also if it may be dead: that costs a datagram.
+    /// Where datagrams to one of the others go, also if it may be dead: that costs a datagram.
     pub(crate) fn address(&self, id: Uuid) -> Option<SocketAddr> {
         self.seen.get(&id)?.address
     }
@@ -107,12 +107,12 @@ impl Alive {
         })
     }
 
-    fn others(&self, now: Instant) -> impl Iterator<Item = (Uuid, &Seen)> {
+    fn others(&self, now: Instant) -> impl Iterator<Item = (Uuid, &Heartbeat)> {
         self.seen.iter().filter(move |(_, seen)| seen.is_alive(now)).map(|(id, seen)| (*id, seen))
     }
 }
 
-impl Seen {
+impl Heartbeat {
     fn is_alive(&self, now: Instant) -> bool {
         self.silent_for(now) < Duration::from_millis(DEAD_AFTER_MS)
     }
@@ -169,7 +169,7 @@ mod tests {
         alive.observe(vec![row(OTHER, 7)], start);
         let later = start + Duration::from_millis(DEAD_AFTER_MS);
         assert_eq!(alive.addresses(later), []);
-        assert!(alive.address(OTHER).is_some(), "it is told all the same");
+        assert!(alive.address(OTHER).is_some(), "it is reached all the same");
         assert_eq!(alive.members(later), [ME], "alone it goes on");
     }
 

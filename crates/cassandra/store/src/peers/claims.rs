@@ -50,7 +50,7 @@ struct Other {
 
 /// What a claim of another front-end means here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ClaimOutcome {
     /// It is theirs.
     Theirs,
     /// It is taken here: they have not heard that, and have to hear it again.
@@ -92,28 +92,28 @@ impl Claims {
     }
 
     /// Another front-end has chosen an entry, or delivered it.
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
         generation: Uuid,
         entry: EntryName,
         from: Uuid,
         is_delivered: bool,
         now: Instant,
-    ) -> Heard {
+    ) -> ClaimOutcome {
         let me = self.me;
-        let Some(claimed) = self.entry(generation, entry, now) else { return Heard::Theirs };
+        let Some(claimed) = self.entry(generation, entry, now) else { return ClaimOutcome::Theirs };
         if claimed.other.is_none_or(|other| {
             other.id == from || Other { id: from, is_delivered }.wants_more_than(other, entry)
         }) {
             claimed.other = Some(Other { id: from, is_delivered });
         }
         match claimed.mine {
-            Some(Mine::Delivered) if is_delivered => Heard::Duplicate,
-            Some(Mine::Delivered) => Heard::Mine { is_delivered: true },
+            Some(Mine::Delivered) if is_delivered => ClaimOutcome::Duplicate,
+            Some(Mine::Delivered) => ClaimOutcome::Mine { is_delivered: true },
             Some(Mine::Taking) if !claimed.is_theirs(me, entry) => {
-                Heard::Mine { is_delivered: false }
+                ClaimOutcome::Mine { is_delivered: false }
             }
-            Some(Mine::Taking) | None => Heard::Theirs,
+            Some(Mine::Taking) | None => ClaimOutcome::Theirs,
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
     fn whoever_hears_of_a_claim_does_not_choose_the_entry() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
         assert!(second.is_free(QUEUE, ENTRY, now));
-        assert_eq!(second.hear(QUEUE, ENTRY, first, false, now), Heard::Theirs);
+        assert_eq!(second.receive(QUEUE, ENTRY, first, false, now), ClaimOutcome::Theirs);
         assert!(!second.is_free(QUEUE, ENTRY, now));
         assert!(
             second.is_free(QUEUE, EntryName { written_at_us: 2, ..ENTRY }, now),
@@ -243,9 +243,9 @@ mod tests {
         let (now, [(first_id, mut first), (second_id, mut second)]) = (Instant::now(), two());
         first.take(QUEUE, ENTRY, now);
         second.take(QUEUE, ENTRY, now);
-        assert_eq!(second.hear(QUEUE, ENTRY, first_id, false, now), Heard::Theirs);
-        let heard = first.hear(QUEUE, ENTRY, second_id, false, now);
-        assert_eq!(heard, Heard::Mine { is_delivered: false });
+        assert_eq!(second.receive(QUEUE, ENTRY, first_id, false, now), ClaimOutcome::Theirs);
+        let heard = first.receive(QUEUE, ENTRY, second_id, false, now);
+        assert_eq!(heard, ClaimOutcome::Mine { is_delivered: false });
         assert_eq!(second.settle(QUEUE, ENTRY, now), Settled::Theirs);
         assert_eq!(first.settle(QUEUE, ENTRY, now), Settled::Mine);
     }
@@ -257,9 +257,9 @@ mod tests {
         second.take(QUEUE, ENTRY, now);
         assert_eq!(second.settle(QUEUE, ENTRY, now), Settled::Mine);
         first.take(QUEUE, ENTRY, now);
-        let heard = second.hear(QUEUE, ENTRY, first_id, false, now);
-        assert_eq!(heard, Heard::Mine { is_delivered: true });
-        assert_eq!(first.hear(QUEUE, ENTRY, second_id, true, now), Heard::Theirs);
+        let heard = second.receive(QUEUE, ENTRY, first_id, false, now);
+        assert_eq!(heard, ClaimOutcome::Mine { is_delivered: true });
+        assert_eq!(first.receive(QUEUE, ENTRY, second_id, true, now), ClaimOutcome::Theirs);
         assert_eq!(first.settle(QUEUE, ENTRY, now), Settled::Theirs);
     }
 
@@ -270,14 +270,14 @@ mod tests {
             claims.take(QUEUE, ENTRY, now);
             assert_eq!(claims.settle(QUEUE, ENTRY, now), Settled::Mine);
         }
-        assert_eq!(first.hear(QUEUE, ENTRY, second_id, true, now), Heard::Duplicate);
-        assert_eq!(second.hear(QUEUE, ENTRY, first_id, true, now), Heard::Duplicate);
+        assert_eq!(first.receive(QUEUE, ENTRY, second_id, true, now), ClaimOutcome::Duplicate);
+        assert_eq!(second.receive(QUEUE, ENTRY, first_id, true, now), ClaimOutcome::Duplicate);
     }
 
     #[test]
     fn a_claim_of_somebody_who_died_ends() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
-        second.hear(QUEUE, ENTRY, first, false, now);
+        second.receive(QUEUE, ENTRY, first, false, now);
         assert!(!second.is_free(QUEUE, ENTRY, now + LASTS / 2));
         assert!(second.is_free(QUEUE, ENTRY, now + LASTS));
         second.take(QUEUE, ENTRY, now + LASTS);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_is_released_is_free() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
-        second.hear(QUEUE, ENTRY, first, false, now);
+        second.receive(QUEUE, ENTRY, first, false, now);
         second.hear_release(QUEUE, ENTRY, Uuid::from_u128(3));
         assert!(!second.is_free(QUEUE, ENTRY, now), "it was not theirs to release");
         second.hear_release(QUEUE, ENTRY, first);
@@ -304,14 +304,14 @@ mod tests {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
         let entry = |number| EntryName { written_at_us: number, ..ENTRY };
         for number in 0..2 * CLAIMS_MAX as i64 {
-            second.hear(QUEUE, entry(number), first, false, now);
+            second.receive(QUEUE, entry(number), first, false, now);
         }
         assert_eq!(second.count(QUEUE), CLAIMS_MAX);
         let last = entry(2 * CLAIMS_MAX as i64 - 1);
         assert!(second.is_free(QUEUE, last, now));
         second.take(QUEUE, last, now);
         assert_eq!(second.settle(QUEUE, last, now), Settled::Mine, "nothing waits for room");
-        second.hear(QUEUE, last, first, false, now + LASTS);
+        second.receive(QUEUE, last, first, false, now + LASTS);
         assert_eq!((second.count(QUEUE), second.order.len()), (1, 1), "the old ones are gone");
     }
 }

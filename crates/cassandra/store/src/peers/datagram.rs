@@ -47,9 +47,9 @@ pub(crate) struct Claim {
     pub(crate) is_delivered: bool,
 }
 
-/// What is said.
+/// What one front-end sends to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum PeerMessage {
     /// These queues are polled here.
     Interest(Vec<Uuid>),
     /// Something was stored there that can be received at once.
@@ -64,44 +64,44 @@ pub(crate) enum Said {
     Release { generation: Uuid, entries: Vec<EntryName> },
 }
 
-/// What is said, and by whom.
+/// A message, and its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram {
     pub(crate) from: Uuid,
-    pub(crate) said: Said,
+    pub(crate) message: PeerMessage,
 }
 
 impl Datagram {
     /// Its bytes. What is more than [`THINGS_MAX`] is left out.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let kind = match &self.said {
-            Said::Interest(_) => INTEREST,
-            Said::Nudge { .. } => NUDGE,
-            Said::Claim { .. } => CLAIM,
-            Said::Release { .. } => RELEASE,
-            Said::Changed { .. } => CHANGED,
-            Said::Noted { .. } => NOTED,
+        let kind = match &self.message {
+            PeerMessage::Interest(_) => INTEREST,
+            PeerMessage::Nudge { .. } => NUDGE,
+            PeerMessage::Claim { .. } => CLAIM,
+            PeerMessage::Release { .. } => RELEASE,
+            PeerMessage::Changed { .. } => CHANGED,
+            PeerMessage::Noted { .. } => NOTED,
         };
         let mut bytes = vec![VERSION, kind];
         bytes.extend_from_slice(self.from.as_bytes());
-        match &self.said {
-            Said::Interest(generations) => {
+        match &self.message {
+            PeerMessage::Interest(generations) => {
                 for generation in generations.iter().take(THINGS_MAX) {
                     bytes.extend_from_slice(generation.as_bytes());
                 }
             }
-            Said::Nudge { generation, bucket } => {
+            PeerMessage::Nudge { generation, bucket } => {
                 bytes.extend_from_slice(generation.as_bytes());
                 bytes.extend_from_slice(&bucket.start_s.to_le_bytes());
                 bytes.extend_from_slice(&bucket.level.to_le_bytes());
             }
-            Said::Claim { generation, claims } => {
+            PeerMessage::Claim { generation, claims } => {
                 bytes.extend_from_slice(generation.as_bytes());
                 for claim in claims.iter().take(THINGS_MAX) {
                     put_entry(&mut bytes, &claim.entry, claim.is_delivered);
                 }
             }
-            Said::Changed { notice, queue: QueueRef { account, name } } => {
+            PeerMessage::Changed { notice, queue: QueueRef { account, name } } => {
                 bytes.extend_from_slice(&notice.to_le_bytes());
                 // No account has a longer name.
                 let length = u8::try_from(account.len()).unwrap_or(u8::MAX);
@@ -109,8 +109,8 @@ impl Datagram {
                 bytes.extend_from_slice(account.as_bytes());
                 bytes.extend_from_slice(name.as_bytes());
             }
-            Said::Noted { notice } => bytes.extend_from_slice(&notice.to_le_bytes()),
-            Said::Release { generation, entries } => {
+            PeerMessage::Noted { notice } => bytes.extend_from_slice(&notice.to_le_bytes()),
+            PeerMessage::Release { generation, entries } => {
                 bytes.extend_from_slice(generation.as_bytes());
                 for entry in entries.iter().take(THINGS_MAX) {
                     put_entry(&mut bytes, entry, false);
@@ -124,14 +124,14 @@ impl Datagram {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let ([VERSION, kind], rest) = bytes.split_first_chunk::<2>()? else { return None };
         let (from, rest) = take_id(rest)?;
-        let said = match *kind {
-            INTEREST => Said::Interest(things(rest, take_id)?),
+        let message = match *kind {
+            INTEREST => PeerMessage::Interest(things(rest, take_id)?),
             NUDGE => {
                 let (generation, rest) = take_id(rest)?;
                 let (start_s, rest) = rest.split_first_chunk::<8>()?;
                 let [level] = rest.try_into().ok()?;
                 let (start_s, level) = (i64::from_le_bytes(*start_s), i8::from_le_bytes([level]));
-                Said::Nudge { generation, bucket: Bucket::stored(start_s, level)? }
+                PeerMessage::Nudge { generation, bucket: Bucket::stored(start_s, level)? }
             }
             CHANGED => {
                 let (notice, rest) = rest.split_first_chunk::<8>()?;
@@ -139,22 +139,22 @@ impl Datagram {
                 let (length, rest) = rest.split_first()?;
                 let (account, name) = rest.split_at_checked(usize::from(*length))?;
                 let (account, name) = (text(account)?, text(name)?);
-                Said::Changed { notice, queue: QueueRef { account, name } }
+                PeerMessage::Changed { notice, queue: QueueRef { account, name } }
             }
-            NOTED => Said::Noted { notice: u64::from_le_bytes(rest.try_into().ok()?) },
+            NOTED => PeerMessage::Noted { notice: u64::from_le_bytes(rest.try_into().ok()?) },
             CLAIM => {
                 let (generation, rest) = take_id(rest)?;
-                Said::Claim { generation, claims: things(rest, take_claim)? }
+                PeerMessage::Claim { generation, claims: things(rest, take_claim)? }
             }
             RELEASE => {
                 let (generation, rest) = take_id(rest)?;
                 let claims = things(rest, take_claim)?;
                 let entries = claims.into_iter().map(|claim| claim.entry).collect();
-                Said::Release { generation, entries }
+                PeerMessage::Release { generation, entries }
             }
             _ => return None,
         };
-        Some(Self { from, said })
+        Some(Self { from, message })
     }
 }
 
@@ -213,19 +213,19 @@ mod tests {
         let generation = Uuid::from_u128(7);
         let claims = (0..THINGS_MAX as u128)
             .map(|number| Claim { entry: entry(number), is_delivered: number % 2 == 0 });
-        let said = [
-            Said::Interest(vec![]),
-            Said::Interest((0..THINGS_MAX as u128).map(Uuid::from_u128).collect()),
-            Said::Nudge { generation, bucket: Bucket::holding(1 << 50, 2) },
-            Said::Claim { generation, claims: claims.collect() },
-            Said::Release { generation, entries: vec![entry(1), entry(2)] },
-            Said::Changed {
+        let messages = [
+            PeerMessage::Interest(vec![]),
+            PeerMessage::Interest((0..THINGS_MAX as u128).map(Uuid::from_u128).collect()),
+            PeerMessage::Nudge { generation, bucket: Bucket::holding(1 << 50, 2) },
+            PeerMessage::Claim { generation, claims: claims.collect() },
+            PeerMessage::Release { generation, entries: vec![entry(1), entry(2)] },
+            PeerMessage::Changed {
                 notice: u64::MAX,
                 queue: QueueRef { account: "a".repeat(255).into(), name: "q".repeat(80).into() },
             },
-            Said::Noted { notice: 1 << 40 },
+            PeerMessage::Noted { notice: 1 << 40 },
         ];
-        said.into_iter().map(|said| Datagram { from: Uuid::from_u128(9), said }).collect()
+        messages.into_iter().map(|message| Datagram { from: Uuid::from_u128(9), message }).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who polls which queue: what the front-ends tell each other of it, and what this one has told. It ages out by itself.
+//! Who polls which queue: what the front-ends announce of it, and what this one has announced. It ages out by itself.
 
 use std::time::Duration;
 

@@ -35,9 +35,9 @@ pub(crate) async fn listen(
         |reason: String| ConnectError::InternalListen { address: address.clone(), reason };
     let listener =
         PeerListener::bind(&address).await.map_err(|error| refused(error.to_string()))?;
-    let told = settings.internal_address.as_deref();
-    check(listener.address, told).map_err(|reason| refused(reason.to_owned()))?;
-    let is_alone = listener.address.ip().is_loopback() && told.is_none();
+    let advertised = settings.internal_address.as_deref();
+    check(listener.address, advertised).map_err(|reason| refused(reason.to_owned()))?;
+    let is_alone = listener.address.ip().is_loopback() && advertised.is_none();
     if is_alone && cluster.iter().any(|node| !node.ip().is_loopback()) {
         tracing::warn!(address = %listener.address, "front-ends of other machines cannot reach this one's FIFO queues: cassandra.internal_listen or cassandra.internal_address should say where they can");
     }
@@ -45,16 +45,18 @@ pub(crate) async fn listen(
 }
 
 /// Whether others may reach this front-end where they are told to.
-fn check(listens_at: SocketAddr, told: Option<&str>) -> Result<(), &'static str> {
-    let told = match told {
-        Some(told) => told.parse().ok(),
+fn check(listens_at: SocketAddr, advertised: Option<&str>) -> Result<(), &'static str> {
+    let advertised = match advertised {
+        Some(advertised) => advertised.parse().ok(),
         None => Some(listens_at),
     };
-    match told {
-        Some(told) if told.ip().is_unspecified() => Err(
+    match advertised {
+        Some(advertised) if advertised.ip().is_unspecified() => Err(
             "no other front-end can call that address: cassandra.internal_address has to say where they reach this one",
         ),
-        Some(told) if told.port() == 0 => Err("cassandra.internal_address needs a port"),
+        Some(advertised) if advertised.port() == 0 => {
+            Err("cassandra.internal_address needs a port")
+        }
         _ => Ok(()),
     }
 }
@@ -85,8 +87,8 @@ async fn address_towards(to: SocketAddr) -> io::Result<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    fn is_taken(listens_at: &str, told: Option<&str>) -> bool {
-        super::check(listens_at.parse().unwrap(), told).is_ok()
+    fn is_taken(listens_at: &str, advertised: Option<&str>) -> bool {
+        super::check(listens_at.parse().unwrap(), advertised).is_ok()
     }
 
     #[test]

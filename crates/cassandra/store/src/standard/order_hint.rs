@@ -39,7 +39,7 @@ const SLACK: f64 = 0.05;
 pub(crate) struct AutoHint {
     k: usize,
     /// What stood in the last look, and when that was.
-    seen: Vec<Seen>,
+    seen: Vec<VisibleEntry>,
     seen_at_us: i64,
     looks: u32,
     /// Over the looks that are remembered: entries that others took, those of them without a word, and in how many seconds.
@@ -66,7 +66,7 @@ pub struct HintView {
 
 /// An entry that was visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleEntry {
     pub(crate) entry: EntryName,
     pub(crate) visible_at_us: i64,
 }
@@ -77,7 +77,7 @@ pub(crate) enum Others {
     /// Nobody.
     None,
     /// All that are alive announce what they take.
-    Heard,
+    ClaimOutcome,
     /// Some are alive that cannot be heard.
     Silent,
 }
@@ -105,9 +105,9 @@ impl AutoHint {
     pub(crate) fn k(&mut self, others: Others, duplicates_max: f64) -> usize {
         self.k = match others {
             Others::None => 1,
-            Others::Heard if self.looks < LOOKS_MIN => 1,
+            Others::ClaimOutcome if self.looks < LOOKS_MIN => 1,
             Others::Silent if self.looks < LOOKS_MIN => FIRST_K,
-            Others::Heard | Others::Silent => self.settled(duplicates_max.max(1e-6)),
+            Others::ClaimOutcome | Others::Silent => self.settled(duplicates_max.max(1e-6)),
         };
         self.k
     }
@@ -151,7 +151,7 @@ impl AutoHint {
     pub(crate) fn looked(
         &mut self,
         now_us: i64,
-        visible: &[Seen],
+        visible: &[VisibleEntry],
         is_whole: bool,
         is_announced: impl Fn(EntryName) -> bool,
     ) {
@@ -159,7 +159,7 @@ impl AutoHint {
         let border_us = if is_whole { i64::MAX } else { last_us };
         let passed_us = now_us.saturating_sub(self.seen_at_us);
         if self.seen_at_us > 0 && (1..RECENT_US).contains(&passed_us) {
-            let is_gone = |seen: &&Seen| {
+            let is_gone = |seen: &&VisibleEntry| {
                 seen.visible_at_us <= border_us
                     && !visible.iter().any(|there| there.entry == seen.entry)
             };
@@ -225,16 +225,16 @@ mod tests {
 
     const TARGET: f64 = 0.005;
 
-    fn seen(number: i64) -> Seen {
+    fn seen(number: i64) -> VisibleEntry {
         let entry = EntryName { message: Uuid::from_u128(number as u128), written_at_us: number };
-        Seen { entry, visible_at_us: number }
+        VisibleEntry { entry, visible_at_us: number }
     }
 
     /// A look each 100 ms, between which others take so many of the oldest, and this one takes one.
     fn observed(auto: &mut AutoHint, looks: i64, others_take: i64, is_announced: bool) {
         for look in 1..=looks {
             let first = look * (others_take + 1);
-            let visible: Vec<Seen> = (first..first + 40).map(seen).collect();
+            let visible: Vec<VisibleEntry> = (first..first + 40).map(seen).collect();
             auto.looked(look * 100_000, &visible, false, |_| is_announced);
             auto.chose([visible[0].entry].into_iter());
             auto.delivered(1, Duration::from_millis(10));
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(auto.k(Others::Silent, TARGET), FIRST_K);
         assert_eq!(auto.k(Others::None, TARGET), 1);
         observed(&mut auto, 100, 3, true);
-        assert_eq!(auto.k(Others::Heard, TARGET), 1);
+        assert_eq!(auto.k(Others::ClaimOutcome, TARGET), 1);
     }
 
     #[test]
@@ -266,12 +266,12 @@ mod tests {
     fn duplicates_that_are_seen_make_it_larger_whatever_is_expected() {
         let mut auto = AutoHint::default();
         observed(&mut auto, 300, 0, false);
-        assert_eq!(auto.k(Others::Heard, TARGET), 1);
+        assert_eq!(auto.k(Others::ClaimOutcome, TARGET), 1);
         for _ in 0..20 {
             auto.duplicated();
             observed(&mut auto, 10, 0, false);
         }
-        let k = auto.k(Others::Heard, TARGET);
+        let k = auto.k(Others::ClaimOutcome, TARGET);
         assert!((10..=22).contains(&k), "10 of 100 are duplicates, twenty times what may be: {k}");
     }
 
@@ -279,7 +279,7 @@ mod tests {
     fn it_is_bounded_whatever_happens() {
         let mut auto = AutoHint::default();
         for look in 1..1_000 {
-            let visible: Vec<Seen> = (look * 100..look * 100 + 100).map(seen).collect();
+            let visible: Vec<VisibleEntry> = (look * 100..look * 100 + 100).map(seen).collect();
             auto.looked(look, &visible, true, |_| false);
             auto.delivered(1, Duration::from_secs(3_600));
             auto.duplicated();

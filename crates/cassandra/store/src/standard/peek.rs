@@ -23,7 +23,7 @@ use crate::standard::rows::Rows;
 const ENTRIES_MORE: usize = 32;
 
 /// Entries of the index, in their order.
-struct Found {
+struct IndexPage {
     entries: Vec<Entry>,
     /// Whether there are no others.
     is_whole: bool,
@@ -39,7 +39,7 @@ impl Standard {
         let now_us = self.clock.now_us();
         let from_us = rows.tables.low_water_mark(rows.of).await?;
         let start = Start { from_us, now_us, reach: Reach::Full };
-        let Found { mut entries, mut is_whole } =
+        let IndexPage { mut entries, mut is_whole } =
             find_oldest(&rows, start, max + ENTRIES_MORE).await?;
         take_leftovers(&mut entries);
         let (mut messages, mut bytes, mut next) = (Vec::new(), 0, 0);
@@ -70,7 +70,7 @@ impl Standard {
 }
 
 /// Reads entries, visible or not, until there are so many of which it is known that none is before them.
-async fn find_oldest(rows: &Rows<'_>, start: Start, wanted: usize) -> Result<Found, Fault> {
+async fn find_oldest(rows: &Rows<'_>, start: Start, wanted: usize) -> Result<IndexPage, Fault> {
     let directory = read_directory(rows, start).await?;
     let buckets = directory.buckets_from(start.from_us);
     let mut entries = Vec::new();
@@ -96,7 +96,7 @@ async fn find_oldest(rows: &Rows<'_>, start: Start, wanted: usize) -> Result<Fou
     let is_whole = known_to_us == i64::MAX;
     // Of the bucket that has more, the last is known, too.
     entries.retain(|entry| entry.visible_at_us <= known_to_us);
-    Ok(Found { entries, is_whole })
+    Ok(IndexPage { entries, is_whole })
 }
 
 fn peeked(entry: &Entry, message: StoredMessage, now_us: i64) -> PeekedMessage {

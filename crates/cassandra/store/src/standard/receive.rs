@@ -23,7 +23,7 @@ use crate::standard::content::{StoredMessage, Timed};
 use crate::standard::gather::Size;
 use crate::standard::head::{Head, Look, Start};
 use crate::standard::jobs::ReceiveJob;
-use crate::standard::order_hint::Seen;
+use crate::standard::order_hint::VisibleEntry;
 use crate::standard::queue::Queue;
 use crate::standard::receipt::Receipt;
 use crate::standard::row_write::RowWrite;
@@ -265,8 +265,9 @@ impl Standard {
         if facts.settings.order_hint != OrderHint::Auto {
             return;
         }
-        let seen = |entry: &Entry| Seen { entry: name(entry), visible_at_us: entry.visible_at_us };
-        let seen: Vec<Seen> = look.visible.iter().map(seen).collect();
+        let seen =
+            |entry: &Entry| VisibleEntry { entry: name(entry), visible_at_us: entry.visible_at_us };
+        let seen: Vec<VisibleEntry> = look.visible.iter().map(seen).collect();
         let is_announced = |entry| !self.peers.is_free(queue.generation, entry);
         let is_whole = look.seen_to_us.is_none();
         queue.auto_hint().looked(start.now_us, &seen, is_whole, is_announced);

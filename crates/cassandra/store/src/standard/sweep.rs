@@ -24,7 +24,7 @@ use crate::standard::directory::Directory;
 use crate::standard::fair::group_of;
 use crate::standard::queue::Queue;
 use crate::standard::receive::entry_ttl_s;
-use crate::standard::tables::{Found, List, Of, SWEPT_PAGE};
+use crate::standard::tables::{List, Of, SWEPT_PAGE, SweptMessage};
 
 /// How much later what is missing is looked for again.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ impl Pace {
     }
 }
 
-type Candidates = BTreeMap<Uuid, Found>;
+type Candidates = BTreeMap<Uuid, SweptMessage>;
 
 /// Messages that get their entries together: their bodies are in memory meanwhile.
 const RESTORED_AT_ONCE: usize = 16;
@@ -175,7 +175,7 @@ impl Standard {
         &self,
         facts: &QueueFacts,
         queue: &Queue,
-        missing: &[(Uuid, Found)],
+        missing: &[(Uuid, SweptMessage)],
         looked_us: i64,
     ) -> usize {
         let rows = self.rows(facts, queue).at(Consistency::LocalQuorum);
@@ -217,7 +217,7 @@ impl Standard {
 
 /// When a message is visible again whose entry was missing at `looked_us`. Somebody may have received it before that, for
 /// as long as the queue hides messages: of a reception nothing is left but its entry.
-fn restored_at_us(found: &Found, looked_us: i64, hidden_us: i64, now_us: i64) -> i64 {
+fn restored_at_us(found: &SweptMessage, looked_us: i64, hidden_us: i64, now_us: i64) -> i64 {
     now_us.max(looked_us.saturating_add(hidden_us)).max(found.lease_visible_at_us)
 }
 
@@ -227,7 +227,7 @@ fn swept(generation: Uuid) -> Of {
 }
 
 /// What is known of an entry that is not there.
-fn lost_entry(message: Uuid, found: &Found) -> Entry {
+fn lost_entry(message: Uuid, found: &SweptMessage) -> Entry {
     Entry {
         visible_at_us: 0,
         message,
@@ -250,8 +250,11 @@ mod tests {
 
     #[test]
     fn nothing_is_visible_before_its_time() {
-        let mut found =
-            Found { bucket: Bucket::holding(0, 0), lease_visible_at_us: 0, lease_written_at_us: 0 };
+        let mut found = SweptMessage {
+            bucket: Bucket::holding(0, 0),
+            lease_visible_at_us: 0,
+            lease_written_at_us: 0,
+        };
         assert_eq!(restored_at_us(&found, 5 * SECOND, 0, 7 * SECOND), 7 * SECOND);
         assert_eq!(restored_at_us(&found, 5 * SECOND, 30 * SECOND, 7 * SECOND), 35 * SECOND);
         found.lease_visible_at_us = 99 * SECOND;

@@ -47,7 +47,7 @@ pub(crate) struct Lease {
 
 /// A message, as the sweep finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct SweptMessage {
     pub(crate) bucket: Bucket,
     /// Where the last change of its visibility has put it, and when that was written; 0: nobody has changed it.
     pub(crate) lease_visible_at_us: i64,
@@ -55,7 +55,7 @@ pub(crate) struct Found {
 }
 
 /// A page of messages that the sweep finds, and the last that was read, if there may be more.
-pub(crate) type FoundPage = (Vec<(Uuid, Found)>, Option<Uuid>);
+pub(crate) type FoundPage = (Vec<(Uuid, SweptMessage)>, Option<Uuid>);
 
 /// The tables. Every request may be carried out again: all timestamps come from whoever asks.
 pub(crate) trait Tables: Send + Sync + 'static {

@@ -27,7 +27,7 @@ pub(super) struct Opened {
 }
 
 /// How a datagram was opened: by whose keys, and where in it its body is.
-struct Found {
+struct Authenticated {
     from: SocketAddr,
     of_group: bool,
     body: Range<usize>,
@@ -49,7 +49,7 @@ impl Endpoint {
                 Ok(header) => match self.open(from, &header, datagram, now) {
                     Ok(None) => {}
                     Ok(Some(found)) => {
-                        let Found { from, of_group, body } = found;
+                        let Authenticated { from, of_group, body } = found;
                         let body = place.start + body.start..place.start + body.end;
                         opened.push(Opened { from, of_group, header, place, body });
                     }
@@ -83,8 +83,8 @@ impl Endpoint {
         header: &Header,
         datagram: &mut [u8],
         now: Time,
-    ) -> Result<Option<Found>, Rejected> {
-        let found = |body| Some(Found { from, of_group: false, body });
+    ) -> Result<Option<Authenticated>, Rejected> {
+        let found = |body| Some(Authenticated { from, of_group: false, body });
         let Some(keyring) = self.outbox.keyring() else { return Err(Rejected::NotAuthentic) };
         if header.kind == Kind::Hello {
             let salt = || self.salts.salt();
@@ -114,7 +114,7 @@ impl Endpoint {
         from: SocketAddr,
         header: &Header,
         datagram: &mut [u8],
-    ) -> Result<Found, Rejected> {
+    ) -> Result<Authenticated, Rejected> {
         let keyring = self.outbox.keyring().ok_or(Rejected::NotAuthentic)?;
         // Whoever recorded a group's datagrams can send them to any socket of whoever has the key.
         if !self.in_group || header.has(flags::CREDIT) || header.mode().is_reliable() {
@@ -123,11 +123,11 @@ impl Endpoint {
         if let Some((seal, from)) = self.groups.find(header) {
             let body = seal.open(header, datagram)?;
             self.groups.touch(header);
-            return Ok(Found { from, of_group: true, body });
+            return Ok(Authenticated { from, of_group: true, body });
         }
         let (seal, body) = FlowSeal::open_of_group(keyring, header, datagram)?;
         self.groups.add(from, header, seal);
-        Ok(Found { from, of_group: true, body })
+        Ok(Authenticated { from, of_group: true, body })
     }
 
     /// Whether a datagram's flow was forgotten since it was opened: without keys it cannot go on.

@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Takes a buffer whose content is not needed any more.
-    pub(crate) fn give(&mut self, mut buffer: BytesMut) {
+    pub(crate) fn recycle(&mut self, mut buffer: BytesMut) {
         let largest = CLASS_BYTES[CLASS_BYTES.len() - 1];
         if buffer.capacity() >= largest && (self.free.len() + 1) * largest <= POOL_BYTES_MAX {
             buffer.clear();

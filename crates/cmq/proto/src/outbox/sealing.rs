@@ -29,7 +29,7 @@ pub(crate) struct Sealing {
     /// The seal of what is kept to be repeated, where that is not sealed anew yet.
     old: Option<Box<FlowSeal>>,
     /// The HELLO that waits for its answer.
-    asked: Option<Asked>,
+    request: Option<KeyRequest>,
     /// PROBEs since the last authentic answer.
     unanswered: u8,
     /// When the last CHALLENGE came.
@@ -37,7 +37,7 @@ pub(crate) struct Sealing {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct KeyRequest {
     since: Time,
     next_at: Time,
     wait_us: u64,
@@ -58,13 +58,13 @@ pub(super) enum Handshake {
 
 impl Sealing {
     fn new(greeting: Greeting, seal: Option<Box<FlowSeal>>, now: Time) -> Self {
-        let asked = seal.is_none().then(|| Asked::now(now));
-        Self { greeting, seal, old: None, asked, unanswered: 0, challenged_at: now }
+        let request = seal.is_none().then(|| KeyRequest::now(now));
+        Self { greeting, seal, old: None, request, unanswered: 0, challenged_at: now }
     }
 
     /// When HELLO is to be said again.
     pub(super) fn next_at(&self) -> Option<Time> {
-        self.asked.map(|asked| asked.next_at)
+        self.request.map(|request| request.next_at)
     }
 
     /// Whether datagrams can be sealed now.
@@ -78,7 +78,7 @@ impl Sealing {
     }
 }
 
-impl Asked {
+impl KeyRequest {
     const fn now(now: Time) -> Self {
         Self { since: now, next_at: now, wait_us: HELLO_US }
     }
@@ -104,13 +104,13 @@ impl Outbox {
             return Handshake::Done;
         };
         let has_keys = sealing.has_keys();
-        match sealing.asked {
-            Some(asked) if asked.next_at > now && has_keys => Handshake::Done,
-            Some(asked) if asked.next_at > now => Handshake::Waits,
-            Some(asked) if asked.since.after(patience) <= now => Handshake::Silent,
+        match sealing.request {
+            Some(request) if request.next_at > now && has_keys => Handshake::Done,
+            Some(request) if request.next_at > now => Handshake::Waits,
+            Some(request) if request.since.after(patience) <= now => Handshake::Silent,
             Some(_) => Handshake::Greet,
             None if wanted && !has_keys => {
-                sealing.asked = Some(Asked::now(now));
+                sealing.request = Some(KeyRequest::now(now));
                 Handshake::Greet
             }
             None => Handshake::Done,
@@ -150,9 +150,9 @@ impl Outbox {
         let keyring = self.keyring.as_ref()?;
         let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let sealing = busy.sealing.as_mut()?;
-        let asked = sealing.asked.as_mut()?;
-        asked.next_at = now.plus_us(asked.wait_us);
-        asked.wait_us = (asked.wait_us * 2).min(HELLO_US_MAX);
+        let request = sealing.request.as_mut()?;
+        request.next_at = now.plus_us(request.wait_us);
+        request.wait_us = (request.wait_us * 2).min(HELLO_US_MAX);
         let hello = sealing.greeting.hello(keyring, header);
         self.counters.hellos += 1;
         self.set_timer(slot);
@@ -165,7 +165,7 @@ impl Outbox {
         let (reliable, closing) = (destination.reliable, destination.closing);
         let busy = destination.busy.as_mut();
         let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else { return };
-        sealing.asked = None;
+        sealing.request = None;
         if !sealing.has_keys() {
             destination.dead = reliable || closing;
             if reliable {
@@ -187,8 +187,8 @@ impl Outbox {
         let busy = self.destinations.at_mut(slot).busy.as_mut();
         let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut()) else { return };
         sealing.unanswered = sealing.unanswered.saturating_add(1);
-        if sealing.unanswered > UNANSWERED_MAX && sealing.asked.is_none() {
-            sealing.asked = Some(Asked::now(now));
+        if sealing.unanswered > UNANSWERED_MAX && sealing.request.is_none() {
+            sealing.request = Some(KeyRequest::now(now));
             self.set_timer(slot);
         }
     }
@@ -204,10 +204,10 @@ impl Outbox {
         }
         let busy = destination.busy.as_mut();
         if let Some(sealing) = busy.and_then(|busy| busy.sealing.as_mut())
-            && sealing.asked.is_none()
+            && sealing.request.is_none()
             && sealing.challenged_at.plus_us(UNHEARD_US) <= now
         {
-            sealing.asked = Some(Asked::now(now));
+            sealing.request = Some(KeyRequest::now(now));
             self.enqueue(slot);
         }
     }
@@ -224,7 +224,7 @@ impl Outbox {
         let busy = self.destinations.at_mut(slot).busy.as_mut();
         let sealing = busy.and_then(|busy| busy.sealing.as_mut()).ok_or(Rejected::NotAuthentic)?;
         let answer = sealing.greeting.on_challenge(keyring, header, datagram)?;
-        sealing.asked = None;
+        sealing.request = None;
         sealing.unanswered = 0;
         sealing.challenged_at = now;
         match answer {
@@ -255,7 +255,7 @@ impl Outbox {
         let sealed = sealing.seal.take();
         sealing.old = sealing.old.take().or(sealed).filter(|_| reliable);
         sealing.greeting = greeting;
-        sealing.asked = Some(Asked::now(now));
+        sealing.request = Some(KeyRequest::now(now));
         self.set_timer(slot);
     }
 
@@ -299,7 +299,7 @@ impl Outbox {
         let seal = sealing.seal.as_mut().ok_or(Rejected::NotAuthentic)?;
         let body = seal.open(header, datagram)?;
         sealing.unanswered = 0;
-        sealing.asked = None;
+        sealing.request = None;
         self.set_timer(slot);
         Ok(body)
     }

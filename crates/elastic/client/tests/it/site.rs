@@ -84,7 +84,7 @@ impl Site {
         });
         tasks.lock().expect("no test panics with it").push(accept);
         self.state().relays.insert(relay, RelayHandle { address, tasks });
-        self.tell_relays();
+        self.notify_relays();
     }
 
     /// The relay is gone at once, with all its connections.
@@ -94,7 +94,7 @@ impl Site {
         handle.tasks.lock().expect("no test panics with it").iter().for_each(JoinHandle::abort);
         state.preferred = *state.relays.keys().next().expect("one is left");
         drop(state);
-        self.tell_relays();
+        self.notify_relays();
     }
 
     /// All producers are to go there.
@@ -112,7 +112,7 @@ impl Site {
         self.state().listeners.iter().for_each(|(_, peer)| drop(peer.send(frame.clone())));
     }
 
-    fn tell_relays(&self) {
+    fn notify_relays(&self) {
         let mut state = self.state();
         state.generation += 1;
         for index in 0..state.listeners.len() {

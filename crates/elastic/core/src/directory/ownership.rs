@@ -74,7 +74,7 @@ enum FirstUser {
 }
 
 impl Directory {
-    /// Which of those who wait for a queue makes it, if it is new: the first one that may. If none may, they are told.
+    /// Which of those who wait for a queue makes it, if it is new: the first one that may. If none may, they are refused.
     fn first_user(&mut self, now: Time, claiming: &Claim, is_new: bool) -> FirstUser {
         if !is_new || !claiming.is_first_use() {
             return FirstUser::Nobody;

@@ -287,7 +287,7 @@ impl Queue {
         }
     }
 
-    /// The directory stops. Its connections are closed, and the relays are not told STOP: they write out what they
+    /// The directory stops. Its connections are closed, and no STOP is sent to the relays: they write out what they
     /// have when the provider asks them to end.
     pub(super) fn stop(&mut self, cx: &mut Context<'_>) {
         self.stopping = true;

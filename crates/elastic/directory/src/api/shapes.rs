@@ -169,7 +169,7 @@ pub(super) struct Event {
     pub(super) kind: &'static str,
     pub(super) subject: String,
     pub(super) reason: String,
-    /// What the operator is to be told.
+    /// A message to the operator.
     pub(super) notice: Option<String>,
 }
 

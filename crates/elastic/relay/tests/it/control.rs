@@ -178,7 +178,7 @@ fn a_stopped_relay_without_directory_sends_producers_away_and_writes_out_what_it
         match producer.try_next() {
             Some(Frame::Error(error)) => break error,
             Some(_) => {}
-            None => panic!("it was not told why"),
+            None => panic!("no reason was given"),
         }
     };
     assert_eq!((last.code, last.fatal), (ErrorCode::Unavailable, true), "it keeps what it has");

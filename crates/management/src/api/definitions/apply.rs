@@ -311,7 +311,7 @@ fn last_of_each<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
 
 /// Makes a change, without waiting until it is durable.
 async fn run(api: &ApiState, change: Change) -> Result<Ticket, ApiError> {
-    let changed = api.ask(move |core| {
+    let changed = api.on_core(move |core| {
         let now = core.now();
         change(&mut core.broker, now)
     });

@@ -92,7 +92,8 @@ pub(super) async fn standing(
     api: &ApiState,
     vhost: Option<String>,
 ) -> Result<HashMap<(String, String), SqsAttributes>, ApiError> {
-    let keys = api.ask(move |core| QueueReport::keys(&mut core.broker, vhost.as_deref())).await?;
+    let keys =
+        api.on_core(move |core| QueueReport::keys(&mut core.broker, vhost.as_deref())).await?;
     let found = by_turns(api, keys, |core, keys| core.broker.list_queue_attributes(keys)).await?;
     let of_names = found.into_iter().map(|(queue, kept)| {
         ((queue.vhost.to_string(), queue.name.to_string()), SqsAttributes::of(&kept))

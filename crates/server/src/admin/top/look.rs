@@ -12,7 +12,7 @@ use crate::admin::sqs::Account;
 
 /// Which list is wanted, and in which of its orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct Selection {
     pub(super) list: usize,
     pub(super) order: usize,
 }
@@ -25,7 +25,7 @@ pub(super) type Looked = Result<Snapshot, String>;
 pub(super) struct Snapshot {
     pub(super) overview: Value,
     /// Of which list the rows are.
-    pub(super) of: Wanted,
+    pub(super) of: Selection,
     pub(super) rows: Vec<Value>,
     /// Why there are no rows.
     pub(super) refusal: Option<String>,
@@ -36,10 +36,10 @@ pub(super) fn look_again_and_again(
     client: &Client,
     account: &Account,
     interval: Duration,
-    wishes: &Receiver<Wanted>,
+    wishes: &Receiver<Selection>,
     sender: &Sender<Looked>,
 ) {
-    let mut wanted = Wanted::default();
+    let mut wanted = Selection::default();
     loop {
         match wishes.recv_timeout(interval) {
             Ok(wish) => wanted = wishes.try_iter().last().unwrap_or(wish),
@@ -53,7 +53,7 @@ pub(super) fn look_again_and_again(
     }
 }
 
-fn look(client: &Client, account: &Account, wanted: Wanted) -> Result<Snapshot, AdminError> {
+fn look(client: &Client, account: &Account, wanted: Selection) -> Result<Snapshot, AdminError> {
     // A front-end alone has no broker of which there were an overview.
     let overview = client.find("/api/overview")?.unwrap_or_default();
     let list = &LISTS[wanted.list];

@@ -7,7 +7,7 @@ use ratatui::widgets::TableState;
 use serde_json::Value;
 
 use super::list::{LISTS, List};
-use super::look::{Looked, Snapshot, Wanted};
+use super::look::{Looked, Selection, Snapshot};
 
 /// Rates that are drawn beside each other.
 const SEEN_MAX: usize = 400;
@@ -15,7 +15,7 @@ const SEEN_MAX: usize = 400;
 pub(super) struct Screen {
     /// The API's.
     pub(super) address: String,
-    wanted: Wanted,
+    wanted: Selection,
     pub(super) last: Option<Snapshot>,
     /// Why the last look failed; what was seen before stays in sight.
     pub(super) trouble: Option<String>,
@@ -29,7 +29,7 @@ impl Screen {
     pub(super) fn new(address: String) -> Self {
         Self {
             address,
-            wanted: Wanted::default(),
+            wanted: Selection::default(),
             last: None,
             trouble: None,
             published: VecDeque::new(),
@@ -38,7 +38,7 @@ impl Screen {
         }
     }
 
-    pub(super) const fn wanted(&self) -> Wanted {
+    pub(super) const fn wanted(&self) -> Selection {
         self.wanted
     }
 
@@ -106,7 +106,7 @@ impl Screen {
     }
 
     fn turn_to(&mut self, list: usize) {
-        self.wanted = Wanted { list, order: 0 };
+        self.wanted = Selection { list, order: 0 };
         self.place = TableState::default();
     }
 

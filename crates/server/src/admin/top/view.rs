@@ -126,7 +126,7 @@ mod tests {
     use ratatui::crossterm::event::KeyCode;
     use serde_json::json;
 
-    use super::super::look::{Snapshot, Wanted};
+    use super::super::look::{Selection, Snapshot};
     use super::*;
 
     fn drawn(screen: &mut Screen) -> String {
@@ -135,7 +135,7 @@ mod tests {
         terminal.backend().to_string()
     }
 
-    fn snapshot(of: Wanted, rows: Vec<Value>) -> Snapshot {
+    fn snapshot(of: Selection, rows: Vec<Value>) -> Snapshot {
         let overview = json!({
             "node": "quelea@here", "product_version": "0.1.0",
             "queue_totals": { "messages_ready": 12 },
@@ -149,7 +149,7 @@ mod tests {
         let mut screen = Screen::new("127.0.0.1:15672".to_owned());
         assert!(drawn(&mut screen).contains("127.0.0.1:15672"));
         let row = json!({ "vhost": "/", "name": "orders", "messages_ready": 12, "memory": 2_048 });
-        screen.take(Ok(snapshot(Wanted::default(), vec![row])));
+        screen.take(Ok(snapshot(Selection::default(), vec![row])));
         let text = drawn(&mut screen);
         for part in ["quelea@here", "orders", "ready▼", "34.5", "2.0 KiB"] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
@@ -163,23 +163,23 @@ mod tests {
     fn keys_turn_to_other_lists_orders_and_rows() {
         let mut screen = Screen::new(String::new());
         let rows = vec![json!({ "name": "a" }), json!({ "name": "b" })];
-        screen.take(Ok(snapshot(Wanted::default(), rows)));
+        screen.take(Ok(snapshot(Selection::default(), rows)));
         screen.press(KeyCode::End);
         assert_eq!(screen.place.selected(), Some(1));
         screen.press(KeyCode::Home);
         assert_eq!(screen.place.selected(), Some(0));
         screen.press(KeyCode::Char('s'));
-        assert_eq!(screen.wanted(), Wanted { list: 0, order: 1 });
+        assert_eq!(screen.wanted(), Selection { list: 0, order: 1 });
         assert!(drawn(&mut screen).contains("unacked▼"));
         screen.press(KeyCode::Tab);
-        assert_eq!(screen.wanted(), Wanted { list: 1, order: 0 });
+        assert_eq!(screen.wanted(), Selection { list: 1, order: 0 });
         assert!(screen.rows().is_empty(), "they are of another list");
         screen.press(KeyCode::BackTab);
         screen.press(KeyCode::BackTab);
         let last = LISTS.len() - 1;
-        assert_eq!(screen.wanted(), Wanted { list: last, order: 0 });
+        assert_eq!(screen.wanted(), Selection { list: last, order: 0 });
         screen.press(KeyCode::Char('s'));
-        assert_eq!(screen.wanted(), Wanted { list: last, order: 0 });
+        assert_eq!(screen.wanted(), Selection { list: last, order: 0 });
         // Fewer rows than before: the mark is on one that is there.
         let of = screen.wanted();
         screen.take(Ok(snapshot(of, vec![json!({}), json!({})])));
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_terminal_of_any_size_will_do() {
         let mut screen = Screen::new("address".to_owned());
-        screen.take(Ok(snapshot(Wanted::default(), vec![json!({ "name": "a" })])));
+        screen.take(Ok(snapshot(Selection::default(), vec![json!({ "name": "a" })])));
         for (width, height) in [(1, 1), (3, 40), (200, 2), (20, 5)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal.draw(|frame| draw(frame, &mut screen)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::operator::{Operator, Wanted};
+use super::operator::{Operand, Operator};
 use super::{PolicyCaller, PolicyQuestion};
 use crate::sigv4::AmzTime;
 
@@ -21,7 +21,7 @@ enum Test {
         negated: bool,
         /// What holds if the request has no such key.
         if_absent: bool,
-        wanted: Vec<Wanted>,
+        wanted: Vec<Operand>,
     },
 }
 

@@ -92,23 +92,23 @@ impl Operator {
     }
 
     /// Reads a value of the policy; the error says what it should have been.
-    pub(super) fn wanted(self, text: &str) -> Result<Wanted, &'static str> {
+    pub(super) fn wanted(self, text: &str) -> Result<Operand, &'static str> {
         match self.compare {
-            Compare::Text => Ok(Wanted::Text(text.to_owned())),
-            Compare::TextAnyCase => Ok(Wanted::TextAnyCase(text.to_lowercase())),
-            Compare::Like => Ok(Wanted::Like(Pattern::new(text))),
-            Compare::Arn => Ok(Wanted::Arn(arn_parts(text).map(Pattern::new).collect())),
+            Compare::Text => Ok(Operand::Text(text.to_owned())),
+            Compare::TextAnyCase => Ok(Operand::TextAnyCase(text.to_lowercase())),
+            Compare::Like => Ok(Operand::Like(Pattern::new(text))),
+            Compare::Arn => Ok(Operand::Arn(arn_parts(text).map(Pattern::new).collect())),
             Compare::Number(order) => {
                 let number = number(text).ok_or("a number")?;
-                Ok(Wanted::Number(order, number))
+                Ok(Operand::Number(order, number))
             }
             Compare::Date(order) => {
                 let date = date::parse(text).ok_or("a date in ISO 8601 or seconds since 1970")?;
-                Ok(Wanted::Date(order, date))
+                Ok(Operand::Date(order, date))
             }
-            Compare::Bool => boolean(text).map(Wanted::Bool).ok_or("true or false"),
+            Compare::Bool => boolean(text).map(Operand::Bool).ok_or("true or false"),
             Compare::Address => {
-                Network::parse(text).map(Wanted::Address).ok_or("an IP address or a CIDR range")
+                Network::parse(text).map(Operand::Address).ok_or("an IP address or a CIDR range")
             }
         }
     }
@@ -116,7 +116,7 @@ impl Operator {
 
 /// A value in a policy, ready to be compared with.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum Operand {
     Text(String),
     TextAnyCase(String),
     Like(Pattern),
@@ -128,7 +128,7 @@ pub(super) enum Wanted {
     Address(Network),
 }
 
-impl Wanted {
+impl Operand {
     /// Whether a value of the request fits. What is no number is neither less nor more than one.
     pub(super) fn fits(&self, value: &str) -> bool {
         match self {

@@ -25,7 +25,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         let queue = &target.queue;
         let verdict = match &target.settings.policy {
             QueuePolicy::None => Verdict::Silent,
-            QueuePolicy::Read(policy) => self.ask(policy, caller, action, queue),
+            QueuePolicy::Read(policy) => self.evaluate(policy, caller, action, queue),
             // Whoever may change the queue can mend it; nobody else gets past what may be a deny.
             QueuePolicy::Unreadable if is_owners(action) => Verdict::Silent,
             QueuePolicy::Unreadable => {
@@ -61,9 +61,15 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
     }
 
     /// What a queue's policy says.
-    fn ask(&self, policy: &Policy, caller: &Caller, action: Action, queue: &QueueRef) -> Verdict {
+    fn evaluate(
+        &self,
+        policy: &Policy,
+        caller: &Caller,
+        action: Action,
+        queue: &QueueRef,
+    ) -> Verdict {
         let user = &caller.user;
-        policy.ask(&PolicyQuestion {
+        policy.evaluate(&PolicyQuestion {
             caller: Some(PolicyCaller { account: &user.account, user: user.name.as_deref() }),
             action: permission(action).name(),
             resource: &self.arn(queue),

@@ -45,7 +45,7 @@ fn policy(statement: &str) -> Result<Policy, PolicyError> {
 
 fn applies(statement: &str, question: &PolicyQuestion<'_>) -> bool {
     let policy = policy(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
-    policy.ask(question) == Verdict::Allow
+    policy.evaluate(question) == Verdict::Allow
 }
 
 fn check(cases: &[(&str, bool)]) {
@@ -236,7 +236,7 @@ fn a_deny_wins_wherever_it_stands_and_silence_is_neither() {
     };
     let ask = |statements: &[String]| {
         let text = format!(r#"{{"Id":"x","Statement":[{}]}}"#, statements.join(","));
-        Policy::parse(&text).expect("a policy").ask(&question())
+        Policy::parse(&text).expect("a policy").evaluate(&question())
     };
     let (allow, deny) = (statement("Allow", "*"), statement("Deny", "SendMessage"));
     let other = statement("Deny", "DeleteMessage");
@@ -254,7 +254,7 @@ fn a_policy_with_one_statement_that_is_no_list_is_read() {
            "Effect":"Allow","Principal":{{"AWS":"arn:aws:iam::444455556666:root"}},
            "Action":"SQS:SendMessage","Resource":"{QUEUE}"}}}}"#
     );
-    assert_eq!(Policy::parse(&text).expect("a policy").ask(&question()), Verdict::Allow);
+    assert_eq!(Policy::parse(&text).expect("a policy").evaluate(&question()), Verdict::Allow);
 }
 
 #[test]
@@ -305,9 +305,9 @@ fn what_is_no_policy_is_refused_with_the_place() {
 #[test]
 fn a_statement_without_a_resource_is_about_its_queue() {
     let text = r#"{"Statement":{"Effect":"Allow","Principal":"*","Action":"*"}}"#;
-    assert_eq!(Policy::parse(text).unwrap().ask(&question()), Verdict::Allow);
+    assert_eq!(Policy::parse(text).unwrap().evaluate(&question()), Verdict::Allow);
     let denied = text.replace("Allow", "Deny");
-    assert_eq!(Policy::parse(&denied).unwrap().ask(&question()), Verdict::Deny);
+    assert_eq!(Policy::parse(&denied).unwrap().evaluate(&question()), Verdict::Deny);
 }
 
 #[test]

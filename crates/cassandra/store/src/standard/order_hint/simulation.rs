@@ -9,8 +9,8 @@ use fastrand::Rng;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{AutoHint, Others, Seen};
-use crate::peers::claims::{Claims, Heard, Settled};
+use super::{AutoHint, Others, VisibleEntry};
+use crate::peers::claims::{ClaimOutcome, Claims, Settled};
 use crate::peers::datagram::EntryName;
 use crate::peers::rendezvous::owner;
 use crate::standard::choice::choose;
@@ -161,7 +161,7 @@ impl Simulation {
                     self.plan(at, receiver, Event::Look);
                 }
                 Event::Hear { from, message, is_delivered } => {
-                    self.hear(now_us, receiver, from, message, is_delivered)
+                    self.receive(now_us, receiver, from, message, is_delivered)
                 }
             }
         }
@@ -171,7 +171,7 @@ impl Simulation {
     fn k(&mut self, receiver: usize) -> usize {
         let others = match (self.run.receivers, self.run.lost_per_mille) {
             (1, _) => Others::None,
-            (_, Some(_)) => Others::Heard,
+            (_, Some(_)) => Others::ClaimOutcome,
             (_, None) => Others::Silent,
         };
         match self.run.rule {
@@ -194,9 +194,9 @@ impl Simulation {
 
     fn choose(&mut self, now_us: u64, receiver: usize, visible: &[usize], looked_us: u64) {
         let (k, now) = (self.k(receiver), self.at(now_us));
-        let seen: Vec<Seen> = visible
+        let seen: Vec<VisibleEntry> = visible
             .iter()
-            .map(|message| Seen { entry: name(*message), visible_at_us: *message as i64 })
+            .map(|message| VisibleEntry { entry: name(*message), visible_at_us: *message as i64 })
             .collect();
         let members: Vec<Uuid> = self.front_ends.iter().map(|one| one.id).collect();
         let FrontEnd { id, claims, auto } = &mut self.front_ends[receiver];
@@ -221,21 +221,21 @@ impl Simulation {
         if self.run.lost_per_mille.is_some() {
             self.front_ends[receiver].claims.take(QUEUE, name(message), now);
             for other in (0..self.run.receivers).filter(|other| *other != receiver) {
-                self.tell(now_us, receiver, other, message, false);
+                self.notify(now_us, receiver, other, message, false);
             }
         }
         let moved = now_us + self.rng.u64(2_500..8_000);
         self.plan(moved, receiver, Event::Settle(message, looked_us));
     }
 
-    fn tell(&mut self, now_us: u64, from: usize, to: usize, message: usize, is_delivered: bool) {
+    fn notify(&mut self, now_us: u64, from: usize, to: usize, message: usize, is_delivered: bool) {
         if self.rng.u32(..1_000) >= self.run.lost_per_mille.unwrap_or(1_000) {
             let at = now_us + self.rng.u64(100..600);
             self.plan(at, to, Event::Hear { from, message, is_delivered });
         }
     }
 
-    fn hear(
+    fn receive(
         &mut self,
         now_us: u64,
         receiver: usize,
@@ -245,12 +245,12 @@ impl Simulation {
     ) {
         let (now, from_id) = (self.at(now_us), self.front_ends[from].id);
         let FrontEnd { claims, auto, .. } = &mut self.front_ends[receiver];
-        match claims.hear(QUEUE, name(message), from_id, is_delivered, now) {
-            Heard::Theirs => {}
-            Heard::Mine { is_delivered } => {
-                self.tell(now_us, receiver, from, message, is_delivered)
+        match claims.receive(QUEUE, name(message), from_id, is_delivered, now) {
+            ClaimOutcome::Theirs => {}
+            ClaimOutcome::Mine { is_delivered } => {
+                self.notify(now_us, receiver, from, message, is_delivered)
             }
-            Heard::Duplicate => auto.duplicated(),
+            ClaimOutcome::Duplicate => auto.duplicated(),
         }
     }
 

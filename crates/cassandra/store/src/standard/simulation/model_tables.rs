@@ -16,7 +16,9 @@ use crate::database::queue_table::Record;
 use crate::entry::{CountedEntry, Entry};
 use crate::standard::content::StoredMessage;
 use crate::standard::row_write::RowWrite;
-use crate::standard::tables::{Asked, Found, FoundPage, Lease, List, Of, SWEPT_PAGE, Tables};
+use crate::standard::tables::{
+    Asked, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables,
+};
 
 pub(super) struct ModelTables {
     pub(super) cluster: Arc<Cluster>,
@@ -290,7 +292,7 @@ impl Tables for ModelTables {
                 Key::Message(id) if *id > after => {
                     self.message(&cells, *id)?;
                     let lease = self.stored_lease(&cells, *id);
-                    let found = Found {
+                    let found = SweptMessage {
                         bucket,
                         lease_visible_at_us: lease.map_or(0, |lease| lease.visible_at_us),
                         lease_written_at_us: lease.map_or(0, |lease| lease.written_at_us),

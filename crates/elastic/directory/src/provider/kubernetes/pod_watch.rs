@@ -30,7 +30,7 @@ pub(super) struct PodWatch {
     labels: String,
     kept: Duration,
     events: mpsc::Sender<ProviderEvent>,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, PodState>,
     /// Pods seen since the list that is being read began.
     listed: BTreeSet<String>,
     /// Pods that have ended, by the time when they are swept up, with their uid.
@@ -38,7 +38,7 @@ pub(super) struct PodWatch {
 }
 
 /// What is known of a pod.
-struct Known {
+struct PodState {
     running: Running,
     /// Why it has not come up yet, as last seen.
     held_up: Option<String>,
@@ -101,7 +101,7 @@ impl PodWatch {
     async fn see(&mut self, pod: &Pod) {
         let Some(running) = pod::running(pod) else { return };
         let name = running.handle.name.clone();
-        let known = self.known.entry(name.clone()).or_insert_with(|| Known {
+        let known = self.known.entry(name.clone()).or_insert_with(|| PodState {
             running,
             held_up: None,
             ended: false,

@@ -22,11 +22,11 @@ pub(super) struct Watcher {
 
 struct Shared {
     epoll: OwnedFd,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedProcesses>,
 }
 
 #[derive(Default)]
-struct Watched {
+struct WatchedProcesses {
     last: u64,
     /// The descriptor is kept: a closed one would never say.
     processes: BTreeMap<u64, (Arc<OwnedFd>, watch::Sender<bool>)>,

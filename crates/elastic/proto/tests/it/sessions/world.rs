@@ -138,11 +138,11 @@ impl SessionWorld {
     /// A relay starts; it is announced to listeners.
     pub(crate) fn start_relay(&mut self, relay: u64) {
         self.relays.insert(RelayId(relay), Relay { up: true, ..Relay::default() });
-        self.tell_relays();
+        self.notify_relays();
     }
 
     /// The relays that are up are announced to all listeners.
-    pub(crate) fn tell_relays(&mut self) {
+    pub(crate) fn notify_relays(&mut self) {
         self.generation += 1;
         let up = self.relays.iter().filter(|(_, relay)| relay.up);
         let relays: Vec<RelayAddress> = up.map(|(id, _)| address(*id)).collect();
@@ -471,9 +471,9 @@ impl SessionWorld {
                 slot.started = Some(start);
                 slot.next = start.first;
                 slot.acknowledged = start.first;
-                self.tell_who_missed(id, start.slot);
-                self.tell_listeners(id, &Frame::Start(start));
-                self.tell_absent(id, start.slot);
+                self.notify_who_missed(id, start.slot);
+                self.notify_listeners(id, &Frame::Start(start));
+                self.notify_absent(id, start.slot);
             }
             Frame::Missed { producer, .. } => self.take_missed(id, key, producer, frame),
             Frame::Data { slot, sequence, parts } => self.message(id, slot, sequence, parts),
@@ -481,7 +481,7 @@ impl SessionWorld {
                 let hosted = self.hosted(id, slot);
                 assert_eq!(hosted.next, next, "FIN says what was sent");
                 hosted.finished = true;
-                self.tell_listeners(id, &Frame::Fin { slot, next });
+                self.notify_listeners(id, &Frame::Fin { slot, next });
                 self.acknowledge(id, slot);
             }
             other => panic!("{other:?} is not for a relay"),
@@ -558,7 +558,7 @@ impl SessionWorld {
                 slot.started.map(|_| Frame::Fin { slot: *id, next: slot.next })
             })
             .collect();
-        fins.iter().for_each(|fin| self.tell_listeners(id, fin));
+        fins.iter().for_each(|fin| self.notify_listeners(id, fin));
         if let Who::Listener(index) = key.0
             && self.wires[&key].prefixes.is_some()
         {
@@ -567,7 +567,7 @@ impl SessionWorld {
         self.received(id, key, u64::MAX);
     }
 
-    fn tell_listeners(&mut self, id: RelayId, frame: &Frame) {
+    fn notify_listeners(&mut self, id: RelayId, frame: &Frame) {
         for wire in self.wires.values_mut() {
             if wire.relay == id && wire.prefixes.is_some() && !wire.broken && !wire.closing {
                 wire.down.push_back(frame.clone());

@@ -14,9 +14,9 @@ impl SessionWorld {
         self.produce_at(producer, RelayId(relay));
     }
 
-    pub(super) fn tell_absent(&mut self, id: RelayId, slot: Slot) {
+    pub(super) fn notify_absent(&mut self, id: RelayId, slot: Slot) {
         for listener in self.relays[&id].absent.clone() {
-            self.tell_missed(id, slot, listener, MessageSeq(SEQUENCE_MAX));
+            self.notify_missed(id, slot, listener, MessageSeq(SEQUENCE_MAX));
         }
     }
 
@@ -36,7 +36,7 @@ impl SessionWorld {
         slot.expect("MISSED comes between ATTACHED and START").missed.push(frame);
     }
 
-    pub(super) fn tell_who_missed(&mut self, id: RelayId, slot: Slot) {
+    pub(super) fn notify_who_missed(&mut self, id: RelayId, slot: Slot) {
         for frame in std::mem::take(&mut self.hosted(id, slot).missed) {
             if let Frame::Missed { listener, .. } = frame {
                 self.pass_missed(id, listener, frame);
@@ -60,7 +60,7 @@ impl SessionWorld {
         if self.level != Acknowledge::Relayed && relay.absent.insert(listener) {
             let slots: Vec<Slot> = relay.slots.keys().copied().collect();
             for slot in slots {
-                self.tell_missed(id, slot, listener, MessageSeq(SEQUENCE_MAX));
+                self.notify_missed(id, slot, listener, MessageSeq(SEQUENCE_MAX));
             }
         }
     }
@@ -71,12 +71,12 @@ impl SessionWorld {
             let slots: Vec<(Slot, MessageSeq)> =
                 relay.slots.iter().map(|(slot, hosted)| (*slot, hosted.next)).collect();
             for (slot, below) in slots {
-                self.tell_missed(id, slot, listener, below);
+                self.notify_missed(id, slot, listener, below);
             }
         }
     }
 
-    fn tell_missed(&mut self, id: RelayId, slot: Slot, listener: ClientId, below: MessageSeq) {
+    fn notify_missed(&mut self, id: RelayId, slot: Slot, listener: ClientId, below: MessageSeq) {
         let hosted = self.hosted(id, slot);
         let (producer, wire) = (hosted.producer, hosted.wire);
         if hosted.started.is_some() {
