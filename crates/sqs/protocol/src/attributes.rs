@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::limits::MESSAGE_BYTES_MAX;
 use crate::policy::Policy;
 use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
 use crate::refusal;
@@ -9,9 +10,6 @@ use crate::{Capabilities, Error, ErrorKind, QueueClass};
 
 /// Attributes as they are stored: by name, only those that were set.
 pub(crate) type Attributes = BTreeMap<String, String>;
-
-/// The largest message, its attributes included, and the most of a whole batch, in bytes.
-pub(crate) const MESSAGE_BYTES_MAX: u64 = 1_048_576;
 
 /// Which attributes a client may set, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod fault;
 pub mod fuzzing;
 mod identity;
 mod identity_directory;
+mod limits;
 mod md5;
 mod message_attribute;
 mod message_rules;
@@ -47,14 +48,15 @@ pub use identity_directory::{
     AccessKeyRecord, IdentityDirectory, PermissionRecord, TakenOver, UserRecord, UserWithVhosts,
     VhostRecord,
 };
+pub use limits::{
+    CONDITIONS_MAX, EXPIRES_S_MAX, PEEKED_BYTES_MAX, PEEKED_MESSAGES_MAX, POLICY_BYTES_MAX,
+    PRINCIPALS_MAX, SKEW_S_MAX, STATEMENTS_MAX,
+};
 pub use md5::{md5_of_attributes, md5_of_body};
 pub use message_attribute::MessageAttribute;
 pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url};
-pub use peek::{PEEKED_BYTES_MAX, PEEKED_MESSAGES_MAX, Peeked, PeekedMessage, PeekedState};
-pub use policy::{
-    CONDITIONS_MAX, POLICY_BYTES_MAX, PRINCIPALS_MAX, Policy, PolicyCaller, PolicyError,
-    PolicyQuestion, STATEMENTS_MAX, Verdict,
-};
+pub use peek::{Peeked, PeekedMessage, PeekedState};
+pub use policy::{Policy, PolicyCaller, PolicyError, PolicyQuestion, Verdict};
 pub use queue_facts::{NewQueue, QueueFacts};
 pub use queue_key::{QueueClass, QueueKey, QueueRef};
 pub use queue_settings::{
@@ -71,6 +73,6 @@ pub use service::{
 pub use shape::{Description, Kind, Member, Names};
 pub use signing::{SignedHeaders, Signer};
 pub use sigv4::{
-    AmzTime, BodyDigest, BodyHasher, Claim, Computed, EXPIRES_S_MAX, HttpRequest, Payload, SERVICE,
-    SKEW_S_MAX, SignatureError, Verifier,
+    AmzTime, BodyDigest, BodyHasher, Claim, Computed, HttpRequest, Payload, SERVICE,
+    SignatureError, Verifier,
 };

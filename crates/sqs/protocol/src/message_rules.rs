@@ -6,20 +6,12 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 
 use crate::action::{MessageAttributeValue, MessageSystemAttributeValue};
+use crate::limits::{ATTRIBUTE_NAME_BYTES_MAX, MESSAGE_ATTRIBUTES_MAX, MESSAGE_ID_LENGTH_MAX};
 use crate::refusal;
 use crate::{Error, ErrorKind, MessageAttribute};
 
-/// Attributes of one message.
-const ATTRIBUTES_MAX: usize = 10;
-
-/// Bytes that an attribute's name, and its type, have to stay below: a header's name in AMQP has 255.
-pub(crate) const ATTRIBUTE_NAME_BYTES_MAX: usize = 256;
-
 /// Letters of European languages, which names of attributes may have.
 const LETTERS_BEYOND_ASCII: RangeInclusive<char> = 'À'..='ſ';
-
-/// Letters of a group's or a deduplication's id, and of a receive's attempt id.
-const ID_LENGTH_MAX: usize = 128;
 
 /// The system attribute that clients may send.
 pub(crate) const TRACE_HEADER: &str = "AWSTraceHeader";
@@ -64,9 +56,9 @@ pub(crate) const fn is_xml_character(character: char) -> bool {
 pub(crate) fn check_attributes(
     given: &BTreeMap<String, MessageAttributeValue>,
 ) -> Result<Vec<MessageAttribute>, Error> {
-    if given.len() > ATTRIBUTES_MAX {
+    if given.len() > MESSAGE_ATTRIBUTES_MAX {
         return Err(refusal::invalid(format!(
-            "Number of message attributes [{}] exceeds the allowed maximum [{ATTRIBUTES_MAX}].",
+            "Number of message attributes [{}] exceeds the allowed maximum [{MESSAGE_ATTRIBUTES_MAX}].",
             given.len()
         )));
     }
@@ -233,7 +225,7 @@ pub(crate) fn message_bytes(body: &str, attributes: &[MessageAttribute]) -> u64 
 /// InvalidParameterValue.
 pub(crate) fn check_id(id: &str, parameter: &str) -> Result<(), Error> {
     let allowed =
-        (1..=ID_LENGTH_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+        (1..=MESSAGE_ID_LENGTH_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
     if allowed {
         return Ok(());
     }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::QueueRef;
-
-/// Letters of a queue's name, the suffix `.fifo` included.
-pub(crate) const QUEUE_NAME_LENGTH_MAX: usize = 80;
+use crate::limits::QUEUE_NAME_LENGTH_MAX;
 
 /// What the names of FIFO queues end with.
 pub(crate) const FIFO_SUFFIX: &str = ".fifo";

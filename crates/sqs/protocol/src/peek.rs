@@ -4,12 +4,6 @@ use bytes::Bytes;
 
 use crate::{MessageAttribute, QueueRef};
 
-/// The most messages that one look returns: each is a row of a cluster.
-pub const PEEKED_MESSAGES_MAX: usize = 100;
-
-/// Bytes of messages at which a look ends, what they carry included; one message at least is looked at.
-pub const PEEKED_BYTES_MAX: usize = 8 * 1024 * 1024;
-
 /// What a look has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peeked {

@@ -19,17 +19,8 @@ use condition::Condition;
 use pattern::Pattern;
 use principal::Principals;
 
+use crate::limits::POLICY_BYTES_MAX;
 use crate::{Error, ErrorKind};
-
-/// A policy's text is no longer than this. SQS's own limit.
-pub const POLICY_BYTES_MAX: usize = 8192;
-
-/// SQS's limits for one policy.
-pub const STATEMENTS_MAX: usize = 20;
-/// Of all statements together.
-pub const PRINCIPALS_MAX: usize = 50;
-/// Of all statements together.
-pub const CONDITIONS_MAX: usize = 10;
 
 /// A policy that was checked.
 #[derive(Clone, Debug, PartialEq)]

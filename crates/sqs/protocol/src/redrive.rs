@@ -2,15 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::limits::{RECEIVE_COUNT_MAX, REDRIVE_SOURCES_MAX};
 use crate::names::queue_of_arn;
 use crate::refusal;
 use crate::{Error, QueueRef};
-
-/// How often a message may be received before it goes to the dead-letter queue.
-const RECEIVE_COUNT_MAX: u64 = 1000;
-
-/// Queues that an allow policy may name.
-const SOURCES_MAX: usize = 10;
 
 /// Where messages go that were received too often.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +124,7 @@ impl RedriveAllowPolicy {
                 "To specify one or more source queue ARNs, you must set redrivePermission to \
                  byQueue.",
             )),
-            (Some("byQueue"), Some(sources)) if sources.len() > SOURCES_MAX => {
+            (Some("byQueue"), Some(sources)) if sources.len() > REDRIVE_SOURCES_MAX => {
                 Err(invalid("The maximum number of source queue ARNs you can specify is 10."))
             }
             (Some("byQueue"), Some(sources)) if !sources.is_empty() => {

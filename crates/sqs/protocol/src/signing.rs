@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::limits::EXPIRES_S_MAX;
 use crate::sigv4::{
-    ALGORITHM, AmzTime, CanonicalRequest, Credential, Digest32, EXPIRES_S_MAX, HttpRequest,
-    SERVICE, SigningKey, SigningKeys, canonical_query, encode_into,
+    ALGORITHM, AmzTime, CanonicalRequest, Credential, Digest32, HttpRequest, SERVICE, SigningKey,
+    SigningKeys, canonical_query, encode_into,
 };
 
 /// Signs with one access key for one region. It keeps the derived key from one request to the next.

@@ -39,12 +39,6 @@ pub const SERVICE: &str = "sqs";
 /// The last part of the scope of a credential.
 pub(crate) const TERMINATOR: &str = "aws4_request";
 
-/// How far the clocks of the two ends may be apart.
-pub const SKEW_S_MAX: u64 = 15 * 60;
-
-/// A presigned request is good for a week at most.
-pub const EXPIRES_S_MAX: u64 = 7 * 24 * 60 * 60;
-
 /// A request as it went over HTTP: nothing is decoded, nothing is reordered.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpRequest<'a> {

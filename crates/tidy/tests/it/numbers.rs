@@ -9,7 +9,7 @@ const CMQ: &str = "crates/cmq/proto/src/limits.rs";
 const ELASTIC: &str = "crates/elastic/proto/src/limits.rs";
 const RELAY: &str = "crates/elastic/core/src/relay/limits.rs";
 const MANAGEMENT: &str = "crates/management/src/limits.rs";
-const PEEK: &str = "crates/sqs/protocol/src/peek.rs";
+const SQS: &str = "crates/sqs/protocol/src/limits.rs";
 const REPLICATED: &str = "crates/cassandra/store/src/limits.rs";
 const API: &str = "docs/operate/management-api.md";
 const LIMITS: &str = "docs/operate/limits.md";
@@ -63,10 +63,26 @@ const STATED: &[(&str, &str, &str, &str)] = &[
     ("docs/operate/management-api.md", "for some {} of each", MANAGEMENT, "SAMPLED_OBJECTS_MAX"),
     (LIMITS, "that wait to be verified | {} |", CORE, "LOGINS_WAITING_MAX"),
     (LIMITS, "its password is verified | {} |", CORE, "EARLY_BYTES_MAX"),
-    (API, "looks at up to {} of the oldest", PEEK, "PEEKED_MESSAGES_MAX"),
-    (API, "ends at `count`, at {}, or", PEEK, "PEEKED_BYTES_MAX"),
+    (API, "looks at up to {} of the oldest", SQS, "PEEKED_MESSAGES_MAX"),
+    (API, "ends at `count`, at {}, or", SQS, "PEEKED_BYTES_MAX"),
     (API, "has read {} partitions", REPLICATED, "PEEKED_BUCKETS_MAX"),
     (API, "  within {}, `state`", REPLICATED, "PEEKED_OWNER_MS_MAX"),
+    ("docs/sqs/service.md", "| queue name | {} letters", SQS, "QUEUE_NAME_LENGTH_MAX"),
+    ("docs/sqs/service.md", "of its attributes | {}, or", SQS, "MESSAGE_BYTES_MAX"),
+    ("docs/sqs/service.md", "| batch | {} entries", SQS, "BATCH_ENTRIES_MAX"),
+    ("docs/sqs/service.md", "| message attributes | {};", SQS, "MESSAGE_ATTRIBUTES_MAX"),
+    ("docs/sqs/service.md", "shorter than {} bytes", SQS, "ATTRIBUTE_NAME_BYTES_MAX"),
+    ("docs/sqs/service.md", "visibility timeout | {} s;", SQS, "DELAY_S_MAX"),
+    ("docs/sqs/service.md", "900 s; {} s; 12 h", SQS, "WAIT_S_MAX"),
+    ("docs/sqs/service.md", "| tags | {};", SQS, "TAGS_MAX"),
+    ("docs/sqs/service.md", "keys of {},", SQS, "TAG_KEY_LENGTH_MAX"),
+    ("docs/sqs/service.md", "values of {} letters", SQS, "TAG_VALUE_LENGTH_MAX"),
+    ("docs/sqs/accounts.md", "at most {} bytes, ", SQS, "POLICY_BYTES_MAX"),
+    ("docs/sqs/accounts.md", "bytes, {} statements", SQS, "STATEMENTS_MAX"),
+    ("docs/sqs/accounts.md", "statements, {}\nprincipals", SQS, "PRINCIPALS_MAX"),
+    ("docs/sqs/accounts.md", "principals and {} conditions", SQS, "CONDITIONS_MAX"),
+    ("docs/sqs/protocol.md", "at most {} list items", SQS, "REQUEST_ITEMS_MAX"),
+    ("docs/sqs/protocol.md", "at most {} parameters", SQS, "QUERY_PARAMETERS_MAX"),
     ("docs/elastic/clients.md", "with all its parts | {}, ", ELASTIC, "MESSAGE_BYTES_MAX"),
     ("docs/elastic/clients.md", "MiB, {} parts |", ELASTIC, "PARTS_MAX"),
     ("docs/elastic/clients.md", "prefixes of a listener | {} bytes", ELASTIC, "PREFIX_BYTES_MAX"),

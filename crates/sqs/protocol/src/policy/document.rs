@@ -6,10 +6,9 @@ use serde_json::{Map, Value};
 use super::condition::Condition;
 use super::pattern::Pattern;
 use super::principal::{Principal, Principals};
-use super::{
-    CONDITIONS_MAX, POLICY_BYTES_MAX, PRINCIPALS_MAX, Patterns, Policy, PolicyError,
-    STATEMENTS_MAX, Statement,
-};
+use super::{Patterns, Policy, PolicyError, Statement};
+
+use crate::limits::{CONDITIONS_MAX, POLICY_BYTES_MAX, PRINCIPALS_MAX, STATEMENTS_MAX};
 
 const VERSIONS: [&str; 2] = ["2008-10-17", "2012-10-17"];
 

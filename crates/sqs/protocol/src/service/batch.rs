@@ -2,15 +2,10 @@
 
 use crate::action::BatchResultErrorEntry;
 use crate::error::Blame;
+use crate::limits::{BATCH_ENTRIES_MAX, BATCH_ID_LENGTH_MAX};
 use crate::names::is_word;
 use crate::refusal;
 use crate::{Error, ErrorKind};
-
-/// Entries of one batch.
-const ENTRIES_MAX: usize = 10;
-
-/// Letters of an entry's id.
-const ID_LENGTH_MAX: usize = 80;
 
 /// Checks a batch's size and the ids of its entries; returns the ids. `entry` is the name of its
 /// entries in the service model.
@@ -26,16 +21,16 @@ pub(super) fn check_ids<'a>(
         let message = format!("There should be at least one {entry} in the request.");
         return Err(refusal::error(ErrorKind::EmptyBatchRequest, message));
     }
-    if count > ENTRIES_MAX {
+    if count > BATCH_ENTRIES_MAX {
         let message = format!(
-            "Maximum number of entries per request are {ENTRIES_MAX}. You have sent {count}."
+            "Maximum number of entries per request are {BATCH_ENTRIES_MAX}. You have sent {count}."
         );
         return Err(refusal::error(ErrorKind::TooManyEntriesInBatchRequest, message));
     }
     let mut checked: Vec<String> = Vec::with_capacity(count);
     for (position, id) in ids.enumerate() {
         let id = id.ok_or_else(|| refusal::missing(&format!("{entry}.{}.Id", position + 1)))?;
-        if !(1..=ID_LENGTH_MAX).contains(&id.len()) || !is_word(id) {
+        if !(1..=BATCH_ID_LENGTH_MAX).contains(&id.len()) || !is_word(id) {
             return Err(refusal::error(
                 ErrorKind::InvalidBatchEntryId,
                 "A batch entry id can only contain alphanumeric characters, hyphens and \

@@ -12,15 +12,13 @@ use crate::action::{
     ListMessageMoveTasksResult, ListMessageMoveTasksResultEntry, StartMessageMoveTaskRequest,
     StartMessageMoveTaskResult,
 };
+use crate::limits::{MOVE_TASKS_LISTED_MAX, MOVED_MESSAGES_PER_S_MAX};
 use crate::names::queue_of_arn;
 use crate::refusal;
 use crate::{
     Action, Error, ErrorKind, Fault, Identity, MoveTask, MoveTaskState, NewMoveTask, QueueFacts,
     QueueRef, Queues, Reply,
 };
-
-/// The highest rate that a task may ask for.
-const MESSAGES_PER_SECOND_MAX: i64 = 500;
 
 /// What the caller has to be allowed with a dead-letter queue that is emptied, as SQS asks it: a task
 /// must not be a way around a deny of receiving or deleting.
@@ -33,9 +31,6 @@ const NEEDED_OF_A_SOURCE: [Action; 4] = [
 
 /// Queues that are looked up at once, of those whose dead-letter queue is emptied.
 const SOURCES_AT_ONCE: usize = 1_000;
-
-/// Tasks of one list.
-const TASKS_MAX: i64 = 10;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn start_message_move_task(
@@ -143,7 +138,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         let source = self.queue_by_arn(source_arn, "SourceArn").await?;
         self.authorize(caller, Action::ListMessageMoveTasks, &source).await?;
         let max = request.max_results.unwrap_or(1);
-        if !(1..=TASKS_MAX).contains(&max) {
+        if !(1..=MOVE_TASKS_LISTED_MAX).contains(&max) {
             let reason = "Must be between 1 and 10, if provided.";
             return Err(refusal::invalid_value(max, "MaxResults", reason));
         }
@@ -194,7 +189,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
 fn per_second(given: Option<i64>) -> Result<Option<u32>, Error> {
     match given {
         None => Ok(None),
-        Some(given) if (1..=MESSAGES_PER_SECOND_MAX).contains(&given) => Ok(Some(given as u32)),
+        Some(given) if (1..=MOVED_MESSAGES_PER_S_MAX).contains(&given) => Ok(Some(given as u32)),
         Some(given) => {
             let reason = "Must be between 1 and 500, if provided.";
             Err(refusal::invalid_value(given, "MaxNumberOfMessagesPerSecond", reason))

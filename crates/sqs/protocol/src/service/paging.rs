@@ -4,10 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::Error;
+use crate::limits::PAGE_MAX;
 use crate::refusal;
-
-/// Queues of one page.
-const PAGE_MAX: usize = 1000;
 
 /// Which page a client wants. A token is the last name of the page before, so nothing has to be
 /// remembered, and what is made or deleted in between harms no page.

@@ -6,19 +6,11 @@ use super::change::Part;
 use super::{Caller, Service};
 use crate::action::{AddPermissionRequest, RemovePermissionRequest};
 use crate::attributes::Attributes;
+use crate::limits::{LABEL_LENGTH_MAX, PERMISSION_ACTIONS_MAX, STATEMENTS_MAX};
 use crate::names::is_word;
 use crate::policy::Policy;
 use crate::refusal;
 use crate::{Action, Error, ErrorKind, Identity, Queues, Reply};
-
-/// Actions of one statement.
-const ACTIONS_MAX: usize = 7;
-
-/// Statements of a policy.
-const STATEMENTS_MAX: usize = 20;
-
-/// Letters of a label.
-const LABEL_LENGTH_MAX: usize = 80;
 
 /// What can be permitted to other accounts.
 const PERMITTABLE: &[Action] = &[
@@ -159,9 +151,11 @@ fn check_actions(actions: &[String]) -> Result<(), Error> {
     if actions.is_empty() {
         return Err(refusal::missing("Actions"));
     }
-    if actions.len() > ACTIONS_MAX {
-        let message =
-            format!("{} Actions were found, maximum allowed is {ACTIONS_MAX}.", actions.len());
+    if actions.len() > PERMISSION_ACTIONS_MAX {
+        let message = format!(
+            "{} Actions were found, maximum allowed is {PERMISSION_ACTIONS_MAX}.",
+            actions.len()
+        );
         return Err(refusal::error(ErrorKind::OverLimit, message));
     }
     for name in actions.iter().filter(|name| *name != "*") {

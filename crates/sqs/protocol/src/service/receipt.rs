@@ -3,11 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use crate::limits::HANDLE_LENGTH_MAX;
 use crate::refusal;
 use crate::{Delivery, Error, ReceiptOutcome};
-
-/// Letters of a handle; SQS's own are some hundreds. Longer ones are not decoded.
-const HANDLE_LENGTH_MAX: usize = 1024;
 
 /// A delivery's handle.
 pub(super) fn encode(delivery: &Delivery) -> String {

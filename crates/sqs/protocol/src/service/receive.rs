@@ -2,26 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::visibility::VISIBILITY_TIMEOUT_S_MAX;
 use super::{Caller, Service, receipt};
 use crate::action::{Message, MessageAttributeValue, ReceiveMessageRequest, ReceiveMessageResult};
 use crate::attributes;
+use crate::limits::{
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_NAMES_MAX, RECEIVED_MESSAGES_MAX, VISIBILITY_TIMEOUT_S_MAX,
+    WAIT_S_MAX,
+};
 use crate::md5::{md5_of_attributes, md5_of_body};
-use crate::message_rules::{ATTRIBUTE_NAME_BYTES_MAX, TRACE_HEADER, check_id, is_xml_character};
+use crate::message_rules::{TRACE_HEADER, check_id, is_xml_character};
 use crate::refusal;
 use crate::{
     Action, Error, Identity, MessageAttribute, QueueSettings, Queues, Receive, Received, Reply,
 };
-
-/// Messages of one receive.
-const MESSAGES_MAX: i64 = 10;
-
-/// Names of message attributes that a receive may ask for, which it keeps for as long as it waits. A
-/// message has ten.
-const ATTRIBUTE_NAMES_MAX: usize = 100;
-
-/// The longest wait, in seconds.
-const WAIT_S_MAX: i64 = 20;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn receive_message(
@@ -97,7 +90,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
 /// Checks the numbers, and takes the queue's where there are none.
 fn check(request: &ReceiveMessageRequest, settings: &QueueSettings) -> Result<Receive, Error> {
     let max = request.max_number_of_messages.unwrap_or(1);
-    if !(1..=MESSAGES_MAX).contains(&max) {
+    if !(1..=RECEIVED_MESSAGES_MAX).contains(&max) {
         let reason = "Must be between 1 and 10, if provided.";
         return Err(refusal::invalid_value(max, "MaxNumberOfMessages", reason));
     }

@@ -10,7 +10,7 @@ use crate::action::{
     MessageAttributeValue, SendMessageBatchRequest, SendMessageBatchRequestEntry,
     SendMessageBatchResult, SendMessageBatchResultEntry, SendMessageRequest, SendMessageResult,
 };
-use crate::attributes::MESSAGE_BYTES_MAX;
+use crate::limits::{DELAY_S_MAX, MESSAGE_BYTES_MAX};
 use crate::md5::{md5_of_attributes, md5_of_body};
 use crate::message_rules::{
     TRACE_HEADER, check_attributes, check_body, check_id, check_system_attributes, message_bytes,
@@ -20,9 +20,6 @@ use crate::{
     Action, Error, ErrorKind, Fault, Identity, MessageAttribute, NewMessage, QueueSettings, Queues,
     Reply,
 };
-
-/// The longest delay, in seconds.
-const DELAY_S_MAX: i64 = 900;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn send_message(

@@ -8,17 +8,9 @@ use super::{Caller, Service};
 use crate::action::{
     ListQueueTagsRequest, ListQueueTagsResult, TagQueueRequest, UntagQueueRequest,
 };
+use crate::limits::{TAG_KEY_LENGTH_MAX, TAG_VALUE_LENGTH_MAX, TAGS_MAX};
 use crate::refusal;
 use crate::{Action, Error, Identity, Queues, Reply};
-
-/// Tags of a queue.
-const TAGS_MAX: usize = 50;
-
-/// Letters of a tag's key.
-const KEY_LENGTH_MAX: usize = 128;
-
-/// Letters of a tag's value.
-const VALUE_LENGTH_MAX: usize = 256;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn tag_queue(
@@ -78,12 +70,12 @@ pub(super) fn check(tags: &BTreeMap<String, String>, queue: &str) -> Result<(), 
         return Err(refusal::invalid(format!("Too many tags added for queue {queue}.")));
     }
     for (key, value) in tags {
-        if !(1..=KEY_LENGTH_MAX).contains(&key.chars().count()) {
+        if !(1..=TAG_KEY_LENGTH_MAX).contains(&key.chars().count()) {
             return Err(refusal::invalid(
                 "Tag keys must be between 1 and 128 characters in length.",
             ));
         }
-        if value.chars().count() > VALUE_LENGTH_MAX {
+        if value.chars().count() > TAG_VALUE_LENGTH_MAX {
             return Err(refusal::invalid(
                 "Tag values must be between 0 and 256 characters in length.",
             ));

@@ -5,11 +5,9 @@ use crate::action::{
     ChangeMessageVisibilityBatchRequest, ChangeMessageVisibilityBatchResult,
     ChangeMessageVisibilityBatchResultEntry, ChangeMessageVisibilityRequest,
 };
+use crate::limits::VISIBILITY_TIMEOUT_S_MAX;
 use crate::refusal;
 use crate::{Action, Delivery, Error, Identity, Queues, Reply};
-
-/// The longest visibility timeout: 12 hours.
-pub(super) const VISIBILITY_TIMEOUT_S_MAX: i64 = 43_200;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
     pub(super) async fn change_message_visibility(

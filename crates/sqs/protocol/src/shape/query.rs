@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 use percent_encoding::percent_decode_str;
 
 use super::Names;
+use crate::limits::QUERY_PARAMETERS_MAX;
 use crate::{Error, ErrorKind};
-
-/// Ten messages with ten attributes have some 400; an oversized batch is refused as such.
-const PARAMETERS_MAX: usize = 4_000;
 
 /// `SendMessageBatchRequestEntry.1.MessageAttribute.1.Value.BinaryListValue.1` has seven parts.
 const PARTS_MAX: usize = 8;
@@ -22,8 +20,8 @@ pub(crate) fn parameters(form: &[u8]) -> Result<Vec<Parameter<'_>>, Error> {
     let form = str::from_utf8(form).map_err(|_| malformed("it is not UTF-8"))?;
     let mut parameters = Vec::new();
     for parameter in form.split('&').filter(|parameter| !parameter.is_empty()) {
-        if parameters.len() == PARAMETERS_MAX {
-            return Err(malformed(&format!("it has more than {PARAMETERS_MAX} parameters")));
+        if parameters.len() == QUERY_PARAMETERS_MAX {
+            return Err(malformed(&format!("it has more than {QUERY_PARAMETERS_MAX} parameters")));
         }
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         parameters.push((decoded(name)?, decoded(value)?));

@@ -13,14 +13,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 
 use super::query::Parameters;
 use super::{Kind, Names, xml};
+use crate::limits::REQUEST_ITEMS_MAX;
 use crate::{Error, ErrorKind};
 
 /// Up to here a floating-point number is the integer that was meant.
 const INTEGER_IN_F64_MAX: f64 = 9_007_199_254_740_992.0;
-
-/// Items of lists and maps, and members of structures, in one request. Ten messages with ten
-/// attributes each have some 500; an item takes more memory than its three bytes on the wire.
-const ITEMS_MAX: u32 = 10_000;
 
 /// The type of a member. What is absent is the default.
 pub(crate) trait Wire: Default {
@@ -121,7 +118,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) const fn new() -> Self {
-        Self { left: Cell::new(ITEMS_MAX) }
+        Self { left: Cell::new(REQUEST_ITEMS_MAX) }
     }
 
     /// The next key of an object.
@@ -158,7 +155,7 @@ impl Budget {
 
     fn spend<E: serde::de::Error>(&self) -> Result<(), E> {
         let left = self.left.get().checked_sub(1).ok_or_else(|| {
-            E::custom(format_args!("The request holds more than {ITEMS_MAX} values"))
+            E::custom(format_args!("The request holds more than {REQUEST_ITEMS_MAX} values"))
         })?;
         self.left.set(left);
         Ok(())

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use super::credential::Credential;
 use super::digest::Digest32;
-use super::{ALGORITHM, AmzTime, EXPIRES_S_MAX, HttpRequest, SignatureError, canonical};
+use super::{ALGORITHM, AmzTime, HttpRequest, SignatureError, canonical};
+
+use crate::limits::EXPIRES_S_MAX;
 
 /// A claim that was read and not proved yet: enough to look up the key.
 #[derive(Clone, Debug)]

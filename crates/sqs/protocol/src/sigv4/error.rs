@@ -119,7 +119,7 @@ pub enum SignatureError {
         got: String,
     },
     /// The request was signed too long ago, or its clock is behind.
-    #[error("Signature expired: {signed} is now earlier than {} ({now} - 15 min.)", .now.minus(super::SKEW_S_MAX))]
+    #[error("Signature expired: {signed} is now earlier than {} ({now} - 15 min.)", .now.minus(crate::limits::SKEW_S_MAX))]
     Expired {
         /// When it was signed.
         signed: AmzTime,
@@ -127,7 +127,7 @@ pub enum SignatureError {
         now: AmzTime,
     },
     /// The request's clock is ahead.
-    #[error("Signature not yet current: {signed} is still later than {} ({now} + 15 min.)", .now.plus(super::SKEW_S_MAX))]
+    #[error("Signature not yet current: {signed} is still later than {} ({now} + 15 min.)", .now.plus(crate::limits::SKEW_S_MAX))]
     NotYetCurrent {
         /// When it was signed.
         signed: AmzTime,

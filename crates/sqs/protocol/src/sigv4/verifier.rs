@@ -9,9 +9,11 @@ use super::chunks::ChunkVerifier;
 use super::digest::Digest32;
 use super::signing_keys::SigningKey;
 use super::{
-    AmzTime, BodyDigest, CanonicalRequest, Claim, Computed, HttpRequest, SERVICE, SKEW_S_MAX,
-    SignatureError, SigningKeys, canonical,
+    AmzTime, BodyDigest, CanonicalRequest, Claim, Computed, HttpRequest, SERVICE, SignatureError,
+    SigningKeys, canonical,
 };
+
+use crate::limits::SKEW_S_MAX;
 
 /// Verifies signatures, and keeps the keys that it derived for them.
 #[derive(Debug)]
