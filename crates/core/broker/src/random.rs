@@ -7,36 +7,21 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 /// 128 random bits are 22 letters.
 const NAME_LETTERS: usize = 22;
 
-/// xoshiro256++ (Blackman and Vigna), its state filled by SplitMix64.
 #[derive(Debug)]
-pub(crate) struct Random {
-    state: [u64; 4],
-}
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut z = seed;
-        let state = std::array::from_fn(|_| {
-            z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut x = z;
-            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        });
-        Self { state }
+        Self(fastrand::Rng::with_seed(seed))
     }
 
-    pub(crate) const fn number(&mut self) -> u64 {
-        let s = &mut self.state;
-        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        result
+    pub(crate) fn number(&mut self) -> u64 {
+        self.0.u64(..)
+    }
+
+    /// Less than `limit`, which is not 0.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0.usize(..limit)
     }
 
     /// `prefix` and 22 random letters.

@@ -1,7 +1,8 @@
 //! Where a relay or a client looks for the directory that owns its queue: at those that were announced last, at those
 //! of its start, at a few that were announced before; in turn, or where one of them sends it.
 
-/// Pauses between two rounds over all addresses: doubled from the first to the last.
+/// Pauses between two rounds over all addresses: doubled from the first to the last. Ours: a sans-I/O room has its
+/// randomness from outside.
 const PAUSE_MS_MIN: u64 = 100;
 const PAUSE_MS_MAX: u64 = 400;
 /// A pause is up to half longer, so that not all come at once: this is the longest.

@@ -36,14 +36,14 @@ fn nothing_confirmed_is_lost_and_nothing_surely_acknowledged_comes_back() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let seed = from_environment("QUELEA_KILL_SEED").unwrap_or(now.as_nanos() as u64 | 1);
     println!("QUELEA_KILL_SEED={seed} QUELEA_KILL_CYCLES={cycles}");
-    let mut random = Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let dir = DataDir::new();
     let run = Arc::new(Run::default());
     declare(&Broker::start(&dir, &SETTINGS));
     for cycle in 0..cycles {
         // One in eight is killed while it starts.
         let patience =
-            if random.below(8) == 0 { Duration::from_millis(random.below(40)) } else { PATIENCE };
+            if random.u64(..8) == 0 { Duration::from_millis(random.u64(..40)) } else { PATIENCE };
         match Starting::spawn(&dir, &SETTINGS).ready_within(patience) {
             Ok(broker) => one_cycle(broker, &run, &mut random),
             Err(starting) => starting.kill_hard(),
@@ -66,17 +66,17 @@ struct Run {
 }
 
 /// Load until a random number of confirms, then SIGKILL.
-fn one_cycle(broker: Broker, run: &Arc<Run>, random: &mut Random) {
+fn one_cycle(broker: Broker, run: &Arc<Run>, random: &mut fastrand::Rng) {
     run.confirms.store(0, Ordering::SeqCst);
-    let target = random.below(CONFIRMS_BEFORE_KILL_MAX);
+    let target = random.u64(..CONFIRMS_BEFORE_KILL_MAX);
     let address = broker.amqp;
     let client = |f: fn(&Run, SocketAddr, u64) -> Result<(), Gone>, seed: u64| {
         let run = Arc::clone(run);
         thread::spawn(move || f(&run, address, seed))
     };
     let clients: Vec<JoinHandle<Result<(), Gone>>> = vec![
-        client(|run, at, seed| publish(run, at, seed, &[WORK], ""), random.next()),
-        client(|run, at, seed| publish(run, at, seed, &FAN, "fan"), random.next()),
+        client(|run, at, seed| publish(run, at, seed, &[WORK], ""), random.u64(..)),
+        client(|run, at, seed| publish(run, at, seed, &FAN, "fan"), random.u64(..)),
         client(|run, at, _| consume(run, at, WORK), 0),
         client(|run, at, _| consume(run, at, FAN[0]), 0),
     ];
@@ -124,7 +124,7 @@ fn publish(
     queues: &[&'static str],
     exchange: &str,
 ) -> Result<(), Gone> {
-    let mut random = Random(seed | 1);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut client = Client::try_connect(address)?;
     client.confirm_select()?;
     let mut unconfirmed: VecDeque<Id> = VecDeque::new();
@@ -134,7 +134,7 @@ fn publish(
             let id = run.next_id.fetch_add(1, Ordering::Relaxed);
             run.ledger.published(queues, id);
             unconfirmed.push_back(id);
-            let len = if random.below(50) == 0 { 50_000 } else { random.below(1_000) as usize };
+            let len = if random.u64(..50) == 0 { 50_000 } else { random.u64(..1_000) as usize };
             client.publish_to(exchange, queues[0], PERSISTENT, body(id, len));
         }
         let ack = match client.next()?.method {
@@ -197,20 +197,4 @@ fn drain(address: SocketAddr, queue: &'static str) -> Vec<Id> {
 
 fn from_environment(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
-}
-
-/// Marsaglia's xorshift: small, seeded, good enough for moments and sizes.
-struct Random(u64);
-
-impl Random {
-    const fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    const fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
 }

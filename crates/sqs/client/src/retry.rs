@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// How often a call is tried, and how long is waited between: a random part of a span that doubles
-/// from try to try, so that clients that failed together do not come back together.
+/// from try to try, so that clients that failed together do not come back together ("full jitter", which backon does not have).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// Tries in all; 1 is no retry.

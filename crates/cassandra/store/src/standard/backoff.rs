@@ -6,7 +6,7 @@ const FIRST_MS: u64 = 20;
 /// The longest, in ms: so late is what another front-end has sent, if nothing says so.
 const LONGEST_MS: u64 = 400;
 
-/// Pauses that double.
+/// Pauses that double. Ours, since backon's jitter adds up to the whole pause, and this one may only shorten it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backoff {
     last_ms: u64,

@@ -63,7 +63,7 @@ impl Queue {
         if among <= 1 {
             return Choice::Front;
         }
-        let chosen = self.ready.nth((random.number() % among as u64) as usize);
+        let chosen = self.ready.nth(random.below(among));
         let is_here = |seq: &Seq| self.ready.get(*seq).is_some_and(|held| held.body.is_some());
         chosen.filter(is_here).map_or(Choice::Front, Choice::This)
     }
