@@ -19,9 +19,13 @@ def run_one_node() -> Outcome:
     return _run("cassandra")
 
 
+FAULTS_TIMEOUT_S = 4_200
+"""They took half an hour beside other work that had more of the processors."""
+
+
 def run_faults() -> Outcome:
     ensure_binary()
-    return _run("cassandra_faults")
+    return _run("cassandra_faults", timeout_s=FAULTS_TIMEOUT_S)
 
 
 def run_bench() -> Outcome:
@@ -87,9 +91,9 @@ def install_sqs() -> None:
         suite.install()
 
 
-def _run(folder: str) -> Outcome:
+def _run(folder: str, **options) -> Outcome:
     tests = os.environ.get("QUELEA_CASSANDRA_TESTS") or program("cassandra")
-    return run_pytest(install_python() / "bin" / "python", folder, QUELEA_CASSANDRA_TESTS=tests)
+    return run_pytest(install_python() / "bin" / "python", folder, QUELEA_CASSANDRA_TESTS=tests, **options)
 
 
 def install() -> None:

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
+use scylla::response::query_result::QueryResult;
+use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::statement::unprepared::Statement;
 use scylla::value::{CqlValue, Row};
@@ -130,8 +132,11 @@ const LOCK_RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK_ATTEMPTS: usize = 600;
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
-/// How often a node may fail by itself while the lock's table is being made.
-const SERVER_ERRORS_MAX: usize = 50;
+/// How often its release is tried.
+const UNLOCK_ATTEMPTS: usize = 3;
+
+/// How often a node, or a replica that is asked by one, may fail while the lock's table is being made: half a minute.
+const SERVER_ERRORS_MAX: usize = 150;
 
 /// How long to wait until all nodes have a change. One that was cut off asks the others again after a minute
 /// (`cassandra.migration_delay_ms`).
@@ -146,16 +151,14 @@ pub(crate) async fn bring_up_to_date(
     let migration = Migration { connected, settings, holder: Uuid::from_u128(fastrand::u128(..)) };
     migration.make_keyspace().await?;
     migration.make_lock_table().await?;
-    migration.wait_for_lock_table().await;
     if migration.version().await? < VERSION {
         migration.lock().await?;
         let done = tokio::select! {
             done = migration.migrate() => done,
             lost = migration.keep_lock() => Err(lost),
         };
-        // One that is not released ends by itself.
-        let released = migration.unlock().await;
-        done.and(released)?;
+        migration.unlock().await;
+        done?;
     }
     let session = &connected.session;
     let failed = |reason: String| ConnectError::Schema { version: VERSION, reason };
@@ -211,33 +214,23 @@ impl Migration<'_> {
         self.define("create tables", &query).await
     }
 
-    /// Waits until the lock's table can be read: another front-end may be making it just now, and a node lists a table
-    /// before it serves it, and serves it before it knows it by its number.
-    async fn wait_for_lock_table(&self) {
-        let query = self.version_query();
-        let mut server_errors = 0;
-        for _ in 0..LOCK_ATTEMPTS {
-            match driver::query(self.session(), query.as_str(), &()).await {
-                Err(error) if is_invalid(&error) => {}
+    /// The version that the keyspace has; 0: none. Another front-end may be making the table just now: a node lists a table
+    /// before it serves it, serves it before it knows it by its number, and asks replicas that do not have it yet.
+    async fn version(&self) -> Result<i32, ConnectError> {
+        let keyspace = &self.settings.keyspace;
+        let query = format!("SELECT version FROM {keyspace}.schema_version WHERE name = 'version'");
+        let (mut attempts, mut server_errors) = (0, 0);
+        let result = loop {
+            match self.execute(&query, ()).await {
+                Err(error) if is_invalid(&error) && attempts < LOCK_ATTEMPTS => attempts += 1,
                 Err(error) if is_server_error(&error) && server_errors < SERVER_ERRORS_MAX => {
                     server_errors += 1;
                 }
-                // Whatever else is wrong with it, the next request says so.
-                Ok(_) | Err(_) => return,
+                result => break result,
             }
             tokio::time::sleep(LOCK_PAUSE).await;
-        }
-    }
-
-    fn version_query(&self) -> String {
-        let keyspace = &self.settings.keyspace;
-        format!("SELECT version FROM {keyspace}.schema_version WHERE name = 'version'")
-    }
-
-    /// The version that the keyspace has; 0: none.
-    async fn version(&self) -> Result<i32, ConnectError> {
-        let query = self.version_query();
-        let rows = self.query("read the schema's version", &query, ()).await?;
+        };
+        let rows = self.rows("read the schema's version", result)?;
         let version = match rows.first().and_then(|row| row.columns.first()) {
             Some(Some(CqlValue::Int(version))) => *version,
             _ => 0,
@@ -336,12 +329,19 @@ impl Migration<'_> {
         }
     }
 
-    async fn unlock(&self) -> Result<(), ConnectError> {
+    /// Releases the lock. One that stays held ends by itself, so that it is no reason not to start; others wait for that long.
+    async fn unlock(&self) {
         let query = format!(
             "DELETE FROM {}.schema_version WHERE name = 'lock' IF holder = ?",
             self.settings.keyspace
         );
-        self.query("write to tables", &query, (self.holder,)).await.map(drop)
+        for _ in 0..UNLOCK_ATTEMPTS {
+            match self.query("write to tables", &query, (self.holder,)).await {
+                Ok(_) => return,
+                // Its outcome may be unknown: two front-ends disturb each other.
+                Err(error) => tracing::debug!(%error, "the schema's lock was not released"),
+            }
+        }
     }
 
     /// Changes the schema, and waits until all nodes have it.
@@ -366,15 +366,31 @@ impl Migration<'_> {
         &self,
         what: &str,
         query: &str,
-        values: impl scylla::serialize::row::SerializeRow + Sync,
+        values: impl SerializeRow + Sync,
     ) -> Result<Vec<Row>, ConnectError> {
+        self.rows(what, self.execute(query, values).await)
+    }
+
+    async fn execute(
+        &self,
+        query: &str,
+        values: impl SerializeRow + Sync,
+    ) -> Result<QueryResult, ExecutionError> {
         let mut statement = Statement::new(query);
         statement.set_request_timeout(Some(AGREEMENT_TIMEOUT));
+        driver::query(self.session(), statement, &values).await
+    }
+
+    fn rows(
+        &self,
+        what: &str,
+        result: Result<QueryResult, ExecutionError>,
+    ) -> Result<Vec<Row>, ConnectError> {
         let failed = |error: String| ConnectError::Schema {
             version: VERSION,
             reason: format!("{what}: {error}"),
         };
-        let result = match driver::query(self.session(), statement, &values).await {
+        let result = match result {
             Ok(result) => result,
             Err(error) if is_unauthorized(&error) => return Err(self.no_right(what, &error)),
             Err(error) => return Err(failed(error.to_string())),
@@ -413,10 +429,14 @@ fn is_invalid(error: &ExecutionError) -> bool {
     )
 }
 
+/// Whether a node failed, or a replica that it asked.
 fn is_server_error(error: &ExecutionError) -> bool {
     matches!(
         error,
-        ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::ServerError, _))
+        ExecutionError::LastAttemptError(RequestAttemptError::DbError(
+            DbError::ServerError | DbError::ReadFailure { .. },
+            _
+        ))
     )
 }
 
