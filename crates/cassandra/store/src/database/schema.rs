@@ -135,7 +135,11 @@ const LOCK_PAUSE: Duration = Duration::from_millis(200);
 /// How often its release is tried.
 const UNLOCK_ATTEMPTS: usize = 3;
 
-/// How often a node, or a replica that is asked by one, may fail while the lock's table is being made: half a minute.
+/// How often a node may not know the keyspace or a table while they are being made: two minutes, since one that was cut off
+/// asks the others again after one.
+const UNKNOWN_MAX: usize = 600;
+
+/// How often a node, or a replica that is asked by one, may fail meanwhile: half a minute.
 const SERVER_ERRORS_MAX: usize = 150;
 
 /// How long to wait until all nodes have a change. One that was cut off asks the others again after a minute
@@ -214,23 +218,11 @@ impl Migration<'_> {
         self.define("create tables", &query).await
     }
 
-    /// The version that the keyspace has; 0: none. Another front-end may be making the table just now: a node lists a table
-    /// before it serves it, serves it before it knows it by its number, and asks replicas that do not have it yet.
+    /// The version that the keyspace has; 0: none.
     async fn version(&self) -> Result<i32, ConnectError> {
         let keyspace = &self.settings.keyspace;
         let query = format!("SELECT version FROM {keyspace}.schema_version WHERE name = 'version'");
-        let (mut attempts, mut server_errors) = (0, 0);
-        let result = loop {
-            match self.execute(&query, ()).await {
-                Err(error) if is_invalid(&error) && attempts < LOCK_ATTEMPTS => attempts += 1,
-                Err(error) if is_server_error(&error) && server_errors < SERVER_ERRORS_MAX => {
-                    server_errors += 1;
-                }
-                result => break result,
-            }
-            tokio::time::sleep(LOCK_PAUSE).await;
-        };
-        let rows = self.rows("read the schema's version", result)?;
+        let rows = self.rows("read the schema's version", self.execute_patiently(&query).await)?;
         let version = match rows.first().and_then(|row| row.columns.first()) {
             Some(Some(CqlValue::Int(version))) => *version,
             _ => 0,
@@ -346,7 +338,7 @@ impl Migration<'_> {
 
     /// Changes the schema, and waits until all nodes have it.
     async fn define(&self, what: &str, query: &str) -> Result<(), ConnectError> {
-        self.query(what, query, ()).await?;
+        self.rows(what, self.execute_patiently(query).await)?;
         let agreed = async {
             while !matches!(self.session().check_schema_agreement().await, Ok(Some(_))) {
                 tokio::time::sleep(AGREEMENT_PAUSE).await;
@@ -379,6 +371,22 @@ impl Migration<'_> {
         let mut statement = Statement::new(query);
         statement.set_request_timeout(Some(AGREEMENT_TIMEOUT));
         driver::query(self.session(), statement, &values).await
+    }
+
+    /// Carries out what may be carried out again. Another front-end may be making the keyspace and its tables just now: a node
+    /// lists a table before it serves it, serves it before it knows it by its number, and asks others that have neither yet.
+    async fn execute_patiently(&self, query: &str) -> Result<QueryResult, ExecutionError> {
+        let (mut unknown, mut failures) = (0, 0);
+        loop {
+            match self.execute(query, ()).await {
+                Err(error) if is_invalid(&error) && unknown < UNKNOWN_MAX => unknown += 1,
+                Err(error) if is_server_error(&error) && failures < SERVER_ERRORS_MAX => {
+                    failures += 1;
+                }
+                result => return result,
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
     }
 
     fn rows(
