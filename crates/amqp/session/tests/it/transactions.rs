@@ -99,6 +99,26 @@ fn commit_ok_waits_for_the_disk() {
 }
 
 #[test]
+fn commit_ok_waits_for_the_disk_also_where_a_requeue_ends_a_message() {
+    let mut node = SessionTest::new();
+    let on = transaction(&mut node);
+    let limit = Table::from_iter([("x-delivery-limit", Value::I32(0))]);
+    node.call(on, queue_methods::Declare { arguments: limit, ..durable_queue("limited") });
+    node.publish_persistent(on, "limited", "a");
+    node.call(on, tx::Commit {});
+    node.call(on, basic::Get { queue: "limited".into(), no_ack: false });
+    node.is_disk_slow = true;
+    node.send_on(on, basic::Nack { delivery_tag: 1, multiple: false, requeue: true });
+    node.send_on(on, tx::Commit {});
+    node.settle();
+    assert_eq!(node.all(on.0), []);
+    node.is_disk_slow = false;
+    node.settle();
+    assert_eq!(node.methods(on.0), [tx::CommitOk {}.into()]);
+    assert_eq!(node.broker.queue("/", "limited").expect("the queue").messages_ready, 0);
+}
+
+#[test]
 fn a_wrong_publish_or_tag_is_refused_at_once() {
     let mut node = SessionTest::new();
     let on = transaction(&mut node);

@@ -150,6 +150,10 @@ impl Messaging {
                 _ => groups.remove_in_flight(unacked.entry.seq, 0, Timestamp::ZERO),
             }
         }
+        // Within a transaction a settlement is worth waiting for; what comes back may have expired, or come back too often.
+        if unacked.entry.is_stored() {
+            self.log.note_durability(queue.rules.durability);
+        }
         match settlement {
             Settlement::Acknowledged => {
                 queue.counters.ack += 1;
@@ -160,15 +164,10 @@ impl Messaging {
                 if unacked.entry.is_stored() {
                     queue.acks.push(unacked.entry);
                     schedule.log_acks_of(queue);
-                    // Within a transaction an acknowledgement is worth waiting for.
-                    self.log.note_durability(queue.rules.durability);
                 }
             }
             Settlement::Discarded => {
                 self.counters.discarded += 1;
-                if unacked.entry.is_stored() {
-                    self.log.note_durability(queue.rules.durability);
-                }
                 queue.discard(unacked.into_ready(), DeadLetterReason::Rejected);
             }
             Settlement::Requeued => {

@@ -22,7 +22,7 @@
 //! | `get Q -no-ack => BODY` or `=> empty` | |
 //! | `look Q BODY… -page=N -times=N` | these are ready, and stay so; looked at by so many at once |
 //! | `ack BODY… -multiple`, `nack BODY… -requeue -multiple`, `reject BODY -requeue`, `ack-all`, `ack-tag N` | |
-//! | `count Q ready=N unacked=N consumers=N`, `total FACT=N` | |
+//! | `count Q ready=N unacked=N consumers=N dead-lettered=N`, `total FACT=N` | `expired`, `overflowed`, `redelivered`, `dead-lettered`: since it was made |
 //! | `create Q -fifo -by-group -delay=MS -retention=MS -hint=K -redrive=Q:N -os`, `set Q …` | a queue as SQS has it |
 //! | `send Q BODY… -delay=MS -group=G -dedup=N` | `=> as BODY`: taken for that one |
 //! | `receive Q -max=N -timeout=MS -attempt=N => BODY…` or `=> nothing` | `BODY*2` is the second reception |

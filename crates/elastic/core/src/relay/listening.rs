@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use quelea_elastic_proto::frame::{AttachListener, ErrorCode, Frame, SlowPolicy, WireError};
 use quelea_elastic_proto::limits::{PREFIX_BYTES_MAX, PREFIXES_MAX};
-use quelea_elastic_proto::{ClientId, Fence, Slot};
+use quelea_elastic_proto::{ClientId, Fence, Named as _, Slot};
 
 use crate::relay::Relay;
 use crate::relay::client::{Client, Kind, Listener};
@@ -44,7 +44,12 @@ impl Relay {
     ) -> Result<(), WireError> {
         let slow = slow.unwrap_or(self.config.settings.slow);
         if slow == SlowPolicy::Spill && self.spill_bytes_max == 0 {
-            let text = "Spill: this relay has no store to spill to; DropNewest, DropOldest, Disconnect and HoldProducers are known";
+            let others = SlowPolicy::NAMES.iter().filter(|(_, policy)| *policy != slow);
+            let others: Vec<&str> = others.map(|(name, _)| *name).collect();
+            let text = format!(
+                "spill: this relay has no store to spill to; {} are known",
+                others.join(", ")
+            );
             return Err(WireError::refusal(ErrorCode::Value, "slow", text));
         }
         if self.clients[client as usize].listener.is_some() {
