@@ -225,7 +225,7 @@ impl Peers {
         let (alive, now) = (lock(&self.alive), Instant::now());
         match (alive.members(now).len() - 1, alive.addresses(now).len()) {
             (0, _) => Others::None,
-            (others, heard) if others == heard && self.is_sharing() => Others::ClaimOutcome,
+            (others, heard) if others == heard && self.is_sharing() => Others::Announcing,
             _ => Others::Silent,
         }
     }
@@ -299,12 +299,12 @@ impl Peers {
         let Some(socket) = self.socket.get() else { return };
         for _ in 0..HEARD_AT_ONCE {
             let Some(datagram) = socket.try_receive() else { return };
-            self.receive(&datagram, &mut news);
+            self.on_datagram(&datagram, &mut news);
         }
     }
 
     /// Takes in one datagram.
-    pub(crate) fn receive(&self, bytes: &[u8], news: &mut impl FnMut(Uuid, PeerEvent)) {
+    pub(crate) fn on_datagram(&self, bytes: &[u8], news: &mut impl FnMut(Uuid, PeerEvent)) {
         add(&self.counts.datagrams_heard, 1);
         let Some(Datagram { from, message }) = Datagram::decode(bytes) else {
             add(&self.counts.datagrams_unreadable, 1);
@@ -354,7 +354,7 @@ impl Peers {
         {
             let mut claims = lock(&self.claims);
             for Claim { entry, is_delivered } in heard.iter().copied() {
-                match claims.receive(generation, entry, from, is_delivered, now) {
+                match claims.on_claim(generation, entry, from, is_delivered, now) {
                     ClaimOutcome::Theirs => {}
                     ClaimOutcome::Mine { is_delivered } => {
                         again.push(Claim { entry, is_delivered })
@@ -458,7 +458,7 @@ mod tests {
         for from in [1, 2] {
             let message = PeerMessage::Changed { notice: 1, queue: queue.clone() };
             let datagram = Datagram { from: Uuid::from_u128(from), message }.encode();
-            peers.receive(&datagram, &mut |_, news| {
+            peers.on_datagram(&datagram, &mut |_, news| {
                 if let PeerEvent::Changed(queue) = news {
                     changed.push(queue);
                 }

@@ -142,7 +142,9 @@ impl Standard {
         self.runtime.spawn(async move {
             while let Some(datagram) = socket.receive().await {
                 let Some(standard) = weak.upgrade() else { return };
-                standard.peers.receive(&datagram, &mut |queue, news| standard.pass_on(queue, news));
+                standard
+                    .peers
+                    .on_datagram(&datagram, &mut |queue, news| standard.pass_on(queue, news));
                 standard.hear_peers();
             }
         });

@@ -31,7 +31,7 @@ impl Log {
         self.note_durability(Durability::Fsync);
     }
 
-    /// What was just appended has to be that durable; within a transaction its end promises it.
+    /// What was just appended, or will be before the transaction ends, has to be that durable; within a transaction its end promises it.
     pub(crate) fn note_durability(&mut self, durability: Durability) {
         if let Some(strictest) = &mut self.transaction {
             *strictest = (*strictest).max(durability);

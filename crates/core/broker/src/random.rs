@@ -1,43 +1,45 @@
-//! The broker's only source of randomness: a generator that is seeded from outside, so that a test
+//! The broker's only source of randomness: generators that are seeded from outside, so that a test
 //! or a simulation gets the same names again.
+
+use sha2::{Digest as _, Sha256};
 
 /// Letters of base64url, in which RabbitMQ writes its random names.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// 128 random bits are 22 letters.
+/// As many as 128 bits take.
 const NAME_LETTERS: usize = 22;
 
+/// Numbers are fast. Names are digests of the seed and how many there were before: nobody learns one from another, and
+/// whoever knows the key of a reply may reply.
 #[derive(Debug)]
-pub(crate) struct Random(fastrand::Rng);
+pub(crate) struct Random {
+    numbers: fastrand::Rng,
+    seed: u64,
+    names: u64,
+}
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
+        Self { numbers: fastrand::Rng::with_seed(seed), seed, names: 0 }
     }
 
     pub(crate) fn number(&mut self) -> u64 {
-        self.0.u64(..)
+        self.numbers.u64(..)
     }
 
     /// Less than `limit`, which is not 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0.usize(..limit)
+        self.numbers.usize(..limit)
     }
 
     /// `prefix` and 22 random letters.
     pub(crate) fn name(&mut self, prefix: &str) -> String {
-        let mut name = String::with_capacity(prefix.len() + NAME_LETTERS);
-        name.push_str(prefix);
-        let mut bits = 0;
-        for at in 0..NAME_LETTERS {
-            // Ten letters of six bits from each number.
-            if at % 10 == 0 {
-                bits = self.number();
-            }
-            name.push(char::from(LETTERS[(bits & 63) as usize]));
-            bits >>= 6;
-        }
-        name
+        self.names += 1;
+        let digest = Sha256::new().chain_update(self.seed.to_be_bytes());
+        let digest = digest.chain_update(self.names.to_be_bytes()).finalize();
+        let letters = digest.iter().take(NAME_LETTERS);
+        let letters = letters.map(|byte| char::from(LETTERS[usize::from(byte & 63)]));
+        prefix.chars().chain(letters).collect()
     }
 }
 

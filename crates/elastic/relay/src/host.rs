@@ -12,7 +12,7 @@ pub(crate) struct HostProbe {
 }
 
 impl HostProbe {
-    /// `memory_bytes_max`: as the relay was started with; 0: the limit of its control group, else all that the machine has.
+    /// `memory_bytes_max`: as given when the relay was started; 0: the limit of its control group, else all that the machine has.
     pub(crate) fn new(memory_bytes_max: u64) -> Self {
         let found = || cgroup_memory_max().or_else(machine_memory).unwrap_or(0);
         let memory_bytes_max = if memory_bytes_max == 0 { found() } else { memory_bytes_max };

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{
+    DELAY_S_MAX, MESSAGE_BYTES_MAX, RETENTION_S_MAX, VISIBILITY_TIMEOUT_S_MAX, WAIT_S_MAX,
+};
 use crate::policy::Policy;
 use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
 use crate::refusal;
@@ -49,11 +51,11 @@ const fn fifo(name: &'static str, values: Values, default: &'static str) -> Attr
 
 /// In the order in which they are checked.
 const SETTABLE: &[Attribute] = &[
-    attribute("DelaySeconds", Values::Number(0, 900), Some("0")),
+    attribute("DelaySeconds", Values::Number(0, DELAY_S_MAX as u64), Some("0")),
     attribute("MaximumMessageSize", Values::Number(1024, MESSAGE_BYTES_MAX), Some("1048576")),
-    attribute("MessageRetentionPeriod", Values::Number(60, 1_209_600), Some("345600")),
-    attribute("ReceiveMessageWaitTimeSeconds", Values::Number(0, 20), Some("0")),
-    attribute("VisibilityTimeout", Values::Number(0, 43_200), Some("30")),
+    attribute("MessageRetentionPeriod", Values::Number(60, RETENTION_S_MAX), Some("345600")),
+    attribute("ReceiveMessageWaitTimeSeconds", Values::Number(0, WAIT_S_MAX as u64), Some("0")),
+    attribute("VisibilityTimeout", Values::Number(0, VISIBILITY_TIMEOUT_S_MAX as u64), Some("30")),
     attribute("Policy", Values::Document, None),
     attribute("RedrivePolicy", Values::Document, None),
     attribute("RedriveAllowPolicy", Values::Document, None),

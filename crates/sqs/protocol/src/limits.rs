@@ -13,13 +13,16 @@ pub(crate) const MESSAGE_ATTRIBUTES_MAX: usize = 10;
 pub(crate) const ATTRIBUTE_NAME_BYTES_MAX: usize = 256;
 
 /// Letters of a group's or a deduplication's id, and of a receive's attempt id.
-pub(crate) const MESSAGE_ID_LENGTH_MAX: usize = 128;
+pub(crate) const GROUP_ID_LENGTH_MAX: usize = 128;
 
 /// Entries of one batch.
 pub(crate) const BATCH_ENTRIES_MAX: usize = 10;
 
 /// Letters of an entry's id.
 pub(crate) const BATCH_ID_LENGTH_MAX: usize = 80;
+
+/// The longest time that a message is kept, in seconds: 14 days.
+pub(crate) const RETENTION_S_MAX: u64 = 1_209_600;
 
 /// The longest delay, in seconds.
 pub(crate) const DELAY_S_MAX: i64 = 900;
@@ -79,7 +82,7 @@ pub(crate) const LABEL_LENGTH_MAX: usize = 80;
 /// A policy's text is no longer than this. SQS's own limit.
 pub const POLICY_BYTES_MAX: usize = 8192;
 
-/// SQS's limits for one policy.
+/// Statements of one policy.
 pub const STATEMENTS_MAX: usize = 20;
 
 /// Of all statements together.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 
 use crate::action::{MessageAttributeValue, MessageSystemAttributeValue};
-use crate::limits::{ATTRIBUTE_NAME_BYTES_MAX, MESSAGE_ATTRIBUTES_MAX, MESSAGE_ID_LENGTH_MAX};
+use crate::limits::{ATTRIBUTE_NAME_BYTES_MAX, GROUP_ID_LENGTH_MAX, MESSAGE_ATTRIBUTES_MAX};
 use crate::refusal;
 use crate::{Error, ErrorKind, MessageAttribute};
 
@@ -225,7 +225,7 @@ pub(crate) fn message_bytes(body: &str, attributes: &[MessageAttribute]) -> u64 
 /// InvalidParameterValue.
 pub(crate) fn check_id(id: &str, parameter: &str) -> Result<(), Error> {
     let allowed =
-        (1..=MESSAGE_ID_LENGTH_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+        (1..=GROUP_ID_LENGTH_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
     if allowed {
         return Ok(());
     }

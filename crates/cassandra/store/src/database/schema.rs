@@ -125,22 +125,16 @@ const LOCK_TTL_S: i32 = 60;
 
 /// How often the lock is renewed while tables are made: twice, should one fail.
 const LOCK_RENEWED_EVERY: Duration = Duration::from_secs(15);
-/// How long a renewal may take.
+/// How long a renewal may take, and the release.
 const LOCK_RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long to wait for the lock, and between two looks at it.
 const LOCK_ATTEMPTS: usize = 600;
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
-/// How often its release is tried.
-const UNLOCK_ATTEMPTS: usize = 3;
-
-/// How often a node may not know the keyspace or a table while they are being made: two minutes, since one that was cut off
-/// asks the others again after one.
-const UNKNOWN_MAX: usize = 600;
-
-/// How often a node, or a replica that is asked by one, may fail meanwhile: half a minute.
-const SERVER_ERRORS_MAX: usize = 150;
+/// For how long a node may not know the keyspace or a table that another one has just made: one that was cut off asks the others
+/// again after a minute. Less than others wait for the lock meanwhile.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How long to wait until all nodes have a change. One that was cut off asks the others again after a minute
 /// (`cassandra.migration_delay_ms`).
@@ -222,7 +216,8 @@ impl Migration<'_> {
     async fn version(&self) -> Result<i32, ConnectError> {
         let keyspace = &self.settings.keyspace;
         let query = format!("SELECT version FROM {keyspace}.schema_version WHERE name = 'version'");
-        let rows = self.rows("read the schema's version", self.execute_patiently(&query).await)?;
+        let rows = self
+            .rows("read the schema's version", self.execute_patiently(&query, is_behind).await)?;
         let version = match rows.first().and_then(|row| row.columns.first()) {
             Some(Some(CqlValue::Int(version))) => *version,
             _ => 0,
@@ -327,18 +322,19 @@ impl Migration<'_> {
             "DELETE FROM {}.schema_version WHERE name = 'lock' IF holder = ?",
             self.settings.keyspace
         );
-        for _ in 0..UNLOCK_ATTEMPTS {
-            match self.query("write to tables", &query, (self.holder,)).await {
-                Ok(_) => return,
-                // Its outcome may be unknown: two front-ends disturb each other.
-                Err(error) => tracing::debug!(%error, "the schema's lock was not released"),
+        let release = async {
+            // Its outcome may be unknown: two front-ends disturb each other.
+            while let Err(error) = self.query("write to tables", &query, (self.holder,)).await {
+                tracing::debug!(%error, "the schema's lock was not released");
+                tokio::time::sleep(LOCK_PAUSE).await;
             }
-        }
+        };
+        let _ = tokio::time::timeout(LOCK_RENEWAL_TIMEOUT, release).await;
     }
 
     /// Changes the schema, and waits until all nodes have it.
     async fn define(&self, what: &str, query: &str) -> Result<(), ConnectError> {
-        self.rows(what, self.execute_patiently(query).await)?;
+        self.rows(what, self.execute_patiently(query, is_invalid).await)?;
         let agreed = async {
             while !matches!(self.session().check_schema_agreement().await, Ok(Some(_))) {
                 tokio::time::sleep(AGREEMENT_PAUSE).await;
@@ -373,15 +369,21 @@ impl Migration<'_> {
         driver::query(self.session(), statement, &values).await
     }
 
-    /// Carries out what may be carried out again. Another front-end may be making the keyspace and its tables just now: a node
-    /// lists a table before it serves it, serves it before it knows it by its number, and asks others that have neither yet.
-    async fn execute_patiently(&self, query: &str) -> Result<QueryResult, ExecutionError> {
-        let (mut unknown, mut failures) = (0, 0);
+    /// Carries out a statement again while it fails so. Another front-end may be making the keyspace and its tables just now: a
+    /// node lists a table before it serves it, serves it before it knows it by its number, and asks others that have neither.
+    async fn execute_patiently(
+        &self,
+        query: &str,
+        is_passing: fn(&ExecutionError) -> bool,
+    ) -> Result<QueryResult, ExecutionError> {
+        let until = Instant::now() + CATCH_UP_TIMEOUT;
+        let mut is_known = false;
         loop {
             match self.execute(query, ()).await {
-                Err(error) if is_invalid(&error) && unknown < UNKNOWN_MAX => unknown += 1,
-                Err(error) if is_server_error(&error) && failures < SERVER_ERRORS_MAX => {
-                    failures += 1;
+                Err(error) if is_passing(&error) && Instant::now() < until => {
+                    if !std::mem::replace(&mut is_known, true) {
+                        tracing::info!(%error, "a node of Cassandra is behind with the schema");
+                    }
                 }
                 result => return result,
             }
@@ -437,12 +439,14 @@ fn is_invalid(error: &ExecutionError) -> bool {
     )
 }
 
-/// Whether a node failed, or a replica that it asked.
-fn is_server_error(error: &ExecutionError) -> bool {
+/// Whether a read failed in a way that passes when all nodes have the table. A change of the schema that failed by a node's
+/// own fault may have been carried out, and is not made again: two nodes would make one table with two identities.
+fn is_behind(error: &ExecutionError) -> bool {
+    use DbError::{Invalid, ReadFailure, ServerError};
     matches!(
         error,
         ExecutionError::LastAttemptError(RequestAttemptError::DbError(
-            DbError::ServerError | DbError::ReadFailure { .. },
+            Invalid | ServerError | ReadFailure { .. },
             _
         ))
     )
@@ -482,6 +486,31 @@ mod tests {
                 page.contains(&words(statement)),
                 "docs/cassandra/schema.md has not: {statement}"
             );
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_schema_is_made_again_only_where_it_was_refused() {
+        let error = |error| {
+            ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, String::new()))
+        };
+        let replica_failed = DbError::ReadFailure {
+            consistency: Consistency::LocalQuorum,
+            received: 1,
+            required: 2,
+            numfailures: 1,
+            data_present: true,
+        };
+        for (one, is_read_again, is_made_again) in [
+            (DbError::Invalid, true, true),
+            (DbError::ServerError, true, false),
+            (replica_failed, true, false),
+            (DbError::Unauthorized, false, false),
+            (DbError::ConfigError, false, false),
+            (DbError::SyntaxError, false, false),
+        ] {
+            let error = error(one);
+            assert_eq!((is_behind(&error), is_invalid(&error)), (is_read_again, is_made_again));
         }
     }
 

@@ -92,7 +92,7 @@ impl Claims {
     }
 
     /// Another front-end has chosen an entry, or delivered it.
-    pub(crate) fn receive(
+    pub(crate) fn on_claim(
         &mut self,
         generation: Uuid,
         entry: EntryName,
@@ -229,7 +229,7 @@ mod tests {
     fn whoever_hears_of_a_claim_does_not_choose_the_entry() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
         assert!(second.is_free(QUEUE, ENTRY, now));
-        assert_eq!(second.receive(QUEUE, ENTRY, first, false, now), ClaimOutcome::Theirs);
+        assert_eq!(second.on_claim(QUEUE, ENTRY, first, false, now), ClaimOutcome::Theirs);
         assert!(!second.is_free(QUEUE, ENTRY, now));
         assert!(
             second.is_free(QUEUE, EntryName { written_at_us: 2, ..ENTRY }, now),
@@ -243,8 +243,8 @@ mod tests {
         let (now, [(first_id, mut first), (second_id, mut second)]) = (Instant::now(), two());
         first.take(QUEUE, ENTRY, now);
         second.take(QUEUE, ENTRY, now);
-        assert_eq!(second.receive(QUEUE, ENTRY, first_id, false, now), ClaimOutcome::Theirs);
-        let heard = first.receive(QUEUE, ENTRY, second_id, false, now);
+        assert_eq!(second.on_claim(QUEUE, ENTRY, first_id, false, now), ClaimOutcome::Theirs);
+        let heard = first.on_claim(QUEUE, ENTRY, second_id, false, now);
         assert_eq!(heard, ClaimOutcome::Mine { is_delivered: false });
         assert_eq!(second.settle(QUEUE, ENTRY, now), Settled::Theirs);
         assert_eq!(first.settle(QUEUE, ENTRY, now), Settled::Mine);
@@ -257,9 +257,9 @@ mod tests {
         second.take(QUEUE, ENTRY, now);
         assert_eq!(second.settle(QUEUE, ENTRY, now), Settled::Mine);
         first.take(QUEUE, ENTRY, now);
-        let heard = second.receive(QUEUE, ENTRY, first_id, false, now);
+        let heard = second.on_claim(QUEUE, ENTRY, first_id, false, now);
         assert_eq!(heard, ClaimOutcome::Mine { is_delivered: true });
-        assert_eq!(first.receive(QUEUE, ENTRY, second_id, true, now), ClaimOutcome::Theirs);
+        assert_eq!(first.on_claim(QUEUE, ENTRY, second_id, true, now), ClaimOutcome::Theirs);
         assert_eq!(first.settle(QUEUE, ENTRY, now), Settled::Theirs);
     }
 
@@ -270,14 +270,14 @@ mod tests {
             claims.take(QUEUE, ENTRY, now);
             assert_eq!(claims.settle(QUEUE, ENTRY, now), Settled::Mine);
         }
-        assert_eq!(first.receive(QUEUE, ENTRY, second_id, true, now), ClaimOutcome::Duplicate);
-        assert_eq!(second.receive(QUEUE, ENTRY, first_id, true, now), ClaimOutcome::Duplicate);
+        assert_eq!(first.on_claim(QUEUE, ENTRY, second_id, true, now), ClaimOutcome::Duplicate);
+        assert_eq!(second.on_claim(QUEUE, ENTRY, first_id, true, now), ClaimOutcome::Duplicate);
     }
 
     #[test]
     fn a_claim_of_somebody_who_died_ends() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
-        second.receive(QUEUE, ENTRY, first, false, now);
+        second.on_claim(QUEUE, ENTRY, first, false, now);
         assert!(!second.is_free(QUEUE, ENTRY, now + LASTS / 2));
         assert!(second.is_free(QUEUE, ENTRY, now + LASTS));
         second.take(QUEUE, ENTRY, now + LASTS);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_is_released_is_free() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
-        second.receive(QUEUE, ENTRY, first, false, now);
+        second.on_claim(QUEUE, ENTRY, first, false, now);
         second.hear_release(QUEUE, ENTRY, Uuid::from_u128(3));
         assert!(!second.is_free(QUEUE, ENTRY, now), "it was not theirs to release");
         second.hear_release(QUEUE, ENTRY, first);
@@ -304,14 +304,14 @@ mod tests {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
         let entry = |number| EntryName { written_at_us: number, ..ENTRY };
         for number in 0..2 * CLAIMS_MAX as i64 {
-            second.receive(QUEUE, entry(number), first, false, now);
+            second.on_claim(QUEUE, entry(number), first, false, now);
         }
         assert_eq!(second.count(QUEUE), CLAIMS_MAX);
         let last = entry(2 * CLAIMS_MAX as i64 - 1);
         assert!(second.is_free(QUEUE, last, now));
         second.take(QUEUE, last, now);
         assert_eq!(second.settle(QUEUE, last, now), Settled::Mine, "nothing waits for room");
-        second.receive(QUEUE, last, first, false, now + LASTS);
+        second.on_claim(QUEUE, last, first, false, now + LASTS);
         assert_eq!((second.count(QUEUE), second.order.len()), (1, 1), "the old ones are gone");
     }
 }

@@ -77,7 +77,7 @@ pub(crate) enum Others {
     /// Nobody.
     None,
     /// All that are alive announce what they take.
-    ClaimOutcome,
+    Announcing,
     /// Some are alive that cannot be heard.
     Silent,
 }
@@ -105,9 +105,9 @@ impl AutoHint {
     pub(crate) fn k(&mut self, others: Others, duplicates_max: f64) -> usize {
         self.k = match others {
             Others::None => 1,
-            Others::ClaimOutcome if self.looks < LOOKS_MIN => 1,
+            Others::Announcing if self.looks < LOOKS_MIN => 1,
             Others::Silent if self.looks < LOOKS_MIN => FIRST_K,
-            Others::ClaimOutcome | Others::Silent => self.settled(duplicates_max.max(1e-6)),
+            Others::Announcing | Others::Silent => self.settled(duplicates_max.max(1e-6)),
         };
         self.k
     }
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(auto.k(Others::Silent, TARGET), FIRST_K);
         assert_eq!(auto.k(Others::None, TARGET), 1);
         observed(&mut auto, 100, 3, true);
-        assert_eq!(auto.k(Others::ClaimOutcome, TARGET), 1);
+        assert_eq!(auto.k(Others::Announcing, TARGET), 1);
     }
 
     #[test]
@@ -266,12 +266,12 @@ mod tests {
     fn duplicates_that_are_seen_make_it_larger_whatever_is_expected() {
         let mut auto = AutoHint::default();
         observed(&mut auto, 300, 0, false);
-        assert_eq!(auto.k(Others::ClaimOutcome, TARGET), 1);
+        assert_eq!(auto.k(Others::Announcing, TARGET), 1);
         for _ in 0..20 {
             auto.duplicated();
             observed(&mut auto, 10, 0, false);
         }
-        let k = auto.k(Others::ClaimOutcome, TARGET);
+        let k = auto.k(Others::Announcing, TARGET);
         assert!((10..=22).contains(&k), "10 of 100 are duplicates, twenty times what may be: {k}");
     }
 

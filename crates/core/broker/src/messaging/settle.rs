@@ -150,8 +150,8 @@ impl Messaging {
                 _ => groups.remove_in_flight(unacked.entry.seq, 0, Timestamp::ZERO),
             }
         }
-        // Within a transaction a settlement is worth waiting for; what comes back may have expired, or come back too often.
-        if unacked.entry.is_stored() {
+        // What ends a message is worth waiting for within a transaction.
+        if unacked.entry.is_stored() && settlement != Settlement::Requeued {
             self.log.note_durability(queue.rules.durability);
         }
         match settlement {
@@ -175,6 +175,9 @@ impl Messaging {
                 // The moment itself was for the delivery that has failed: a TTL of 0 is over.
                 if message.expires_at.is_some_and(|at| at <= now) {
                     self.counters.expired += 1;
+                    if message.entry.is_stored() {
+                        self.log.note_durability(queue.rules.durability);
+                    }
                     return queue.discard(message, DeadLetterReason::Expired);
                 }
                 let over_limit = requeue(&mut self.log, queue, message);
@@ -232,12 +235,16 @@ fn requeue(log: &mut Log, queue: &mut Queue, mut message: QueuedMessage) -> bool
     entry.delivery_count = entry.delivery_count.saturating_add(1);
     entry.flags = entry.flags.with(EntryFlags::REDELIVERED);
     if queue.rules.delivery_limit.is_some_and(|limit| entry.delivery_count > limit) {
+        if entry.is_stored() {
+            log.note_durability(queue.rules.durability);
+        }
         queue.discard(message, DeadLetterReason::DeliveryLimit);
         return true;
     }
     let is_logged = queue.rules.counts_deliveries() || log.store.checkpoint_under_way();
     if is_logged && entry.is_durable() && entry.is_stored() {
         log.store.append_requeue(queue.id, entry, message.expires_at);
+        log.note_durability(queue.rules.durability);
     }
     queue.ready.insert(message);
     false

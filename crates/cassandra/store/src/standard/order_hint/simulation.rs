@@ -161,7 +161,7 @@ impl Simulation {
                     self.plan(at, receiver, Event::Look);
                 }
                 Event::Hear { from, message, is_delivered } => {
-                    self.receive(now_us, receiver, from, message, is_delivered)
+                    self.on_claim(now_us, receiver, from, message, is_delivered)
                 }
             }
         }
@@ -171,7 +171,7 @@ impl Simulation {
     fn k(&mut self, receiver: usize) -> usize {
         let others = match (self.run.receivers, self.run.lost_per_mille) {
             (1, _) => Others::None,
-            (_, Some(_)) => Others::ClaimOutcome,
+            (_, Some(_)) => Others::Announcing,
             (_, None) => Others::Silent,
         };
         match self.run.rule {
@@ -235,7 +235,7 @@ impl Simulation {
         }
     }
 
-    fn receive(
+    fn on_claim(
         &mut self,
         now_us: u64,
         receiver: usize,
@@ -245,7 +245,7 @@ impl Simulation {
     ) {
         let (now, from_id) = (self.at(now_us), self.front_ends[from].id);
         let FrontEnd { claims, auto, .. } = &mut self.front_ends[receiver];
-        match claims.receive(QUEUE, name(message), from_id, is_delivered, now) {
+        match claims.on_claim(QUEUE, name(message), from_id, is_delivered, now) {
             ClaimOutcome::Theirs => {}
             ClaimOutcome::Mine { is_delivered } => {
                 self.notify(now_us, receiver, from, message, is_delivered)
