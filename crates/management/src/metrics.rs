@@ -32,7 +32,7 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 
 pub(crate) use self::format::Format;
-use self::objects::Selection;
+use self::objects::ObjectFilter;
 
 /// `GET /metrics`.
 pub(crate) async fn text(
@@ -58,7 +58,7 @@ pub(crate) async fn per_object(call: Call) -> Result<Response, ApiError> {
     let format = Format::wanted(call.headers());
     let (api, user, []) = call.parts();
     let _turn = api.object_pages.acquire().await.map_err(|_| ApiError::Stopping)?;
-    text_of(&[objects::of_all(&api, &user, "rabbitmq", &Selection::default()).await?], format)
+    text_of(&[objects::of_all(&api, &user, "rabbitmq", &ObjectFilter::default()).await?], format)
 }
 
 /// `GET /metrics/detailed`, with `family` and `vhost`, each as often as needed.
@@ -71,7 +71,7 @@ pub(crate) async fn detailed(call: Call) -> Result<Response, ApiError> {
         values.map(|(_, value)| value.clone()).collect::<Vec<_>>()
     };
     let (families, vhosts) = (Some(all("family")), all("vhost"));
-    let wanted = Selection { families, vhosts: (!vhosts.is_empty()).then_some(vhosts) };
+    let wanted = ObjectFilter { families, vhosts: (!vhosts.is_empty()).then_some(vhosts) };
     let _turn = api.object_pages.acquire().await.map_err(|_| ApiError::Stopping)?;
     text_of(&[objects::of_all(&api, &user, "rabbitmq_detailed", &wanted).await?], format)
 }

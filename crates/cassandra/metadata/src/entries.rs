@@ -12,7 +12,7 @@ use crate::tables::{EntryRow, Tables, lease_from, unsigned};
 
 /// Some entries, as they were after one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Snapshot {
+pub(crate) struct EntriesRead {
     /// How many transactions there had been.
     pub(crate) revision: u64,
     /// Which the last was.
@@ -21,7 +21,7 @@ pub(crate) struct Snapshot {
     pub(crate) entries: BTreeMap<String, Stored>,
 }
 
-impl Snapshot {
+impl EntriesRead {
     fn take(&mut self, (revision, change, key, value, created, modified, lease): EntryRow) {
         let revision = unsigned(revision);
         if revision >= self.revision {
@@ -53,9 +53,9 @@ impl Snapshot {
 }
 
 /// The entries of these keys, as far as they are there.
-pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<Snapshot, MetaError> {
+pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<EntriesRead, MetaError> {
     keys.push(String::new());
-    let mut seen = Snapshot::default();
+    let mut seen = EntriesRead::default();
     for row in tables.entries(keys).await? {
         seen.take(row);
     }
@@ -63,8 +63,8 @@ pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<Snaps
 }
 
 /// All entries. They are read page by page: what changed meanwhile is made up for by the changes' own rows.
-pub(crate) async fn list(tables: &Tables) -> Result<Snapshot, MetaError> {
-    let mut seen = Snapshot::default();
+pub(crate) async fn list(tables: &Tables) -> Result<EntriesRead, MetaError> {
+    let mut seen = EntriesRead::default();
     let mut began = None;
     let mut from = String::new();
     loop {
@@ -83,7 +83,7 @@ pub(crate) async fn list(tables: &Tables) -> Result<Snapshot, MetaError> {
 /// Follows what has changed since all entries were `seen`, up to some revision at least.
 pub(crate) async fn catch_up(
     tables: &Tables,
-    seen: &mut Snapshot,
+    seen: &mut EntriesRead,
     to_revision: u64,
 ) -> Result<(), MetaError> {
     while seen.revision < to_revision {

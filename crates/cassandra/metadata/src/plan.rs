@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quelea_elastic_directory::meta::{Compare, Entry, LeaseId, Op, Revision, Txn};
 
-use crate::entries::Snapshot;
+use crate::entries::EntriesRead;
 use crate::stored::Stored;
 
 /// The changes of a transaction whose conditions hold, by their keys: what the entry is then, or that it is gone.
@@ -29,7 +29,7 @@ pub(crate) fn leases(plan: &Plan) -> BTreeSet<u64> {
 }
 
 /// What is to be done at the revision that follows; `None` if a condition does not hold.
-pub(crate) fn plan(txn: &Txn, seen: &Snapshot) -> Option<Plan> {
+pub(crate) fn plan(txn: &Txn, seen: &EntriesRead) -> Option<Plan> {
     let found = |key: &String| seen.entries.get(key).map(|stored| &stored.entry);
     let holds = txn.compares.iter().all(|compare| match compare {
         Compare::Created(key, wanted) => {
@@ -65,8 +65,8 @@ pub(crate) fn plan(txn: &Txn, seen: &Snapshot) -> Option<Plan> {
 mod tests {
     use super::*;
 
-    fn seen(entries: &[(&str, u64, u64)]) -> Snapshot {
-        let mut seen = Snapshot { revision: 9, ..Snapshot::default() };
+    fn seen(entries: &[(&str, u64, u64)]) -> EntriesRead {
+        let mut seen = EntriesRead { revision: 9, ..EntriesRead::default() };
         for (key, created, modified) in entries {
             let (created, modified) = (Revision(*created), Revision(*modified));
             let entry = Entry { key: (*key).to_owned(), value: "old".into(), created, modified };

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::changes::row_of;
-use crate::entries::{self, Snapshot};
+use crate::entries::{self, EntriesRead};
 use crate::fault::unavailable;
 use crate::limits::{CHANGES_MAX, PAUSE_MS_MAX};
 use crate::plan::{Plan, keys, leases, plan};
@@ -75,7 +75,7 @@ impl Shared {
     pub(crate) async fn apply<'a>(
         &'a self,
         plan: &Plan,
-        seen: &Snapshot,
+        seen: &EntriesRead,
         change: Uuid,
         conditions: Vec<Statement<'a>>,
     ) -> Result<Outcome, MetaError> {

@@ -1,4 +1,4 @@
-//! The other front-ends: who is alive, who polls what, who takes which entries, and what is sent to them. All of it are
+//! The other front-ends: who is alive, who polls what, who takes which entries, and what is sent to them. All of these are
 //! hints: a front-end that hears nothing serves every queue all the same.
 
 pub(crate) mod alive;

@@ -33,14 +33,18 @@ pub trait Named: Copy + PartialEq + 'static {
     /// # Errors
     /// [`UnknownName`] lists the names that are allowed.
     fn parse_allowed(name: &str, allowed: impl Fn(Self) -> bool) -> Result<Self, UnknownName> {
-        let is_allowed = |(_, value): &&(_, Self)| allowed(*value);
-        let found = Self::NAMES.iter().filter(is_allowed).find(|(known, _)| *known == name);
+        let found = Self::NAMES.iter().find(|(known, value)| *known == name && allowed(*value));
         found.map(|(_, value)| *value).ok_or_else(|| {
-            let list: Vec<&str> =
-                Self::NAMES.iter().filter(is_allowed).map(|(known, _)| *known).collect();
-            let fault = format!("{name:?} is none of {}", list.join(", "));
+            let fault = format!("{name:?} is none of {}", Self::list_allowed(allowed));
             UnknownName { field: Self::FIELD, fault }
         })
+    }
+
+    /// Returns the names that are allowed, with commas between them.
+    #[must_use]
+    fn list_allowed(allowed: impl Fn(Self) -> bool) -> String {
+        let names = Self::NAMES.iter().filter(|(_, value)| allowed(*value));
+        names.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns all names.

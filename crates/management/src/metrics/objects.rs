@@ -22,14 +22,14 @@ use crate::state::ApiState;
 
 /// Which of them are wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Selection {
+pub(super) struct ObjectFilter {
     /// Families, or all.
     pub(super) families: Option<Vec<String>>,
     /// Virtual hosts, or all.
     pub(super) vhosts: Option<Vec<String>>,
 }
 
-impl Selection {
+impl ObjectFilter {
     fn has_one_of(&self, families: &[&str]) -> bool {
         let Some(wanted) = &self.families else { return true };
         wanted.iter().any(|family| families.contains(&family.as_str()))
@@ -45,7 +45,7 @@ pub(super) async fn of_all(
     api: &ApiState,
     user: &ApiUser,
     prefix: &str,
-    wanted: &Selection,
+    wanted: &ObjectFilter,
 ) -> Result<Registry, ApiError> {
     let mut registry = Registry::with_prefix(prefix);
     add::<QueueReport>(&mut registry, api, user, wanted).await?;
@@ -59,7 +59,7 @@ async fn add<T: Measured>(
     registry: &mut Registry,
     api: &ApiState,
     user: &ApiUser,
-    wanted: &Selection,
+    wanted: &ObjectFilter,
 ) -> Result<(), ApiError> {
     let figures = T::FIGURES.iter().filter(|figure| wanted.has_one_of(figure.families));
     let figures: Vec<_> = figures.collect();

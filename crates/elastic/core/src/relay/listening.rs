@@ -44,12 +44,8 @@ impl Relay {
     ) -> Result<(), WireError> {
         let slow = slow.unwrap_or(self.config.settings.slow);
         if slow == SlowPolicy::Spill && self.spill_bytes_max == 0 {
-            let others = SlowPolicy::NAMES.iter().filter(|(_, policy)| *policy != slow);
-            let others: Vec<&str> = others.map(|(name, _)| *name).collect();
-            let text = format!(
-                "spill: this relay has no store to spill to; {} are known",
-                others.join(", ")
-            );
+            let others = SlowPolicy::list_allowed(|policy| policy != slow);
+            let text = format!("spill: this relay has no store to spill to; {others} are known");
             return Err(WireError::refusal(ErrorCode::Value, "slow", text));
         }
         if self.clients[client as usize].listener.is_some() {
