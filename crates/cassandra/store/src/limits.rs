@@ -87,8 +87,22 @@ pub const OWNED_QUEUES_MAX: usize = 2_000;
 /// Bytes that all FIFO queues of a front-end may take of its memory, about; sends to them are refused with 503 then.
 pub const OWNED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// For how long a front-end goes by what it knows of a queue's attributes.
+/// For how long a front-end goes by what it knows of a queue's attributes where it may have missed a change of them.
 pub const FACTS_AGE_MS_MAX: u64 = 2_000;
+
+/// The same where it hears all the others, in ms, and so of each change. Only what nobody announces takes as long: what is
+/// written into the tables by other means.
+pub const FACTS_AGE_HEARD_MS_MAX: u64 = 30_000;
+
+/// How old the list of a queue's buckets may be by which its head is read, in ms, where others may have begun one unheard.
+pub const BUCKETS_AGE_MS_MAX: u64 = 1_000;
+
+/// The same where all that poll the queue hear each other, in ms. If the datagram about a bucket is lost, what was put into it is seen
+/// so much later at the others.
+pub const BUCKETS_AGE_HEARD_MS_MAX: u64 = 5_000;
+
+/// How often a front-end says how many changes it has announced, in ms: one of four may arrive, and the others go on.
+pub const ANNOUNCED_EVERY_MS: u64 = 500;
 
 /// How far behind the present an entry of the index may be inserted, and so how far behind it the low-water mark stays.
 /// A front-end that takes longer than half of it for a write inserts again. It covers what clocks differ by.

@@ -7,6 +7,7 @@ pub(crate) mod claims;
 pub(crate) mod cluster_view;
 pub(crate) mod datagram;
 pub(crate) mod front_end_table;
+pub(crate) mod hearing;
 pub(crate) mod heartbeat;
 pub(crate) mod interest;
 pub(crate) mod internal_address;
@@ -26,11 +27,12 @@ use uuid::Uuid;
 
 use crate::bucket::Bucket;
 use crate::entry::Entry;
-use crate::limits::{NOTED_MS_MAX, NUDGED_MAX};
+use crate::limits::{BUCKETS_AGE_HEARD_MS_MAX, BUCKETS_AGE_MS_MAX, NOTED_MS_MAX, NUDGED_MAX};
 use crate::peers::alive::{Alive, FrontEnd, FrontEndView};
 use crate::peers::claims::{ClaimOutcome, Claims, Settled};
 use crate::peers::datagram::{Claim, Datagram, EntryName, PeerMessage, THINGS_MAX};
-use crate::peers::interest::{Interest, some_of};
+use crate::peers::hearing::Hearing;
+use crate::peers::interest::{Interest, SAID_EVERY, some_of};
 use crate::peers::notices::Notices;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::rendezvous::owner;
@@ -43,12 +45,17 @@ pub(crate) enum PeerEvent {
     Stored(Bucket),
     /// A message was delivered here and there.
     Duplicate,
+    /// Something was put into buckets that were not there before.
+    Listed,
     /// What is remembered of that queue does not hold any more.
     Changed(QueueRef),
 }
 
 /// Datagrams that are taken in before whoever does so goes on with its own work.
 const HEARD_AT_ONCE: usize = 1_000;
+
+/// After so long the others know of a queue that it is polled here: it was said three times.
+const KNOWN_AFTER: Duration = SAID_EVERY.saturating_mul(2);
 
 /// What this front-end knows of the others.
 pub(crate) struct Peers {
@@ -60,6 +67,7 @@ pub(crate) struct Peers {
     interest: Mutex<Interest>,
     claims: Mutex<Claims>,
     notices: Notices,
+    hearing: Arc<Hearing>,
     socket: OnceLock<Arc<dyn PeerSocket>>,
     /// Somebody has spoken who is not known.
     pub(crate) stranger: Notify,
@@ -111,6 +119,7 @@ impl Peers {
             interest: Mutex::default(),
             claims: Mutex::new(Claims::new(id)),
             notices: Notices::default(),
+            hearing: Arc::default(),
             socket: OnceLock::new(),
             stranger: Notify::new(),
             counts: Counts::default(),
@@ -119,7 +128,14 @@ impl Peers {
 
     /// Begins to speak with the others. `false`: it does already.
     pub(crate) fn set_socket(&self, socket: Arc<dyn PeerSocket>) -> bool {
-        self.socket.set(socket).is_ok()
+        let is_first = self.socket.set(socket).is_ok();
+        self.hearing.begin();
+        is_first
+    }
+
+    /// How much of what the others announce arrives here.
+    pub(crate) fn hearing(&self) -> Arc<Hearing> {
+        self.hearing.clone()
     }
 
     /// Where the others reach this front-end.
@@ -135,6 +151,7 @@ impl Peers {
         let is_new = {
             let mut alive = lock(&self.alive);
             let is_new = alive.observe(rows, now);
+            self.hearing.observe(alive.known(), now);
             self.front_ends.store(alive.members(now).len(), Ordering::Relaxed);
             is_new
         };
@@ -196,17 +213,41 @@ impl Peers {
         add(&self.counts.nudges_sent, self.send(&nudged, message));
     }
 
-    /// A queue was changed here: its attributes, or which messages it has. Returns when the others know, or at the latest
-    /// after [`NOTED_MS_MAX`]: one that has not heard it goes by what it remembers, for as long as it does.
-    pub(crate) async fn changed(&self, queue: &QueueRef) {
+    /// Something was put into these buckets here, which had nothing so far.
+    pub(crate) fn listed(&self, generation: Uuid, buckets: &[Bucket]) {
         if self.socket.get().is_none() {
             return;
         }
+        let interested = lock(&self.interest).interested(generation, Instant::now());
+        for some in buckets.chunks(THINGS_MAX) {
+            self.send(&interested, PeerMessage::Listed { generation, buckets: some.to_vec() });
+        }
+    }
+
+    /// How old the list of a queue's buckets may be here, in µs: whoever polls the queue hears of each new one, if the others had
+    /// the time to hear that it does.
+    pub(crate) fn buckets_age_us_max(&self, generation: Uuid) -> i64 {
+        let now = Instant::now();
+        let known_at = now.checked_sub(KNOWN_AFTER);
+        let is_whole = known_at.is_some_and(|at| self.hearing.is_whole_since(at, now));
+        let is_known =
+            || known_at.is_some_and(|at| lock(&self.interest).polls_since(generation, at, now));
+        let age_ms = match is_whole && is_known() {
+            true => BUCKETS_AGE_HEARD_MS_MAX,
+            false => BUCKETS_AGE_MS_MAX,
+        };
+        (age_ms * 1_000) as i64
+    }
+
+    /// A queue was changed here: its attributes, or which messages it has. Returns when the others know, or at the latest
+    /// after [`NOTED_MS_MAX`]: one that has not heard it goes by what it remembers, for as long as it does.
+    pub(crate) async fn changed(&self, queue: &QueueRef) {
         let others = lock(&self.alive).addresses(Instant::now());
-        if others.is_empty() {
+        // It counts also where nobody is known: who comes to hear of it has missed it.
+        let notice = self.notices.open(others.iter().map(|(id, _)| *id));
+        if self.socket.get().is_none() || others.is_empty() {
             return;
         }
-        let notice = self.notices.open(others.into_iter().map(|(id, _)| id));
         let message = PeerMessage::Changed { notice: notice.number, queue: queue.clone() };
         // A datagram may be lost: it is said twice.
         for _ in 0..2 {
@@ -216,6 +257,11 @@ impl Peers {
                 return;
             }
         }
+    }
+
+    /// Says how many changes were announced so far: whoever has heard of fewer has missed one.
+    pub(crate) fn announce(&self) {
+        self.broadcast(PeerMessage::Announced { notices: self.notices.count() });
     }
 
     // -- messages that go ---------------------------------------------------------------------
@@ -333,7 +379,10 @@ impl Peers {
                     news(generation, PeerEvent::Duplicate);
                 }
             }
+            PeerMessage::Listed { generation, .. } => news(generation, PeerEvent::Listed),
+            PeerMessage::Announced { notices } => self.hearing.on_count(from, notices, now),
             PeerMessage::Changed { notice, queue } => {
+                self.hearing.on_change(from, notice, now);
                 news(Uuid::nil(), PeerEvent::Changed(queue));
                 self.send(&[from], PeerMessage::Noted { notice });
             }

@@ -48,15 +48,26 @@ impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
 
     /// What is known of it, if that is not too old at `now`.
     pub(crate) fn recall(&self, key: &K, now: Instant) -> Option<V> {
+        self.recall_by(key, now, |_| self.age_max)
+    }
+
+    /// The same, where it depends on when it was read how old it may be.
+    pub(crate) fn recall_by(
+        &self,
+        key: &K,
+        now: Instant,
+        age_max: impl Fn(Instant) -> Duration,
+    ) -> Option<V> {
         let mut kept = self.kept();
         let entry = kept.entries.get_mut(key)?;
+        let age_max = age_max(entry.read_at);
         // However often a reading of it has failed: it is as old as the last that did not.
-        if now.saturating_duration_since(entry.read_at) >= self.age_max {
+        if now.saturating_duration_since(entry.read_at) >= age_max {
             return None;
         }
-        if now.saturating_duration_since(entry.asked_at) >= self.age_max / 2 {
+        if now.saturating_duration_since(entry.asked_at) >= age_max / 2 {
             // The others have a quarter of the time more.
-            entry.asked_at += self.age_max / 4;
+            entry.asked_at += age_max / 4;
             return None;
         }
         Some(entry.value.clone())

@@ -162,6 +162,9 @@ impl Standard {
         match news {
             PeerEvent::Changed(queue) => self.tables.forget(&queue),
             PeerEvent::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
+            PeerEvent::Listed => {
+                queue().into_iter().for_each(|queue| queue.expect_more_buckets());
+            }
             PeerEvent::Duplicate => {
                 queue().into_iter().for_each(|queue| queue.auto_hint().duplicated())
             }

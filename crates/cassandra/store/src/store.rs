@@ -34,6 +34,7 @@ use crate::peers::internal_address::listen;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerStats, Peers};
 use crate::shared::Shared;
+use crate::standard::send::stopped;
 use crate::standard::sweep::Pace;
 use crate::standard::{Standard, StandardSettings, id_of};
 
@@ -61,7 +62,9 @@ impl CassandraQueues {
         let preparing = Preparing { session: &connected.session, keyspace: &settings.keyspace };
         let read_time = prepare_read_time(&preparing).await.map_err(failed)?;
         let statements = Statements::prepare(&preparing).await.map_err(failed)?;
-        let queues = Arc::new(QueueTable::prepare(&preparing).await.map_err(failed)?);
+        let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic);
+        let queues = QueueTable::prepare(&preparing, peers.hearing()).await.map_err(failed)?;
+        let queues = Arc::new(queues);
         let move_tasks = MoveTable::prepare(&preparing).await.map_err(failed)?;
         let identity = IdentityTable::prepare(&preparing).await.map_err(failed)?;
         let take_over = TakeOverTable::prepare(&preparing).await.map_err(failed)?;
@@ -77,7 +80,6 @@ impl CassandraQueues {
         let fifo = Fifo::new(rows, owners, key.get(&database).await.map_err(unreadable)?);
         let listener: PeerListener = listen(settings, &database.session).await?;
         fifo.be_reached_at(settings.internal_address.clone(), listener.address);
-        let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic);
         let tables =
             CassandraTables { database: database.clone(), queues: queues.clone(), statements };
         let standard_settings = StandardSettings {
@@ -106,6 +108,7 @@ impl CassandraQueues {
         shared.compare_clocks().await.map_err(|fault| ConnectError::Clocks(fault.to_string()))?;
         keep_clocks_compared(&shared);
         shared.keep_heart_beating();
+        shared.keep_announcing();
         shared.keep_sweeping(settings.sweep_rows_per_s);
         shared.keep_move_tasks_going();
         serve_peers(&shared, listener, settings.internal_connections_max);
@@ -210,12 +213,27 @@ impl CassandraQueues {
 }
 
 impl CassandraQueues {
-    /// Notifies the other front-ends of a change that was made, or of which nobody knows whether it was, and returns its outcome.
-    async fn notify_peers<T>(&self, queue: &QueueRef, done: Result<T, Fault>) -> Result<T, Fault> {
-        if matches!(done, Ok(_) | Err(Fault::Unavailable(_))) {
-            self.shared.standard.peers.changed(queue).await;
-        }
-        done
+    /// Carries out a change of a queue, and notifies the other front-ends if it was made, or nobody knows whether it was. Both go
+    /// on when whoever asked for it has hung up: the others would go by what was before.
+    async fn change<T: Send + 'static>(
+        &self,
+        queue: &QueueRef,
+        is_made: fn(&T) -> bool,
+        change: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (shared, queue) = (self.shared.clone(), queue.clone());
+        let changing = self.shared.runtime.spawn(async move {
+            let done = change.await;
+            let is_notified = match &done {
+                Ok(outcome) => is_made(outcome),
+                Err(fault) => matches!(fault, Fault::Unavailable(_)),
+            };
+            if is_notified {
+                shared.standard.peers.changed(&queue).await;
+            }
+            done
+        });
+        changing.await.unwrap_or_else(|_| Err(stopped()))
     }
 }
 
@@ -262,24 +280,30 @@ impl Queues for CassandraQueues {
         if let Some(fault) = refused(&QueueSettings::of(&new.attributes)) {
             return Err(fault);
         }
-        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        let created = queues.create(database, queue, &new, *cooldown_ms).await;
-        if matches!(created, Ok(Created::Exists(_))) {
-            return created;
-        }
-        self.notify_peers(queue, created).await
+        let (shared, name) = (self.shared.clone(), queue.clone());
+        self.change(queue, |created| matches!(created, Created::New), async move {
+            let Shared { queues, database, cooldown_ms, .. } = &*shared;
+            queues.create(database, &name, &new, *cooldown_ms).await
+        })
+        .await
     }
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
-        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        let done = queues.delete(database, queue, id_of(queue), *cooldown_ms).await;
-        self.notify_peers(&queue.queue, done).await
+        let (shared, facts) = (self.shared.clone(), queue.clone());
+        self.change(&queue.queue, |()| true, async move {
+            let Shared { queues, database, cooldown_ms, .. } = &*shared;
+            queues.delete(database, &facts, id_of(&facts), *cooldown_ms).await
+        })
+        .await
     }
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
-        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
-        let done = queues.purge(database, queue, id_of(queue), *cooldown_ms).await;
-        self.notify_peers(&queue.queue, done).await
+        let (shared, facts) = (self.shared.clone(), queue.clone());
+        self.change(&queue.queue, |()| true, async move {
+            let Shared { queues, database, cooldown_ms, .. } = &*shared;
+            queues.purge(database, &facts, id_of(&facts), *cooldown_ms).await
+        })
+        .await
     }
 
     async fn list(
@@ -312,9 +336,12 @@ impl Queues for CassandraQueues {
         if let Some(fault) = refused(&QueueSettings::of(&attributes)) {
             return Err(fault);
         }
-        let Shared { queues, database, .. } = &*self.shared;
-        let done = queues.put_attributes(database, seen, id_of(seen), attributes).await;
-        self.notify_peers(&seen.queue, done).await
+        let (shared, facts) = (self.shared.clone(), seen.clone());
+        self.change(&seen.queue, |()| true, async move {
+            let Shared { queues, database, .. } = &*shared;
+            queues.put_attributes(database, &facts, id_of(&facts), attributes).await
+        })
+        .await
     }
 
     async fn put_tags(
@@ -322,9 +349,12 @@ impl Queues for CassandraQueues {
         seen: &Arc<QueueFacts>,
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        let Shared { queues, database, .. } = &*self.shared;
-        let done = queues.put_tags(database, seen, id_of(seen), tags).await;
-        self.notify_peers(&seen.queue, done).await
+        let (shared, facts) = (self.shared.clone(), seen.clone());
+        self.change(&seen.queue, |()| true, async move {
+            let Shared { queues, database, .. } = &*shared;
+            queues.put_tags(database, &facts, id_of(&facts), tags).await
+        })
+        .await
     }
 
     async fn backlog(&self, queue: &Arc<QueueFacts>) -> Result<Backlog, Fault> {

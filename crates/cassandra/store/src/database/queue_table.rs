@@ -23,6 +23,7 @@ use crate::database::preparing::Preparing;
 use crate::database::transaction::{Change, Turns, fresh_id, undecided};
 use crate::database::{Database, For};
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX, WAITING_MS_MAX};
+use crate::peers::hearing::Hearing;
 use crate::remembered::Remembered;
 
 /// Attempts to make a queue whose name is being made or deleted by others.
@@ -50,6 +51,7 @@ pub(crate) struct QueueTable {
     list: PreparedStatement,
     all: PreparedStatement,
     remembered: Remembered<QueueRef, Arc<Record>>,
+    hearing: Arc<Hearing>,
     turns: Turns,
 }
 
@@ -76,7 +78,10 @@ enum NameLookup {
 }
 
 impl QueueTable {
-    pub(crate) async fn prepare(preparing: &Preparing<'_>) -> Result<Self, PrepareError> {
+    pub(crate) async fn prepare(
+        preparing: &Preparing<'_>,
+        hearing: Arc<Hearing>,
+    ) -> Result<Self, PrepareError> {
         let change = |cql: String| async move { preparing.prepare(&cql).await };
         let read = |cql: String| async move {
             let mut prepared = preparing.prepare(&cql).await?;
@@ -122,6 +127,7 @@ impl QueueTable {
                 Duration::from_millis(FACTS_AGE_MS_MAX),
                 REMEMBERED_QUEUES_MAX,
             ),
+            hearing,
             turns: Turns::default(),
         })
     }
@@ -134,7 +140,9 @@ impl QueueTable {
         database: &Database,
         queue: &QueueRef,
     ) -> Result<Option<Arc<Record>>, Fault> {
-        match self.remembered.recall(queue, Instant::now()) {
+        let now = Instant::now();
+        let age_max = |read_at: Instant| self.hearing.age_max(read_at.into(), now.into());
+        match self.remembered.recall_by(queue, now, age_max) {
             Some(record) => Ok(Some(record)),
             None => self.record_now(database, queue).await,
         }
@@ -179,6 +187,7 @@ impl QueueTable {
             statement.set_consistency(level);
         }
         let values = (queue.account.as_ref(), queue.name.as_ref());
+        database.count(For::Upkeep);
         let rows = driver::select(&database.session, &statement, &values).await?;
         let row = rows.maybe_first_row::<RecordRow>().map_err(unreadable)?;
         Ok(row.map_or(NameLookup::Nothing, |row| found(queue, row)))

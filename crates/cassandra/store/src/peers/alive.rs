@@ -96,6 +96,11 @@ impl Alive {
         id == self.me || self.seen.contains_key(&id)
     }
 
+    /// The others that are known, dead or alive.
+    pub(crate) fn known(&self) -> impl Iterator<Item = Uuid> {
+        self.seen.keys().copied()
+    }
+
     /// All that are known, the dead too, this one not among them.
     pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = FrontEndView> {
         self.seen.iter().map(move |(id, seen)| FrontEndView {

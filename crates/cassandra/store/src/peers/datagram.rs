@@ -3,7 +3,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 1 | version, 1 |
-//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 6 changed, 7 noted (5 was a change that nobody acknowledged) |
+//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 6 changed, 7 noted, 8 announced, 9 listed (5 was a change that nobody acknowledged) |
 //! | 2 | 16 | the front-end that says it |
 //! | 18 | | what it says |
 //!
@@ -11,7 +11,8 @@
 //! bucket with the new entry: start (8), level (1). *Claim* and *release*: generation (16), then entries: message (16) and
 //! timestamp (8), of which the highest bit says that the message was delivered.
 //! *Changed*: the notice's number (8), the length of an account's name (1), that name, and the name of a queue in it. *Noted*: the
-//! number of the notice that is acknowledged (8). Numbers are little-endian.
+//! number of the notice that is acknowledged (8). *Announced*: the number of the last notice of whoever says it (8), 0 before the
+//! first. *Listed*: generation (16), then buckets as in a nudge, 9 bytes each. Numbers are little-endian.
 
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ const CLAIM: u8 = 3;
 const RELEASE: u8 = 4;
 const CHANGED: u8 = 6;
 const NOTED: u8 = 7;
+const ANNOUNCED: u8 = 8;
+const LISTED: u8 = 9;
 
 /// Things of one datagram: so it fits into a packet of any network.
 pub(crate) const THINGS_MAX: usize = 40;
@@ -60,6 +63,10 @@ pub(crate) enum PeerMessage {
     Changed { notice: u64, queue: QueueRef },
     /// What was remembered by what that notice says is forgotten.
     Noted { notice: u64 },
+    /// So many notices were sent so far.
+    Announced { notices: u64 },
+    /// Entries are put into these buckets, which had none.
+    Listed { generation: Uuid, buckets: Vec<Bucket> },
     /// These are not taken after all.
     Release { generation: Uuid, entries: Vec<EntryName> },
 }
@@ -81,6 +88,8 @@ impl Datagram {
             PeerMessage::Release { .. } => RELEASE,
             PeerMessage::Changed { .. } => CHANGED,
             PeerMessage::Noted { .. } => NOTED,
+            PeerMessage::Announced { .. } => ANNOUNCED,
+            PeerMessage::Listed { .. } => LISTED,
         };
         let mut bytes = vec![VERSION, kind];
         bytes.extend_from_slice(self.from.as_bytes());
@@ -92,8 +101,11 @@ impl Datagram {
             }
             PeerMessage::Nudge { generation, bucket } => {
                 bytes.extend_from_slice(generation.as_bytes());
-                bytes.extend_from_slice(&bucket.start_s.to_le_bytes());
-                bytes.extend_from_slice(&bucket.level.to_le_bytes());
+                put_bucket(&mut bytes, *bucket);
+            }
+            PeerMessage::Listed { generation, buckets } => {
+                bytes.extend_from_slice(generation.as_bytes());
+                buckets.iter().take(THINGS_MAX).for_each(|bucket| put_bucket(&mut bytes, *bucket));
             }
             PeerMessage::Claim { generation, claims } => {
                 bytes.extend_from_slice(generation.as_bytes());
@@ -109,7 +121,9 @@ impl Datagram {
                 bytes.extend_from_slice(account.as_bytes());
                 bytes.extend_from_slice(name.as_bytes());
             }
-            PeerMessage::Noted { notice } => bytes.extend_from_slice(&notice.to_le_bytes()),
+            PeerMessage::Noted { notice: number } | PeerMessage::Announced { notices: number } => {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
             PeerMessage::Release { generation, entries } => {
                 bytes.extend_from_slice(generation.as_bytes());
                 for entry in entries.iter().take(THINGS_MAX) {
@@ -128,10 +142,12 @@ impl Datagram {
             INTEREST => PeerMessage::Interest(things(rest, take_id)?),
             NUDGE => {
                 let (generation, rest) = take_id(rest)?;
-                let (start_s, rest) = rest.split_first_chunk::<8>()?;
-                let [level] = rest.try_into().ok()?;
-                let (start_s, level) = (i64::from_le_bytes(*start_s), i8::from_le_bytes([level]));
-                PeerMessage::Nudge { generation, bucket: Bucket::stored(start_s, level)? }
+                let (bucket, []) = take_bucket(rest)? else { return None };
+                PeerMessage::Nudge { generation, bucket }
+            }
+            LISTED => {
+                let (generation, rest) = take_id(rest)?;
+                PeerMessage::Listed { generation, buckets: things(rest, take_bucket)? }
             }
             CHANGED => {
                 let (notice, rest) = rest.split_first_chunk::<8>()?;
@@ -142,6 +158,9 @@ impl Datagram {
                 PeerMessage::Changed { notice, queue: QueueRef { account, name } }
             }
             NOTED => PeerMessage::Noted { notice: u64::from_le_bytes(rest.try_into().ok()?) },
+            ANNOUNCED => {
+                PeerMessage::Announced { notices: u64::from_le_bytes(rest.try_into().ok()?) }
+            }
             CLAIM => {
                 let (generation, rest) = take_id(rest)?;
                 PeerMessage::Claim { generation, claims: things(rest, take_claim)? }
@@ -163,6 +182,18 @@ fn put_entry(bytes: &mut Vec<u8>, entry: &EntryName, is_delivered: bool) {
     let flag = if is_delivered { DELIVERED } else { 0 };
     let time = entry.written_at_us.max(0).unsigned_abs() & !DELIVERED;
     bytes.extend_from_slice(&(time | flag).to_le_bytes());
+}
+
+fn put_bucket(bytes: &mut Vec<u8>, bucket: Bucket) {
+    bytes.extend_from_slice(&bucket.start_s.to_le_bytes());
+    bytes.extend_from_slice(&bucket.level.to_le_bytes());
+}
+
+fn take_bucket(bytes: &[u8]) -> Option<(Bucket, &[u8])> {
+    let (start_s, rest) = bytes.split_first_chunk::<8>()?;
+    let (level, rest) = rest.split_first_chunk::<1>()?;
+    let bucket = Bucket::stored(i64::from_le_bytes(*start_s), i8::from_le_bytes(*level))?;
+    Some((bucket, rest))
 }
 
 fn text(bytes: &[u8]) -> Option<Arc<str>> {
@@ -224,6 +255,13 @@ mod tests {
                 queue: QueueRef { account: "a".repeat(255).into(), name: "q".repeat(80).into() },
             },
             PeerMessage::Noted { notice: 1 << 40 },
+            PeerMessage::Announced { notices: 0 },
+            PeerMessage::Listed {
+                generation,
+                buckets: (0..THINGS_MAX as i64)
+                    .map(|bucket| Bucket::holding(bucket << 50, (bucket % 4) as i8))
+                    .collect(),
+            },
         ];
         messages.into_iter().map(|message| Datagram { from: Uuid::from_u128(9), message }).collect()
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
 
-use crate::limits::HEARTBEAT_MS;
+use crate::limits::{ANNOUNCED_EVERY_MS, HEARTBEAT_MS};
 use crate::peers::peer_socket::PeerSocket;
 use crate::shared::Shared;
 
@@ -28,6 +28,18 @@ impl Shared {
                 if tokio::time::timeout(pause, stranger).await.is_ok() {
                     tokio::time::sleep(STRANGER_PAUSE).await;
                 }
+            }
+        });
+    }
+
+    /// Has the others know that they hear this front-end, as long as the store is used.
+    pub(crate) fn keep_announcing(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(ANNOUNCED_EVERY_MS)).await;
+                let Some(shared) = weak.upgrade() else { return };
+                shared.standard.peers.announce();
             }
         });
     }

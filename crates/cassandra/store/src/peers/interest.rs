@@ -10,29 +10,46 @@ use crate::limits::{INTEREST_MS, INTERESTED_MAX, REMEMBERED_QUEUES_MAX};
 use crate::peers::rendezvous::score;
 
 /// How often a front-end says that it still polls a queue.
-const SAID_EVERY: Duration = Duration::from_millis(INTEREST_MS / 10);
+pub(crate) const SAID_EVERY: Duration = Duration::from_millis(INTEREST_MS / 10);
 
 /// What is known of who polls.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
-    said: FxHashMap<Uuid, Instant>,
+    said: FxHashMap<Uuid, Polled>,
     others: FxHashMap<Uuid, Vec<(Uuid, Instant)>>,
+}
+
+/// A queue that is polled here.
+#[derive(Clone, Copy, Debug)]
+struct Polled {
+    /// Since when the others are told so often that they do not forget it.
+    since: Instant,
+    said_at: Instant,
 }
 
 impl Interest {
     /// A queue is polled here at `now`. Returns whether it is time to say so.
     pub(crate) fn poll(&mut self, generation: Uuid, now: Instant) -> bool {
-        let is_due = |said_at: &Instant| now.saturating_duration_since(*said_at) >= SAID_EVERY;
-        if self.said.get(&generation).is_some_and(|said_at| !is_due(said_at)) {
+        let is_due = |polled: &Polled| now.saturating_duration_since(polled.said_at) >= SAID_EVERY;
+        let before = self.said.get(&generation).copied();
+        if before.is_some_and(|polled| !is_due(&polled)) {
             return false;
         }
         if self.said.len() >= REMEMBERED_QUEUES_MAX {
-            self.said.retain(|_, said_at| !is_due(said_at));
+            self.said.retain(|_, polled| !is_due(polled));
         }
         if self.said.len() < REMEMBERED_QUEUES_MAX {
-            self.said.insert(generation, now);
+            let known = before.filter(|polled| is_fresh(polled.said_at, now));
+            let since = known.map_or(now, |polled| polled.since);
+            self.said.insert(generation, Polled { since, said_at: now });
         }
         true
+    }
+
+    /// Whether the others were told already then that a queue is polled here, and again ever since.
+    pub(crate) fn polls_since(&self, generation: Uuid, then: Instant, now: Instant) -> bool {
+        let polled = self.said.get(&generation);
+        polled.is_some_and(|polled| polled.since <= then && is_fresh(polled.said_at, now))
     }
 
     /// Another front-end polls that queue.
@@ -89,6 +106,24 @@ mod tests {
         assert!(!interest.poll(QUEUE, start + SAID_EVERY / 2));
         assert!(interest.poll(QUEUE, start + SAID_EVERY));
         assert!(SAID_EVERY * 2 < Duration::from_millis(INTEREST_MS), "one may be lost");
+    }
+
+    #[test]
+    fn who_polls_on_is_known_to_since_the_first_poll() {
+        let (start, mut interest) = (Instant::now(), Interest::default());
+        for times in 0..3 {
+            interest.poll(QUEUE, start + SAID_EVERY * times);
+        }
+        let now = start + SAID_EVERY * 3;
+        assert!(interest.polls_since(QUEUE, start, now));
+        assert!(!interest.polls_since(QUEUE, start - SAID_EVERY, now));
+        assert!(!interest.polls_since(OTHER, start, now));
+        // Others have forgotten it, and are told anew.
+        let later = now + Duration::from_millis(INTEREST_MS);
+        assert!(!interest.polls_since(QUEUE, start, later));
+        interest.poll(QUEUE, later);
+        assert!(!interest.polls_since(QUEUE, start, later));
+        assert!(interest.polls_since(QUEUE, later, later));
     }
 
     #[test]

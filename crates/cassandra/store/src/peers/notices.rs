@@ -37,6 +37,11 @@ impl Notices {
         Notice { notices: self, number, noted_by_all }
     }
 
+    /// How many there were so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().last
+    }
+
     /// That front-end has acknowledged the notice; nobody may wait for it any more.
     pub(crate) fn noted(&self, number: u64, by: Uuid) {
         let mut open = self.lock();

@@ -16,8 +16,14 @@ const OVERLAP_US: i64 = 300_000;
 const LOOK_BACK_US: i64 = 3_000_000;
 const LOOK_BACK_EVERY_US: i64 = 2_000_000;
 
-/// By how much the mark has to have moved to be stored again, in µs.
+/// By how much the mark has to have moved to be stored again, in µs: by the front-end among those alive that a queue is assigned to,
+/// and by another one, which polls it perhaps alone.
 const MARK_STEP_US: i64 = 10_000_000;
+const MARK_STEP_OF_OTHERS_US: i64 = 30_000_000;
+
+/// How old the mark may be that was read, in µs. Each moves its own; the others' spares one the way only where it did not look
+/// for long.
+const MARK_AGE_US_MAX: i64 = 60_000_000;
 
 /// What is remembered of a queue's head.
 #[derive(Debug, Default)]
@@ -92,8 +98,9 @@ impl Head {
     /// The directory says so.
     pub(crate) fn set_directory(&mut self, directory: Directory, now_us: i64) {
         if directory.has_begun_beside(&self.directory, now_us) {
-            // What is in it may be older than the place.
+            // What is in it may be older than the place, as far as the time when it was not there yet.
             self.looked_back_at_us = 0;
+            self.place_us = self.place_us.min(self.directory.read_at_us());
         }
         self.expects_more = false;
         self.directory = directory;
@@ -104,9 +111,9 @@ impl Head {
         &self.directory
     }
 
-    /// Whether the stored mark has to be read: before every full look, since other front-ends move it.
+    /// Whether the stored mark has to be read before a full look, since other front-ends move it.
     pub(crate) fn wants_mark(&self, now_us: i64, fully_every_us: i64) -> bool {
-        let is_read = (0..fully_every_us).contains(&(now_us - self.mark_read_at_us));
+        let is_read = (0..MARK_AGE_US_MAX).contains(&(now_us - self.mark_read_at_us));
         !is_read && self.unended.is_none() && self.is_full_due(now_us, fully_every_us)
     }
 
@@ -186,8 +193,9 @@ impl Head {
     }
 
     /// The mark, if it is time to store it.
-    pub(crate) fn mark_to_store(&mut self) -> Option<i64> {
-        let is_due = self.low_us >= self.stored_low_us + MARK_STEP_US;
+    pub(crate) fn mark_to_store(&mut self, is_owner: impl FnOnce() -> bool) -> Option<i64> {
+        let moved_us = self.low_us - self.stored_low_us;
+        let is_due = moved_us >= MARK_STEP_OF_OTHERS_US || (moved_us >= MARK_STEP_US && is_owner());
         is_due.then(|| {
             self.stored_low_us = self.low_us;
             self.low_us
@@ -253,10 +261,22 @@ mod tests {
         let mut head = Head::default();
         let oldest = entry_for_tests(NOW - 60 * SECOND, 1);
         looked(&mut head, NOW, vec![oldest], None);
-        assert_eq!(head.mark_to_store(), Some(NOW - 60 * SECOND));
-        assert_eq!(head.mark_to_store(), None);
+        assert_eq!(head.mark_to_store(|| false), Some(NOW - 60 * SECOND));
+        assert_eq!(head.mark_to_store(|| true), None);
         looked(&mut head, NOW + 11 * SECOND, vec![], None);
-        assert_eq!(head.mark_to_store(), Some(NOW + SECOND));
+        assert_eq!(head.mark_to_store(|| true), Some(NOW + SECOND));
+    }
+
+    #[test]
+    fn the_owner_stores_the_mark_more_often_than_the_others() {
+        let mut head = Head::default();
+        head.set_stored_low(NOW - 29 * SECOND - GRACE, NOW);
+        looked(&mut head, NOW, vec![], None);
+        assert_eq!(head.mark_to_store(|| false), None);
+        looked(&mut head, NOW + 10 * SECOND, vec![], None);
+        assert_eq!(head.mark_to_store(|| false), Some(NOW));
+        looked(&mut head, NOW + 21 * SECOND, vec![], None);
+        assert_eq!(head.mark_to_store(|| true), Some(NOW + 11 * SECOND));
     }
 
     #[test]
@@ -281,6 +301,21 @@ mod tests {
         assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Back);
         head.expect_more_buckets();
         assert!(head.wants_directory(head.start(NOW + SECOND, FULLY), SECOND));
+    }
+
+    #[test]
+    fn a_bucket_that_is_heard_of_late_is_read_from_when_it_was_not_there() {
+        let mut head = Head::default();
+        let new = Bucket::holding(NOW, 0);
+        head.set_directory(Directory::new(Vec::new(), 0, NOW), NOW);
+        looked(&mut head, NOW, vec![], None);
+        // It has known none for longer than a look goes back.
+        let start = head.start(NOW + 9 * SECOND, FULLY);
+        head.looked(start, &Look::default(), None, GRACE);
+        let late = Directory::new(vec![new], 0, NOW + 9 * SECOND);
+        head.set_directory(late, NOW + 9 * SECOND);
+        let back = head.start(NOW + 9 * SECOND, FULLY);
+        assert_eq!(back, start_at(NOW - LOOK_BACK_US, NOW + 9 * SECOND, Reach::Back));
     }
 
     #[test]
@@ -336,15 +371,16 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_mark_is_read_with_every_full_look() {
+    fn the_stored_mark_is_read_with_a_full_look_once_a_minute() {
         let mut head = Head::default();
         assert!(head.wants_mark(NOW, FULLY));
         head.set_stored_low(NOW - 60 * SECOND, NOW);
         looked(&mut head, NOW, vec![], None);
-        assert!(!head.wants_mark(NOW + FULLY - 1, FULLY));
-        assert!(head.wants_mark(NOW + FULLY, FULLY));
-        head.set_stored_low(NOW - 5 * SECOND, NOW + FULLY);
-        assert_eq!(head.start(NOW + FULLY, FULLY).from_us, NOW - 5 * SECOND);
+        let later = NOW + MARK_AGE_US_MAX;
+        assert!(!head.wants_mark(later - 1, FULLY));
+        assert!(head.wants_mark(later, FULLY));
+        head.set_stored_low(later - 5 * SECOND, later);
+        assert_eq!(head.start(later, FULLY).from_us, later - 5 * SECOND);
     }
 
     #[test]

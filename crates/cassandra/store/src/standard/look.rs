@@ -10,9 +10,6 @@ use crate::standard::directory::{Directory, LISTED_BUCKETS_MAX};
 use crate::standard::head::{Head, Look, Start, merge};
 use crate::standard::rows::Rows;
 
-/// How old the list of buckets may be, in µs.
-const BUCKETS_AGE_US_MAX: i64 = 1_000_000;
-
 /// Rows that are read beyond those that are wanted: so one look often knows when the next message becomes visible.
 const ROWS_MORE: usize = 8;
 
@@ -30,9 +27,10 @@ impl Standard {
             head.set_stored_low(rows.tables.low_water_mark(rows.of).await?, now_us);
         }
         let mut start = head.start(now_us, fully_every_us);
+        let age_us_max = self.peers.buckets_age_us_max(rows.of.generation);
         // A new bucket may have the look go back, beyond what was just read.
         for _ in 0..2 {
-            if head.wants_directory(start, BUCKETS_AGE_US_MAX) {
+            if head.wants_directory(start, age_us_max) {
                 head.set_directory(read_directory(rows, start).await?, now_us);
                 start = head.start(now_us, fully_every_us);
             }
@@ -96,7 +94,8 @@ impl Standard {
 
     /// Stores the low-water mark, if it has moved far enough. It only moves forward, since its own time is its timestamp.
     pub(crate) fn store_mark(self: &Arc<Self>, rows: &Rows<'_>, head: &mut Head) {
-        let Some(low_us) = head.mark_to_store() else { return };
+        let is_owner = || self.peers.is_owner(rows.of.generation);
+        let Some(low_us) = head.mark_to_store(is_owner) else { return };
         let (standard, of) = (self.clone(), rows.of);
         self.runtime.spawn(async move {
             // The next one says more.

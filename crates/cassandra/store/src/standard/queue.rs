@@ -14,6 +14,7 @@ use crate::bucket::{Bucket, Filling};
 use crate::clock::Clock;
 use crate::entry::Entry;
 use crate::limits::REMEMBERED_QUEUES_MAX;
+use crate::peers::Peers;
 use crate::standard::fair::Fairness;
 use crate::standard::gather::Gatherer;
 use crate::standard::head::Head;
@@ -135,6 +136,7 @@ impl Queue {
         rows: &Rows<'_>,
         buckets: impl Iterator<Item = Bucket>,
         clock: &Clock,
+        peers: &Peers,
     ) -> Result<(), Fault> {
         let fresh = {
             let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,9 +147,10 @@ impl Queue {
         }
         let now_us = clock.now_us();
         rows.tables.list(rows.of, List::Entries, fresh.clone(), now_us).await?;
+        peers.listed(self.generation, &fresh);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         remember_listed(&mut places.listed, fresh);
-        self.has_new_bucket.store(true, Ordering::Release);
+        self.expect_more_buckets();
         Ok(())
     }
 
@@ -168,7 +171,7 @@ impl Queue {
         let mut nudged = self.nudged.lock().unwrap_or_else(PoisonError::into_inner);
         if !nudged.contains(&bucket) {
             // What is known of the directory may be older than the bucket.
-            self.has_new_bucket.store(true, Ordering::Release);
+            self.expect_more_buckets();
             if nudged.len() == NUDGED_BUCKETS_MAX {
                 nudged.pop_front();
             }
@@ -176,6 +179,11 @@ impl Queue {
         }
         drop(nudged);
         self.arrived.notify_one();
+    }
+
+    /// An entry was put into a bucket that the directory may not list as it is known here.
+    pub(crate) fn expect_more_buckets(&self) {
+        self.has_new_bucket.store(true, Ordering::Release);
     }
 
     /// Whether the directory lists more since this was last asked.

@@ -270,7 +270,7 @@ impl Standard {
             let writes: Vec<RowWrite> = written.chain(others.drain(..)).collect();
             let buckets = open.iter().map(|number| entries[*number].row.bucket);
             let (listed, mut inserted) = futures_util::future::join(
-                queue.list_buckets(rows, buckets, &self.clock),
+                queue.list_buckets(rows, buckets, &self.clock, &self.peers),
                 rows.write(writes),
             )
             .await;

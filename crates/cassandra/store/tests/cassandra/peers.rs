@@ -154,6 +154,40 @@ fn a_change_holds_at_all_front_ends_when_it_is_answered() {
         front_ends[0].put_attributes(&seen, BTreeMap::new()).await.unwrap();
         let facts = front_ends[1].facts_now(&facts.queue).await.unwrap().unwrap();
         assert_eq!(facts.attributes.get("VisibilityTimeout"), None);
+        // Who hears nobody looks by itself, a moment later.
+        let began = Instant::now();
+        while front_ends[2].facts(&facts.queue).await.unwrap().unwrap().attributes
+            != facts.attributes
+        {
+            assert!(began.elapsed() < PATIENCE);
+            tokio::task::yield_now().await;
+        }
+        println!("seen unheard after {:?}", began.elapsed());
+    });
+}
+
+/// Asks for a queue's facts until that time has passed; returns how often Cassandra was asked for them, or for the time.
+async fn asked_in(one: &CassandraQueues, facts: &Arc<QueueFacts>, time: Duration) -> u64 {
+    let (began, before) = (Instant::now(), one.requests().upkeep);
+    while began.elapsed() < time {
+        one.facts(&facts.queue).await.unwrap().unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    one.requests().upkeep - before
+}
+
+#[test]
+fn a_queue_is_read_again_only_where_somebody_is_not_heard() {
+    const TIME: Duration = Duration::from_secs(4);
+    Site::shared().runtime.block_on(async {
+        let (front_ends, hub) = joined("_heard", 3, false).await;
+        let facts = queue(&front_ends[0], "heard", &[]).await;
+        let began = Instant::now();
+        while asked_in(&front_ends[1], &facts, TIME).await > 0 {
+            assert!(began.elapsed() < PATIENCE);
+        }
+        hub.cut(true);
+        assert!(asked_in(&front_ends[1], &facts, TIME).await > 0);
     });
 }
 

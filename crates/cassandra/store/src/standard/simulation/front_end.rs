@@ -16,6 +16,7 @@ use super::model_tables::ModelTables;
 use super::process::{Gate, Process, lock};
 use super::queue_rows::{KnownQueues, QueueRows};
 use crate::clock::Clock;
+use crate::limits::ANNOUNCED_EVERY_MS;
 use crate::peers::Peers;
 use crate::peers::alive::FrontEnd as Row;
 use crate::peers::peer_socket::{PeerSocket, Receiving};
@@ -23,7 +24,7 @@ use crate::standard::{Standard, StandardSettings};
 
 pub(super) struct FrontEnd {
     pub(super) standard: Arc<Standard>,
-    gate: Gate,
+    pub(super) gate: Gate,
     address: SocketAddr,
     beat: AtomicI64,
 }
@@ -32,6 +33,13 @@ pub(super) struct FrontEnd {
 #[derive(Default)]
 pub(super) struct Net {
     inboxes: Mutex<BTreeMap<SocketAddr, Arc<Inbox>>>,
+    cut_until: Mutex<BTreeMap<SocketAddr, Instant>>,
+}
+
+impl Net {
+    fn is_cut(&self, address: SocketAddr) -> bool {
+        lock(&self.cut_until).get(&address).is_some_and(|until| Instant::now() < *until)
+    }
 }
 
 /// What has arrived at a front-end: it is waited for, and taken in between by whoever looks.
@@ -66,7 +74,7 @@ impl PeerSocket for Socket {
     }
 
     fn send(&self, to: SocketAddr, datagram: &[u8]) {
-        if self.loses && chance(50) {
+        if self.loses && (chance(50) || self.net.is_cut(self.address) || self.net.is_cut(to)) {
             return;
         }
         let inboxes = lock(&self.net.inboxes);
@@ -112,18 +120,19 @@ impl FrontEnd {
     /// Starts one whose machine's clock is wrong by so much.
     pub(super) async fn start(common: &Common, number: u16, wrong_by_us: i64) -> Arc<Self> {
         let gate = Gate::open();
+        let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), true);
+        let is_reread = common.chaos.is_reread;
         let tables = ModelTables {
             cluster: common.cluster.clone(),
             clock: common.clock.clone(),
             gate: gate.clone(),
-            queues: KnownQueues::new(common.queues.clone(), common.chaos.is_reread),
+            queues: KnownQueues::new(common.queues.clone(), peers.hearing(), is_reread),
         };
         let clock = Arc::new(Clock::beginning_at(common.clock.now_us()));
         clock.set_wrong_by_us(wrong_by_us);
         for node in 0..3 {
             compare(common, &clock, node).await;
         }
-        let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), true);
         let settings = StandardSettings {
             consistency: common.chaos.consistency,
             duplicates_max: 0.005,
@@ -141,7 +150,22 @@ impl FrontEnd {
             inbox,
         };
         standard.attach(Arc::new(socket));
-        Arc::new(Self { standard, gate, address, beat: AtomicI64::new(1) })
+        let front_end = Arc::new(Self { standard, gate, address, beat: AtomicI64::new(1) });
+        tokio::spawn(front_end.clone().keep_announcing());
+        front_end
+    }
+
+    async fn keep_announcing(self: Arc<Self>) {
+        while !self.is(Process::Killed) {
+            sleep(Duration::from_millis(ANNOUNCED_EVERY_MS)).await;
+            self.gate.pass().await;
+            self.standard.peers.announce();
+        }
+    }
+
+    /// None of its datagrams arrives for so long, and none arrives here.
+    pub(super) fn cut_off(&self, net: &Net, time: Duration) {
+        lock(&net.cut_until).insert(self.address, Instant::now() + time);
     }
 
     pub(super) fn set(&self, process: Process) {

@@ -22,22 +22,32 @@ impl World {
         while self.began.elapsed() < self.common.chaos.active {
             sleep(Duration::from_millis(fastrand::u64(3_000..20_000))).await;
             let (front_end, began) = (self.any_front_end(), Instant::now());
-            let purged = front_end.call(Duration::from_secs(20), self.purge(&front_end)).await;
-            self.history().purged(began, matches!(purged, Some(Ok(()))));
+            let (world, purging) = (self.clone(), front_end.clone());
+            let purge = async move {
+                let purged = purging.by_itself(world.purge(&purging)).await;
+                // Also where nobody waits for it any more.
+                world.history().purged(began, false);
+                purged
+            };
+            let purged = front_end.call(Duration::from_secs(20), tokio::spawn(purge)).await;
+            self.history().purged(began, matches!(purged, Some(Ok(Ok(())))));
         }
     }
 
-    /// As the store does it, by one transaction, whose answer may be lost.
+    /// As the store does it, by one transaction, whose answer may be lost; also where nobody waits for it any more.
     async fn purge(&self, front_end: &FrontEnd) -> Result<(), Fault> {
         let queue = &self.queue.queue;
-        self.common.cluster.transact().await?;
-        self.common.queues.purge(queue);
-        if self.common.chaos.network && chance(100) {
-            return Err(Fault::Unavailable("the answer is lost".to_owned()));
+        let asked = self.common.cluster.transact().await;
+        if asked.is_ok() {
+            self.common.queues.purge(queue);
+            front_end.gate.pass().await;
         }
         front_end.standard.tables.forget(queue);
         front_end.standard.peers.changed(queue).await;
-        Ok(())
+        if self.common.chaos.network && chance(100) {
+            return Err(Fault::Unavailable("the answer is lost".to_owned()));
+        }
+        asked
     }
 
     /// One task after the other. Whoever is at one may end or stop: another goes on, and perhaps the first one, too.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::process::lock;
 use crate::database::queue_table::Record;
 use crate::limits::FACTS_AGE_MS_MAX;
+use crate::peers::hearing::Hearing;
 
 /// For how long a front-end goes on with what it has read.
 pub(super) const AGE: Duration = Duration::from_millis(FACTS_AGE_MS_MAX);
@@ -43,19 +44,22 @@ type Read = (Instant, Option<Arc<Record>>);
 /// What a front-end knows of them.
 pub(super) struct KnownQueues {
     rows: Arc<QueueRows>,
+    hearing: Arc<Hearing>,
     is_reread: bool,
     read: Mutex<BTreeMap<QueueRef, Read>>,
 }
 
 impl KnownQueues {
-    pub(super) fn new(rows: Arc<QueueRows>, is_reread: bool) -> Self {
-        Self { rows, is_reread, read: Mutex::default() }
+    pub(super) fn new(rows: Arc<QueueRows>, hearing: Arc<Hearing>, is_reread: bool) -> Self {
+        Self { rows, hearing, is_reread, read: Mutex::default() }
     }
 
     /// What it has read of a queue, if that is good still.
     pub(super) fn remembered(&self, queue: &QueueRef) -> Option<Option<Arc<Record>>> {
         let read = lock(&self.read);
-        let is_good = |(at, _): &&Read| !self.is_reread || at.elapsed() < AGE;
+        let now = Instant::now();
+        let is_young = |at: Instant| now - at < self.hearing.age_max(at, now);
+        let is_good = |(at, _): &&Read| !self.is_reread || is_young(*at);
         read.get(queue).filter(is_good).map(|(_, record)| record.clone())
     }
 

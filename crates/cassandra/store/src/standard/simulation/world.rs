@@ -196,7 +196,7 @@ impl World {
         let chaos = self.common.chaos;
         while self.began.elapsed() < chaos.active {
             sleep(Duration::from_millis(fastrand::u64(500..6_000))).await;
-            match fastrand::u32(..4) {
+            match fastrand::u32(..5) {
                 0 if chaos.crashes => {
                     let at = fastrand::usize(..chaos.front_ends);
                     lock(&self.front_ends)[at].set(Process::Killed);
@@ -213,6 +213,10 @@ impl World {
                         sleep(Duration::from_millis(fastrand::u64(100..60_000))).await;
                         front_end.set(Process::Runs);
                     });
+                }
+                2 if chaos.network => {
+                    let time = Duration::from_millis(fastrand::u64(100..20_000));
+                    self.any_front_end().cut_off(&self.common.net, time);
                 }
                 _ if chaos.network => {
                     let time = Duration::from_millis(fastrand::u64(100..20_000));
