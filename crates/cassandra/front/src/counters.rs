@@ -46,7 +46,10 @@ impl Collector for ClusterCounters {
         let unknown = ConstCounter::new(self.0.unknown_outcomes());
         single(&mut encoder, "cassandra_unknown_outcomes", help, &unknown)?;
         let help = "Front-ends that are alive, as this one knows it";
-        single(&mut encoder, "front_ends", help, &ConstGauge::new(stats.front_ends))
+        single(&mut encoder, "front_ends", help, &ConstGauge::new(stats.front_ends))?;
+        let help = "1 while this front-end hears all others, so that it need not ask Cassandra what they change";
+        let hears_all = ConstGauge::new(u64::from(stats.hears_all));
+        single(&mut encoder, "front_ends_heard", help, &hears_all)
     }
 }
 

@@ -55,7 +55,7 @@ struct Requests {
 pub struct RequestCounts {
     /// Messages that were sent, received, changed or deleted.
     pub messages: u64,
-    /// Finding out where messages are: buckets, marks, counts, clocks.
+    /// Finding out what queues are and where messages are: rows of queues, buckets, marks, counts, clocks.
     pub upkeep: u64,
     /// Front-ends that find each other.
     pub peers: u64,
@@ -68,7 +68,7 @@ pub struct RequestCounts {
 pub(crate) enum For {
     /// A message that is sent, received, changed or deleted.
     Messages,
-    /// Buckets, marks, counts, clocks.
+    /// Rows of queues, buckets, marks, counts, clocks.
     Upkeep,
     /// Heartbeats.
     Peers,

@@ -1,5 +1,6 @@
 //! The other front-ends: who is alive, who polls what, who takes which entries, and what is sent to them. All of these are
-//! hints: a front-end that hears nothing serves every queue all the same.
+//! hints: a front-end that hears nothing serves every queue all the same. Only how long it goes by what it has read of a queue depends
+//! on what it hears (`peers/hearing.rs`).
 
 pub(crate) mod alive;
 pub(crate) mod beats;
@@ -21,13 +22,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quelea_sqs_protocol::QueueRef;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
 use crate::entry::Entry;
-use crate::limits::{BUCKETS_AGE_HEARD_MS_MAX, BUCKETS_AGE_MS_MAX, NOTED_MS_MAX, NUDGED_MAX};
+use crate::limits::{
+    BUCKETS_AGE_HEARD_MS_MAX, BUCKETS_AGE_MS_MAX, CHANGES_AT_ONCE, INTERESTED_MAX, NOTED_MS_MAX,
+    NUDGED_MAX,
+};
 use crate::peers::alive::{Alive, FrontEnd, FrontEndView};
 use crate::peers::claims::{ClaimOutcome, Claims, Settled};
 use crate::peers::datagram::{Claim, Datagram, EntryName, PeerMessage, THINGS_MAX};
@@ -45,8 +49,8 @@ pub(crate) enum PeerEvent {
     Stored(Bucket),
     /// A message was delivered here and there.
     Duplicate,
-    /// Something was put into buckets that were not there before.
-    Listed,
+    /// An entry was put into these buckets, the first one of that front-end.
+    Listed(Vec<Bucket>),
     /// What is remembered of that queue does not hold any more.
     Changed(QueueRef),
 }
@@ -54,7 +58,7 @@ pub(crate) enum PeerEvent {
 /// Datagrams that are taken in before whoever does so goes on with its own work.
 const HEARD_AT_ONCE: usize = 1_000;
 
-/// After so long the others know of a queue that it is polled here: it was said three times.
+/// After so long the others know of a queue that it is polled here: it was said at least twice before.
 const KNOWN_AFTER: Duration = SAID_EVERY.saturating_mul(2);
 
 /// What this front-end knows of the others.
@@ -67,6 +71,8 @@ pub(crate) struct Peers {
     interest: Mutex<Interest>,
     claims: Mutex<Claims>,
     notices: Notices,
+    /// Those of queues that may be under way here.
+    changes: Semaphore,
     hearing: Arc<Hearing>,
     socket: OnceLock<Arc<dyn PeerSocket>>,
     /// Somebody has spoken who is not known.
@@ -91,6 +97,8 @@ struct Counts {
 pub struct PeerStats {
     /// Front-ends that are alive, this one included.
     pub front_ends: u64,
+    /// Whether all others are heard, so that no change of a queue by one of them is missed.
+    pub hears_all: bool,
     /// Datagrams that were sent to others.
     pub datagrams_sent: u64,
     /// Those that came from others.
@@ -119,6 +127,7 @@ impl Peers {
             interest: Mutex::default(),
             claims: Mutex::new(Claims::new(id)),
             notices: Notices::default(),
+            changes: Semaphore::new(CHANGES_AT_ONCE),
             hearing: Arc::default(),
             socket: OnceLock::new(),
             stranger: Notify::new(),
@@ -145,13 +154,13 @@ impl Peers {
 
     // -- who is there -------------------------------------------------------------------------
 
-    /// These rows are there; newcomers are greeted, so that they know whom to ask Cassandra for.
-    pub(crate) fn observe(&self, rows: Vec<FrontEnd>) {
+    /// These rows are there, which were asked for at that time; newcomers are greeted, so that they know whom to ask Cassandra for.
+    pub(crate) fn observe(&self, rows: Vec<FrontEnd>, asked_at: Instant) {
         let now = Instant::now();
         let is_new = {
             let mut alive = lock(&self.alive);
             let is_new = alive.observe(rows, now);
-            self.hearing.observe(alive.known(), now);
+            self.hearing.observe(alive.known(), asked_at, now);
             self.front_ends.store(alive.members(now).len(), Ordering::Relaxed);
             is_new
         };
@@ -213,7 +222,7 @@ impl Peers {
         add(&self.counts.nudges_sent, self.send(&nudged, message));
     }
 
-    /// Something was put into these buckets here, which had nothing so far.
+    /// An entry was put into these buckets here, the first one of this front-end.
     pub(crate) fn listed(&self, generation: Uuid, buckets: &[Bucket]) {
         if self.socket.get().is_none() {
             return;
@@ -228,11 +237,12 @@ impl Peers {
     /// the time to hear that it does.
     pub(crate) fn buckets_age_us_max(&self, generation: Uuid) -> i64 {
         let now = Instant::now();
-        let known_at = now.checked_sub(KNOWN_AFTER);
-        let is_whole = known_at.is_some_and(|at| self.hearing.is_whole_since(at, now));
-        let is_known =
-            || known_at.is_some_and(|at| lock(&self.interest).polls_since(generation, at, now));
-        let age_ms = match is_whole && is_known() {
+        let is_told = |since| {
+            self.front_ends() <= INTERESTED_MAX
+                && self.hearing.is_complete_since(since, now)
+                && lock(&self.interest).polls_since(generation, since, now)
+        };
+        let age_ms = match now.checked_sub(KNOWN_AFTER).is_some_and(is_told) {
             true => BUCKETS_AGE_HEARD_MS_MAX,
             false => BUCKETS_AGE_MS_MAX,
         };
@@ -259,9 +269,23 @@ impl Peers {
         }
     }
 
-    /// Says how many changes were announced so far: whoever has heard of fewer has missed one.
-    pub(crate) fn announce(&self) {
-        self.broadcast(PeerMessage::Announced { notices: self.notices.count() });
+    /// A change of a queue begins here, and is under way until what is returned is dropped. `None`: too many are.
+    pub(crate) fn begin_change(&self) -> Option<SemaphorePermit<'_>> {
+        self.changes.try_acquire().ok()
+    }
+
+    /// Returns when no change of a queue is under way here.
+    pub(crate) async fn changes_ended(&self) {
+        drop(self.changes.acquire_many(CHANGES_AT_ONCE as u32).await);
+    }
+
+    /// Says of how many changes the others were told so far, unless one is under way: whoever has heard of fewer has missed one,
+    /// and whoever hears nothing for a while reads for itself.
+    pub(crate) fn count_changes(&self) {
+        let changes = self.notices.count();
+        if self.changes.available_permits() == CHANGES_AT_ONCE {
+            self.broadcast(PeerMessage::ChangeCount { changes });
+        }
     }
 
     // -- messages that go ---------------------------------------------------------------------
@@ -359,10 +383,11 @@ impl Peers {
         if from == self.id {
             return;
         }
+        let now = Instant::now();
         if !lock(&self.alive).knows(from) {
+            self.hearing.on_stranger(now);
             self.stranger.notify_one();
         }
-        let now = Instant::now();
         match message {
             PeerMessage::Interest(generations) => {
                 let mut interest = lock(&self.interest);
@@ -379,8 +404,10 @@ impl Peers {
                     news(generation, PeerEvent::Duplicate);
                 }
             }
-            PeerMessage::Listed { generation, .. } => news(generation, PeerEvent::Listed),
-            PeerMessage::Announced { notices } => self.hearing.on_count(from, notices, now),
+            PeerMessage::Listed { generation, buckets } => {
+                news(generation, PeerEvent::Listed(buckets));
+            }
+            PeerMessage::ChangeCount { changes } => self.hearing.on_count(from, changes, now),
             PeerMessage::Changed { notice, queue } => {
                 self.hearing.on_change(from, notice, now);
                 news(Uuid::nil(), PeerEvent::Changed(queue));
@@ -456,6 +483,7 @@ impl Peers {
         let counts = &self.counts;
         PeerStats {
             front_ends: self.members().len() as u64,
+            hears_all: self.hearing.is_complete(Instant::now()),
             datagrams_sent: read(&counts.datagrams_sent),
             datagrams_heard: read(&counts.datagrams_heard),
             datagrams_unreadable: read(&counts.datagrams_unreadable),

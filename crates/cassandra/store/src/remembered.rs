@@ -48,26 +48,27 @@ impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
 
     /// What is known of it, if that is not too old at `now`.
     pub(crate) fn recall(&self, key: &K, now: Instant) -> Option<V> {
-        self.recall_by(key, now, |_| self.age_max)
+        self.recall_by(key, now, |read_at| read_at)
     }
 
-    /// The same, where it depends on when it was read how old it may be.
+    /// The same, where something says of what was read at some time how long it stayed so, as far as is known.
     pub(crate) fn recall_by(
         &self,
         key: &K,
         now: Instant,
-        age_max: impl Fn(Instant) -> Duration,
+        valid_at: impl Fn(Instant) -> Instant,
     ) -> Option<V> {
         let mut kept = self.kept();
         let entry = kept.entries.get_mut(key)?;
-        let age_max = age_max(entry.read_at);
+        let valid_at = valid_at(entry.read_at);
         // However often a reading of it has failed: it is as old as the last that did not.
-        if now.saturating_duration_since(entry.read_at) >= age_max {
+        if now.saturating_duration_since(valid_at) >= self.age_max {
             return None;
         }
-        if now.saturating_duration_since(entry.asked_at) >= age_max / 2 {
+        let asked_at = entry.asked_at.max(valid_at);
+        if now.saturating_duration_since(asked_at) >= self.age_max / 2 {
             // The others have a quarter of the time more.
-            entry.asked_at += age_max / 4;
+            entry.asked_at = asked_at + self.age_max / 4;
             return None;
         }
         Some(entry.value.clone())
@@ -138,6 +139,22 @@ mod tests {
         remembered.remember("key", 2, start + 2 * SECOND);
         assert_eq!(remembered.recall(&"key", start + 3 * SECOND), Some(2));
         assert_eq!(remembered.recall(&"key", start + 7 * SECOND), None);
+    }
+
+    #[test]
+    fn what_is_known_to_be_still_so_ages_from_then_on() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 10);
+        remembered.remember("key", 1, start);
+        let recall = |seconds: u32, valid: u32| {
+            remembered
+                .recall_by(&"key", start + seconds * SECOND, |read_at| read_at + valid * SECOND)
+        };
+        assert_eq!(recall(11, 10), Some(1));
+        assert_eq!(recall(12, 10), None, "one asks");
+        assert_eq!(recall(12, 10), Some(1), "the others go on");
+        assert_eq!(recall(13, 12), Some(1), "it was still so");
+        assert_eq!(recall(16, 12), None);
     }
 
     #[test]

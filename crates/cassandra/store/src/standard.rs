@@ -3,6 +3,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod batch;
+pub(crate) mod change;
 pub(crate) mod choice;
 pub(crate) mod content;
 pub(crate) mod counted;
@@ -162,8 +163,8 @@ impl Standard {
         match news {
             PeerEvent::Changed(queue) => self.tables.forget(&queue),
             PeerEvent::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
-            PeerEvent::Listed => {
-                queue().into_iter().for_each(|queue| queue.expect_more_buckets());
+            PeerEvent::Listed(buckets) => {
+                queue().into_iter().for_each(|queue| queue.heard_of(&buckets));
             }
             PeerEvent::Duplicate => {
                 queue().into_iter().for_each(|queue| queue.auto_hint().duplicated())

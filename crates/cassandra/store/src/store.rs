@@ -11,6 +11,7 @@ use quelea_sqs_protocol::{
     QueueSettings, Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
 };
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::database::cassandra_tables::CassandraTables;
@@ -26,7 +27,7 @@ use crate::database::statements::{Statements, prepare_read_time};
 use crate::database::take_over_table::TakeOverTable;
 use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
-use crate::limits::FACTS_AGE_MS_MAX;
+use crate::limits::{CHANGES_AWAITED_MS_MAX, FACTS_AGE_MS_MAX};
 use crate::passed::{Passed, PassedQueues};
 use crate::peers::beats::Beats;
 use crate::peers::front_end_table::FrontEndTable;
@@ -36,6 +37,7 @@ use crate::peers::{PeerStats, Peers};
 use crate::shared::Shared;
 use crate::standard::send::stopped;
 use crate::standard::sweep::Pace;
+use crate::standard::tables::Asked;
 use crate::standard::{Standard, StandardSettings, id_of};
 
 /// How often the clock is compared with Cassandra's.
@@ -108,7 +110,7 @@ impl CassandraQueues {
         shared.compare_clocks().await.map_err(|fault| ConnectError::Clocks(fault.to_string()))?;
         keep_clocks_compared(&shared);
         shared.keep_heart_beating();
-        shared.keep_announcing();
+        shared.keep_counting_changes();
         shared.keep_sweeping(settings.sweep_rows_per_s);
         shared.keep_move_tasks_going();
         serve_peers(&shared, listener, settings.internal_connections_max);
@@ -188,11 +190,13 @@ impl CassandraQueues {
         drop(self.shared.standard.rounds.write().await);
     }
 
-    /// Has the others know at once that this front-end ends.
+    /// Has the others know at once that this front-end ends, after the changes of queues that are under way, if those end soon.
     ///
     /// # Errors
     /// [`Fault::Unavailable`]: then they notice it after some seconds.
     pub async fn leave(&self) -> Result<(), Fault> {
+        let ended = self.shared.standard.peers.changes_ended();
+        let _ = tokio::time::timeout(Duration::from_millis(CHANGES_AWAITED_MS_MAX), ended).await;
         self.shared.leave().await
     }
 
@@ -213,27 +217,20 @@ impl CassandraQueues {
 }
 
 impl CassandraQueues {
-    /// Carries out a change of a queue, and notifies the other front-ends if it was made, or nobody knows whether it was. Both go
-    /// on when whoever asked for it has hung up: the others would go by what was before.
-    async fn change<T: Send + 'static>(
+    /// Carries out a change of a queue (`standard/change.rs`), also when whoever asked for it has hung up.
+    async fn change(
         &self,
         queue: &QueueRef,
-        is_made: fn(&T) -> bool,
-        change: impl Future<Output = Result<T, Fault>> + Send + 'static,
-    ) -> Result<T, Fault> {
+        change: impl Future<Output = Result<(), Fault>> + Send + 'static,
+    ) -> Result<(), Fault> {
         let (shared, queue) = (self.shared.clone(), queue.clone());
-        let changing = self.shared.runtime.spawn(async move {
-            let done = change.await;
-            let is_notified = match &done {
-                Ok(outcome) => is_made(outcome),
-                Err(fault) => matches!(fault, Fault::Unavailable(_)),
-            };
-            if is_notified {
-                shared.standard.peers.changed(&queue).await;
-            }
-            done
+        let (answer, answered) = oneshot::channel();
+        self.shared.runtime.spawn(async move {
+            let settle =
+                || Box::pin(shared.queues.settle(&shared.database, &queue)) as Asked<'_, ()>;
+            shared.standard.change(&queue, change, settle, answer).await;
         });
-        changing.await.unwrap_or_else(|_| Err(stopped()))
+        answered.await.unwrap_or_else(|_| Err(stopped()))
     }
 }
 
@@ -280,17 +277,14 @@ impl Queues for CassandraQueues {
         if let Some(fault) = refused(&QueueSettings::of(&new.attributes)) {
             return Err(fault);
         }
-        let (shared, name) = (self.shared.clone(), queue.clone());
-        self.change(queue, |created| matches!(created, Created::New), async move {
-            let Shared { queues, database, cooldown_ms, .. } = &*shared;
-            queues.create(database, &name, &new, *cooldown_ms).await
-        })
-        .await
+        // Nobody remembers a queue that is not there, so that nobody needs to hear of it who does not hear of it from the client.
+        let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
+        queues.create(database, queue, &new, *cooldown_ms).await
     }
 
     async fn delete_queue(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let (shared, facts) = (self.shared.clone(), queue.clone());
-        self.change(&queue.queue, |()| true, async move {
+        self.change(&queue.queue, async move {
             let Shared { queues, database, cooldown_ms, .. } = &*shared;
             queues.delete(database, &facts, id_of(&facts), *cooldown_ms).await
         })
@@ -299,7 +293,7 @@ impl Queues for CassandraQueues {
 
     async fn purge(&self, queue: &Arc<QueueFacts>) -> Result<(), Fault> {
         let (shared, facts) = (self.shared.clone(), queue.clone());
-        self.change(&queue.queue, |()| true, async move {
+        self.change(&queue.queue, async move {
             let Shared { queues, database, cooldown_ms, .. } = &*shared;
             queues.purge(database, &facts, id_of(&facts), *cooldown_ms).await
         })
@@ -337,7 +331,7 @@ impl Queues for CassandraQueues {
             return Err(fault);
         }
         let (shared, facts) = (self.shared.clone(), seen.clone());
-        self.change(&seen.queue, |()| true, async move {
+        self.change(&seen.queue, async move {
             let Shared { queues, database, .. } = &*shared;
             queues.put_attributes(database, &facts, id_of(&facts), attributes).await
         })
@@ -350,7 +344,7 @@ impl Queues for CassandraQueues {
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let (shared, facts) = (self.shared.clone(), seen.clone());
-        self.change(&seen.queue, |()| true, async move {
+        self.change(&seen.queue, async move {
             let Shared { queues, database, .. } = &*shared;
             queues.put_tags(database, &facts, id_of(&facts), tags).await
         })

@@ -141,8 +141,9 @@ impl QueueTable {
         queue: &QueueRef,
     ) -> Result<Option<Arc<Record>>, Fault> {
         let now = Instant::now();
-        let age_max = |read_at: Instant| self.hearing.age_max(read_at.into(), now.into());
-        match self.remembered.recall_by(queue, now, age_max) {
+        let valid_at =
+            |read_at: Instant| self.hearing.valid_at(read_at.into(), now.into()).into_std();
+        match self.remembered.recall_by(queue, now, valid_at) {
             Some(record) => Ok(Some(record)),
             None => self.record_now(database, queue).await,
         }
@@ -191,6 +192,11 @@ impl QueueTable {
         let rows = driver::select(&database.session, &statement, &values).await?;
         let row = rows.maybe_first_row::<RecordRow>().map_err(unreadable)?;
         Ok(row.map_or(NameLookup::Nothing, |row| found(queue, row)))
+    }
+
+    /// Returns when no change of that queue of before can be made any more whose outcome is unknown: such a read ends or finishes it.
+    pub(crate) async fn settle(&self, database: &Database, queue: &QueueRef) -> Result<(), Fault> {
+        self.find(database, queue, Some(Consistency::LocalSerial)).await.map(drop)
     }
 
     // -- changing -----------------------------------------------------------------------------

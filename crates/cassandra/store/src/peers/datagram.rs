@@ -3,7 +3,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 1 | version, 1 |
-//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 6 changed, 7 noted, 8 announced, 9 listed (5 was a change that nobody acknowledged) |
+//! | 1 | 1 | kind: 1 interest, 2 nudge, 3 claim, 4 release, 6 changed, 7 noted, 8 change count, 9 listed (5 was a change that nobody acknowledged) |
 //! | 2 | 16 | the front-end that says it |
 //! | 18 | | what it says |
 //!
@@ -11,7 +11,7 @@
 //! bucket with the new entry: start (8), level (1). *Claim* and *release*: generation (16), then entries: message (16) and
 //! timestamp (8), of which the highest bit says that the message was delivered.
 //! *Changed*: the notice's number (8), the length of an account's name (1), that name, and the name of a queue in it. *Noted*: the
-//! number of the notice that is acknowledged (8). *Announced*: the number of the last notice of whoever says it (8), 0 before the
+//! number of the notice that is acknowledged (8). *Change count*: the number of the last notice of whoever says it (8), 0 before the
 //! first. *Listed*: generation (16), then buckets as in a nudge, 9 bytes each. Numbers are little-endian.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const CLAIM: u8 = 3;
 const RELEASE: u8 = 4;
 const CHANGED: u8 = 6;
 const NOTED: u8 = 7;
-const ANNOUNCED: u8 = 8;
+const CHANGE_COUNT: u8 = 8;
 const LISTED: u8 = 9;
 
 /// Things of one datagram: so it fits into a packet of any network.
@@ -63,9 +63,9 @@ pub(crate) enum PeerMessage {
     Changed { notice: u64, queue: QueueRef },
     /// What was remembered by what that notice says is forgotten.
     Noted { notice: u64 },
-    /// So many notices were sent so far.
-    Announced { notices: u64 },
-    /// Entries are put into these buckets, which had none.
+    /// So many changes were told of so far, and none is under way.
+    ChangeCount { changes: u64 },
+    /// An entry was put into each of these buckets, the first of whoever says so.
     Listed { generation: Uuid, buckets: Vec<Bucket> },
     /// These are not taken after all.
     Release { generation: Uuid, entries: Vec<EntryName> },
@@ -88,7 +88,7 @@ impl Datagram {
             PeerMessage::Release { .. } => RELEASE,
             PeerMessage::Changed { .. } => CHANGED,
             PeerMessage::Noted { .. } => NOTED,
-            PeerMessage::Announced { .. } => ANNOUNCED,
+            PeerMessage::ChangeCount { .. } => CHANGE_COUNT,
             PeerMessage::Listed { .. } => LISTED,
         };
         let mut bytes = vec![VERSION, kind];
@@ -121,7 +121,8 @@ impl Datagram {
                 bytes.extend_from_slice(account.as_bytes());
                 bytes.extend_from_slice(name.as_bytes());
             }
-            PeerMessage::Noted { notice: number } | PeerMessage::Announced { notices: number } => {
+            PeerMessage::Noted { notice: number }
+            | PeerMessage::ChangeCount { changes: number } => {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
             PeerMessage::Release { generation, entries } => {
@@ -158,8 +159,8 @@ impl Datagram {
                 PeerMessage::Changed { notice, queue: QueueRef { account, name } }
             }
             NOTED => PeerMessage::Noted { notice: u64::from_le_bytes(rest.try_into().ok()?) },
-            ANNOUNCED => {
-                PeerMessage::Announced { notices: u64::from_le_bytes(rest.try_into().ok()?) }
+            CHANGE_COUNT => {
+                PeerMessage::ChangeCount { changes: u64::from_le_bytes(rest.try_into().ok()?) }
             }
             CLAIM => {
                 let (generation, rest) = take_id(rest)?;
@@ -255,7 +256,7 @@ mod tests {
                 queue: QueueRef { account: "a".repeat(255).into(), name: "q".repeat(80).into() },
             },
             PeerMessage::Noted { notice: 1 << 40 },
-            PeerMessage::Announced { notices: 0 },
+            PeerMessage::ChangeCount { changes: 0 },
             PeerMessage::Listed {
                 generation,
                 buckets: (0..THINGS_MAX as i64)

@@ -1,7 +1,7 @@
-//! Whether all changes of queues that the other front-ends announce arrive here. Each says twice a second how many it has announced
-//! so far. Whoever hears that of all the others, and has heard of as many changes, knows of no change that it has missed, and goes
-//! on with what it has read of a queue for longer. As soon as one of them is silent, it reads again every two seconds, as a
-//! front-end does that hears nobody.
+//! Whether all changes of queues that the other front-ends make are heard of here. Each tells all others of every change that it has
+//! made, and says twice a second how many that were, unless one is under way. Whoever hears the same number of all
+//! others has missed none, and what it has read of queues is as it was read; what may have changed since it last heard that is
+//! as old as that. The moment at which something may have been missed begins a new period: what was read in an earlier one ages again.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::limits::{DEAD_AFTER_MS, FACTS_AGE_HEARD_MS_MAX, FACTS_AGE_MS_MAX};
+use crate::limits::{
+    DEAD_AFTER_MS, FACTS_AGE_HEARD_MS_MAX, FACTS_AGE_MS_MAX, FRONT_ENDS_MAX, OBSERVED_MS_MAX,
+};
 
-/// After so long without a word of another front-end it may have announced what did not arrive.
+/// After so long without a word of another front-end it may have made a change that was not heard of.
 const SILENT_MAX: Duration = Duration::from_millis(FACTS_AGE_MS_MAX);
 
-/// For how long the front-ends that were read of Cassandra are taken to be all.
-const OBSERVED_MAX: Duration = Duration::from_millis(DEAD_AFTER_MS);
-
-const UNHEARD: Duration = Duration::from_millis(FACTS_AGE_MS_MAX);
-const HEARD: Duration = Duration::from_millis(FACTS_AGE_HEARD_MS_MAX);
+/// For how long the rows that were read are taken to be those of all.
+const OBSERVED_MAX: Duration = Duration::from_millis(OBSERVED_MS_MAX);
 
 /// What was heard of the others' changes.
 #[derive(Debug)]
@@ -29,13 +28,14 @@ pub(crate) struct Hearing(Mutex<State>);
 struct State {
     /// Whether this front-end hears anything.
     has_socket: bool,
-    /// All others that are known; `None`: one that has not spoken yet.
+    /// All others that have a row, also those that may be dead; `None`: one that has not spoken yet.
     others: BTreeMap<Uuid, Option<Heard>>,
+    /// When the rows were asked for that say who the others are; `None`: somebody is missing among them.
     observed_at: Option<Instant>,
-    /// A change of before may have been missed.
-    whole_since: Instant,
-    /// Until then nothing is missed, if all others go on to be heard; `None`: somebody is silent.
-    whole_until: Option<Instant>,
+    /// Since when nothing was missed: the present period.
+    complete_since: Instant,
+    /// The period before: what was read in it was as it was read until its end.
+    before: Option<(Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,8 @@ impl Default for Hearing {
             has_socket: false,
             others: BTreeMap::new(),
             observed_at: None,
-            whole_since: Instant::now(),
-            whole_until: None,
+            complete_since: Instant::now(),
+            before: None,
         }))
     }
 }
@@ -59,59 +59,88 @@ impl Default for Hearing {
 impl Hearing {
     /// From now on the others are heard.
     pub(crate) fn begin(&self) {
-        let mut state = self.lock();
-        state.has_socket = true;
-        state.judge();
+        self.lock().has_socket = true;
     }
 
-    /// These front-ends are there at `now`, besides this one.
-    pub(crate) fn observe(&self, others: impl Iterator<Item = Uuid>, now: Instant) {
+    /// These front-ends have rows, besides this one, which were asked for at `asked_at`.
+    pub(crate) fn observe(
+        &self,
+        others: impl Iterator<Item = Uuid>,
+        asked_at: Instant,
+        now: Instant,
+    ) {
         let mut state = self.lock();
-        let mut before = std::mem::take(&mut state.others);
-        state.others = others.map(|id| (id, before.remove(&id).flatten())).collect();
+        let others: BTreeMap<_, _> =
+            others.map(|id| (id, state.others.get(&id).copied().flatten())).collect();
+        let is_anybody_new = others.keys().any(|id| !state.others.contains_key(id));
         let was_observed =
             state.observed_at.is_some_and(|at| now.saturating_duration_since(at) < OBSERVED_MAX);
-        // What one that is gone has announced last may not have arrived.
-        if !was_observed || !before.is_empty() {
-            state.whole_since = now;
+        if state.others.keys().any(|id| !others.contains_key(id)) {
+            // What one that is gone has done last may not be seen yet.
+            state.miss_since_observed(now + Duration::from_millis(DEAD_AFTER_MS));
+        } else if is_anybody_new || !was_observed {
+            state.miss_since_observed(now);
         }
-        state.observed_at = Some(now);
-        state.judge();
+        state.observed_at = (others.len() + 1 < FRONT_ENDS_MAX).then_some(asked_at);
+        state.others = others;
     }
 
-    /// Another front-end has announced a change, its `number`-th.
+    /// One has spoken that has no row, as far as is known here.
+    pub(crate) fn on_stranger(&self, now: Instant) {
+        let mut state = self.lock();
+        state.miss_since_observed(now);
+        state.observed_at = None;
+    }
+
+    /// Another front-end tells of a change, its `number`-th.
     pub(crate) fn on_change(&self, from: Uuid, number: u64, now: Instant) {
         let mut state = self.lock();
         let Some(Some(heard)) = state.others.get_mut(&from) else { return };
-        let missed = number.saturating_sub(heard.changes) > 1;
+        let is_one_missing = number.saturating_sub(heard.changes) > 1;
         heard.changes = heard.changes.max(number);
-        if missed {
-            state.whole_since = now;
+        if is_one_missing {
+            state.miss(now, now);
         }
     }
 
-    /// Another front-end has announced so many changes so far.
+    /// Another front-end says that it has told of so many changes so far, and has made no other.
     pub(crate) fn on_count(&self, from: Uuid, changes: u64, now: Instant) {
         let mut state = self.lock();
-        let Some(before) = state.others.get_mut(&from) else { return };
-        let is_whole = before.is_some_and(|heard| {
+        let Some(heard) = state.others.get(&from).copied() else { return };
+        let is_none_missing = heard.is_some_and(|heard| {
             heard.changes == changes && now.saturating_duration_since(heard.at) < SILENT_MAX
         });
-        *before = Some(Heard { changes, at: now });
-        if !is_whole {
-            state.whole_since = now;
+        if !is_none_missing {
+            state.miss(now, now);
         }
-        state.judge();
+        state.others.insert(from, Some(Heard { changes, at: now }));
     }
 
-    /// Whether nothing that was announced from then on was missed.
-    pub(crate) fn is_whole_since(&self, then: Instant, now: Instant) -> bool {
-        self.lock().is_whole_since(then, now)
+    /// Whether no change can be missed now.
+    pub(crate) fn is_complete(&self, now: Instant) -> bool {
+        self.is_complete_since(now, now)
     }
 
-    /// How old what was begun to be read of a queue at `read_at` may be at `now`.
-    pub(crate) fn age_max(&self, read_at: Instant, now: Instant) -> Duration {
-        if self.lock().is_whole_since(read_at, now) { HEARD } else { UNHEARD }
+    /// Whether no change since then can have been missed.
+    pub(crate) fn is_complete_since(&self, then: Instant, now: Instant) -> bool {
+        let state = self.lock();
+        let is_complete = state
+            .complete_until()
+            .is_some_and(|until| now.saturating_duration_since(until) < SILENT_MAX);
+        is_complete && then >= state.complete_since
+    }
+
+    /// The latest time, up to now, at which what was begun to be read of a queue at `read_at` was still so, as far as is known. It is
+    /// good for [`FACTS_AGE_MS_MAX`] from then on. However well all are heard, it is read again after [`FACTS_AGE_HEARD_MS_MAX`].
+    pub(crate) fn valid_at(&self, read_at: Instant, now: Instant) -> Instant {
+        let state = self.lock();
+        let until = match state.before {
+            _ if read_at >= state.complete_since => state.complete_until(),
+            Some((since, until)) if read_at >= since => Some(until),
+            _ => None,
+        };
+        let longest = Duration::from_millis(FACTS_AGE_HEARD_MS_MAX - FACTS_AGE_MS_MAX);
+        until.map_or(read_at, |until| until.min(now).clamp(read_at, read_at + longest))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -120,19 +149,26 @@ impl Hearing {
 }
 
 impl State {
-    fn is_whole_since(&self, then: Instant, now: Instant) -> bool {
-        self.whole_until.is_some_and(|until| now < until) && then >= self.whole_since
+    /// When all others were last heard; `None`: one has never been, or it is not known who they are.
+    fn complete_until(&self) -> Option<Instant> {
+        let observed_at = self.observed_at.filter(|_| self.has_socket)?;
+        let observed = observed_at + OBSERVED_MAX;
+        self.others.values().try_fold(observed, |first, heard| Some(first.min((*heard)?.at)))
     }
 
-    fn judge(&mut self) {
-        let observed = self.observed_at.filter(|_| self.has_socket);
-        let heard = self.others.values().map(|heard| heard.map(|heard| heard.at + SILENT_MAX));
-        let mut untils = heard.chain([observed.map(|at| at + OBSERVED_MAX)]);
-        self.whole_until = untils
-            .try_fold(None, |first: Option<Instant>, until| {
-                until.map(|until| Some(first.map_or(until, |first| first.min(until))))
-            })
-            .flatten();
+    /// What was done since `from` may have been missed; a new period begins at `next`.
+    fn miss(&mut self, from: Instant, next: Instant) {
+        let complete_until = self.complete_until().map(|until| until.min(from));
+        if let Some(until) = complete_until.filter(|until| *until > self.complete_since) {
+            self.before = Some((self.complete_since, until));
+        }
+        self.complete_since = self.complete_since.max(next);
+    }
+
+    /// The same of what was done since the rows were read: somebody came or went.
+    fn miss_since_observed(&mut self, next: Instant) {
+        let from = self.observed_at.unwrap_or(self.complete_since);
+        self.miss(from, next);
     }
 }
 
@@ -144,32 +180,45 @@ mod tests {
     const THIRD: Uuid = Uuid::from_u128(3);
     const MS: Duration = Duration::from_millis(1);
 
-    /// One that hears two others, each of which has announced five changes.
-    fn hearing(now: Instant) -> Hearing {
+    /// One that has begun at that time.
+    fn fresh(now: Instant) -> Hearing {
         let hearing = Hearing::default();
+        hearing.lock().complete_since = now;
+        hearing
+    }
+
+    /// One that hears two others, each of which has told of five changes.
+    fn hearing(now: Instant) -> Hearing {
+        let hearing = fresh(now);
         hearing.begin();
-        hearing.observe([OTHER, THIRD].into_iter(), now);
+        hearing.observe([OTHER, THIRD].into_iter(), now, now);
         hearing.on_count(OTHER, 5, now);
         hearing.on_count(THIRD, 5, now);
         hearing
     }
 
     #[test]
-    fn what_was_read_is_good_for_longer_while_all_others_are_heard() {
+    fn what_was_read_is_as_it_was_for_as_long_as_all_others_are_heard() {
         let start = Instant::now();
         let hearing = hearing(start);
-        assert_eq!(hearing.age_max(start, start + 1_999 * MS), HEARD);
-        assert_eq!(hearing.age_max(start - MS, start), UNHEARD, "it was read before");
-        for from in [OTHER, THIRD] {
-            hearing.on_count(from, 5, start + 1_000 * MS);
+        for times in 1..=3 {
+            let now = start + 500 * MS * times;
+            hearing.on_count(OTHER, 5, now);
+            assert_eq!(hearing.valid_at(start, now), now - 500 * MS, "one was heard before");
+            hearing.on_count(THIRD, 5, now);
+            assert_eq!(hearing.valid_at(start, now + MS), now);
         }
-        assert_eq!(hearing.age_max(start, start + 2_999 * MS), HEARD);
-        hearing.on_count(OTHER, 5, start + 2_000 * MS);
-        assert_eq!(hearing.age_max(start, start + 3_000 * MS), UNHEARD, "one is silent");
-        // What it has announced in that time may be lost.
-        hearing.on_count(THIRD, 5, start + 3_000 * MS);
-        assert_eq!(hearing.age_max(start, start + 3_000 * MS), UNHEARD);
-        assert_eq!(hearing.age_max(start + 3_000 * MS, start + 3_000 * MS), HEARD);
+        assert_eq!(hearing.valid_at(start - MS, start), start - MS, "it was read before");
+        // One is silent: what it has done since may not have been heard.
+        let later = start + 3_500 * MS;
+        hearing.on_count(OTHER, 5, start + 2_500 * MS);
+        hearing.on_count(OTHER, 5, later);
+        assert_eq!(hearing.valid_at(start, later), start + 1_500 * MS);
+        assert!(!hearing.is_complete_since(start, later));
+        hearing.on_count(THIRD, 5, later);
+        assert_eq!(hearing.valid_at(start, later + MS), start + 1_500 * MS);
+        assert_eq!(hearing.valid_at(later, later + MS), later);
+        assert!(hearing.is_complete_since(later, later + MS));
     }
 
     #[test]
@@ -179,52 +228,87 @@ mod tests {
         hearing.on_change(OTHER, 6, start + MS);
         hearing.on_change(OTHER, 6, start + 2 * MS);
         hearing.on_count(OTHER, 6, start + 3 * MS);
-        assert_eq!(hearing.age_max(start, start + 4 * MS), HEARD);
+        hearing.on_count(THIRD, 5, start + 3 * MS);
+        assert_eq!(hearing.valid_at(start, start + 4 * MS), start + 3 * MS);
     }
 
     #[test]
     fn a_change_that_was_missed_is_noticed_by_the_next_and_by_the_count() {
         let start = Instant::now();
         let [by_next, by_count] = [hearing(start), hearing(start)];
-        by_next.on_change(OTHER, 7, start + MS);
-        by_count.on_count(OTHER, 6, start + MS);
+        let now = start + 100 * MS;
+        by_next.on_change(OTHER, 7, now);
+        by_count.on_count(OTHER, 6, now);
         for hearing in [by_next, by_count] {
-            assert_eq!(hearing.age_max(start, start + MS), UNHEARD);
-            assert_eq!(hearing.age_max(start + MS, start + MS), HEARD);
+            hearing.on_count(OTHER, if hearing.heard(OTHER) == 7 { 7 } else { 6 }, now);
+            hearing.on_count(THIRD, 5, now);
+            assert_eq!(
+                hearing.valid_at(start, now + MS),
+                start,
+                "it may be the one that was changed"
+            );
+            assert_eq!(hearing.valid_at(now, now + MS), now);
         }
     }
 
     #[test]
-    fn who_comes_has_to_speak_first_and_who_goes_may_have_spoken_last() {
+    fn who_comes_has_to_speak_first_and_who_goes_may_have_done_something_last() {
         let start = Instant::now();
-        let hearing = Hearing::default();
-        hearing.observe([].into_iter(), start);
-        assert_eq!(hearing.age_max(start, start), UNHEARD, "nobody can be heard");
+        let hearing = fresh(start);
+        hearing.observe([].into_iter(), start, start);
+        assert_eq!(hearing.valid_at(start, start + MS), start, "nobody can be heard");
         hearing.begin();
-        assert_eq!(hearing.age_max(start, start), HEARD, "there is nobody else");
-        hearing.on_count(OTHER, 0, start);
-        hearing.observe([OTHER].into_iter(), start + MS);
-        assert_eq!(hearing.age_max(start, start + MS), UNHEARD);
-        hearing.on_count(OTHER, 0, start + 2 * MS);
-        assert_eq!(hearing.age_max(start, start + 2 * MS), UNHEARD);
-        assert_eq!(hearing.age_max(start + 2 * MS, start + 2 * MS), HEARD);
-        hearing.observe([].into_iter(), start + 3 * MS);
-        assert_eq!(hearing.age_max(start + 2 * MS, start + 3 * MS), UNHEARD);
-        assert_eq!(hearing.age_max(start + 3 * MS, start + 3 * MS), HEARD);
+        assert_eq!(hearing.valid_at(start, start + MS), start + MS, "there is nobody else");
+        hearing.on_stranger(start + 10 * MS);
+        assert_eq!(hearing.valid_at(start, start + 20 * MS), start);
+        hearing.observe([OTHER].into_iter(), start + 30 * MS, start + 30 * MS);
+        assert_eq!(hearing.valid_at(start + 30 * MS, start + 40 * MS), start + 30 * MS);
+        hearing.on_count(OTHER, 0, start + 50 * MS);
+        assert_eq!(hearing.valid_at(start + 30 * MS, start + 60 * MS), start + 30 * MS);
+        assert_eq!(hearing.valid_at(start + 50 * MS, start + 60 * MS), start + 50 * MS);
+        let gone = start + 70 * MS;
+        hearing.observe([].into_iter(), gone, gone);
+        assert_eq!(hearing.valid_at(gone, gone + 9_999 * MS), gone);
+        let later = gone + Duration::from_millis(DEAD_AFTER_MS);
+        hearing.observe([].into_iter(), later, later);
+        assert_eq!(hearing.valid_at(later, later + MS), later + MS);
     }
 
     #[test]
     fn who_does_not_know_who_is_there_does_not_know_whom_to_hear() {
         let start = Instant::now();
-        let hearing = Hearing::default();
+        let hearing = fresh(start);
         hearing.begin();
-        assert_eq!(hearing.age_max(start, start), UNHEARD);
-        hearing.observe([].into_iter(), start);
-        let later = start + OBSERVED_MAX;
-        assert_eq!(hearing.age_max(start, later - MS), HEARD);
-        assert_eq!(hearing.age_max(start, later), UNHEARD);
-        hearing.observe([].into_iter(), later);
-        assert_eq!(hearing.age_max(start, later), UNHEARD);
-        assert_eq!(hearing.age_max(later, later), HEARD);
+        assert_eq!(hearing.valid_at(start, start + MS), start);
+        hearing.observe([].into_iter(), start, start);
+        let end = start + Duration::from_millis(OBSERVED_MS_MAX);
+        assert_eq!(hearing.valid_at(start, end + MS), end);
+        hearing.observe([].into_iter(), end + MS, end + MS);
+        assert_eq!(hearing.valid_at(start, end + 2 * MS), start, "somebody may have come and gone");
+        assert_eq!(hearing.valid_at(end + MS, end + 2 * MS), end + 2 * MS);
+        let many = (1..FRONT_ENDS_MAX as u128).map(Uuid::from_u128);
+        hearing.observe(many.clone(), end, end);
+        many.for_each(|id| hearing.on_count(id, 0, end));
+        assert!(!hearing.is_complete_since(end, end), "there may be more than were read");
+    }
+
+    #[test]
+    fn however_well_all_are_heard_it_is_read_again() {
+        let start = Instant::now();
+        let hearing = fresh(start);
+        hearing.begin();
+        let mut now = start;
+        while now < start + Duration::from_millis(FACTS_AGE_HEARD_MS_MAX) {
+            hearing.observe([].into_iter(), now, now);
+            now += 2_000 * MS;
+        }
+        let aged = now - hearing.valid_at(start, now);
+        assert!(aged >= SILENT_MAX, "{aged:?}");
+    }
+
+    impl Hearing {
+        fn heard(&self, id: Uuid) -> u64 {
+            self.lock().others[&id].map_or(0, |heard| heard.changes)
+        }
     }
 }

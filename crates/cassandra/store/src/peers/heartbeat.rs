@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
+use tokio::time::Instant;
 
-use crate::limits::{ANNOUNCED_EVERY_MS, HEARTBEAT_MS};
+use crate::limits::{CHANGES_COUNTED_EVERY_MS, HEARTBEAT_MS};
 use crate::peers::peer_socket::PeerSocket;
 use crate::shared::Shared;
 
@@ -32,14 +33,14 @@ impl Shared {
         });
     }
 
-    /// Has the others know that they hear this front-end, as long as the store is used.
-    pub(crate) fn keep_announcing(self: &Arc<Self>) {
+    /// Tells all others again and again how many changes there were, as long as the store is used.
+    pub(crate) fn keep_counting_changes(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
         self.runtime.spawn(async move {
             loop {
-                tokio::time::sleep(Duration::from_millis(ANNOUNCED_EVERY_MS)).await;
+                tokio::time::sleep(Duration::from_millis(CHANGES_COUNTED_EVERY_MS)).await;
                 let Some(shared) = weak.upgrade() else { return };
-                shared.standard.peers.announce();
+                shared.standard.peers.count_changes();
             }
         });
     }
@@ -58,7 +59,8 @@ impl Shared {
     async fn say_and_look(&self, beat: i64) -> Result<(), Fault> {
         let (database, peers) = (&self.database, &self.standard.peers);
         let said = self.front_ends.beat(database, peers.id, peers.address(), beat).await;
-        peers.observe(self.front_ends.read(database).await?);
+        let asked_at = Instant::now();
+        peers.observe(self.front_ends.read(database).await?, asked_at);
         said
     }
 

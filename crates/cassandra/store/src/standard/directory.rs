@@ -33,6 +33,17 @@ impl Directory {
         Self { buckets, from_us, to_us, read_at_us }
     }
 
+    /// Adds a bucket that was heard of. Returns whether it was not listed.
+    pub(crate) fn add(&mut self, bucket: Bucket) -> bool {
+        // What is behind its end is read when a look comes there.
+        if self.to_us.is_some_and(|to_us| bucket.start_us() >= to_us) {
+            return false;
+        }
+        let Err(at) = self.buckets.binary_search(&bucket) else { return false };
+        self.buckets.insert(at, bucket);
+        true
+    }
+
     /// Whether it says which buckets a look from there has to read.
     pub(crate) fn covers(&self, from_us: i64) -> bool {
         self.from_us <= from_us && self.to_us.is_none_or(|to_us| from_us < to_us)
@@ -90,6 +101,15 @@ mod tests {
     fn a_directory_from_a_later_time_does_not_cover_an_earlier_one() {
         let directory = Directory::new(narrow(3), 2 * SECOND, 0);
         assert!(directory.covers(2 * SECOND) && !directory.covers(SECOND));
+    }
+
+    #[test]
+    fn a_bucket_is_added_once_and_not_behind_the_end() {
+        let mut directory = Directory::new(narrow(LISTED_BUCKETS_MAX), 0, 0);
+        let [inside, behind] = [Bucket::holding(0, 2), Bucket::holding(1 << 50, 2)];
+        assert!(directory.add(inside));
+        assert!(!directory.add(inside) && !directory.add(behind));
+        assert_eq!(directory.buckets_from(0).len(), LISTED_BUCKETS_MAX + 1);
     }
 
     #[test]

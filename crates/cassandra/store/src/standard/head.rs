@@ -8,6 +8,7 @@
 
 use crate::entry::Entry;
 use crate::standard::directory::Directory;
+use crate::standard::queue::HeardBuckets;
 
 /// How far before its place a look begins, in µs.
 const OVERLAP_US: i64 = 300_000;
@@ -16,13 +17,13 @@ const OVERLAP_US: i64 = 300_000;
 const LOOK_BACK_US: i64 = 3_000_000;
 const LOOK_BACK_EVERY_US: i64 = 2_000_000;
 
-/// By how much the mark has to have moved to be stored again, in µs: by the front-end among those alive that a queue is assigned to,
-/// and by another one, which polls it perhaps alone.
+/// By how much the mark has to have moved to be stored again, in µs: by the queue's owner among the front-ends (by rendezvous
+/// hashing), and by the others, in case the owner does not poll the queue.
 const MARK_STEP_US: i64 = 10_000_000;
 const MARK_STEP_OF_OTHERS_US: i64 = 30_000_000;
 
-/// How old the mark may be that was read, in µs. Each moves its own; the others' spares one the way only where it did not look
-/// for long.
+/// How old the stored mark may be as it was read, in µs. It matters to a front-end only that has not looked for a while: each moves
+/// one of its own.
 const MARK_AGE_US_MAX: i64 = 60_000_000;
 
 /// What is remembered of a queue's head.
@@ -90,9 +91,15 @@ impl Head {
             || !self.directory.covers(start.from_us)
     }
 
-    /// The directory is known to have more.
-    pub(crate) fn expect_more_buckets(&mut self) {
-        self.expects_more = true;
+    /// These buckets are in use, too.
+    pub(crate) fn hear_of(&mut self, heard: HeardBuckets, now_us: i64) {
+        self.expects_more |= heard.are_more;
+        for bucket in heard.buckets {
+            if self.directory.add(bucket) && bucket.start_us() <= now_us {
+                // What is in it may be older than the place.
+                self.looked_back_at_us = 0;
+            }
+        }
     }
 
     /// The directory says so.
@@ -100,7 +107,11 @@ impl Head {
         if directory.has_begun_beside(&self.directory, now_us) {
             // What is in it may be older than the place, as far as the time when it was not there yet.
             self.looked_back_at_us = 0;
-            self.place_us = self.place_us.min(self.directory.read_at_us());
+            let unlisted_at_us = self.directory.read_at_us();
+            self.place_us = self.place_us.min(unlisted_at_us);
+            if let Some(unended) = &mut self.unended {
+                unended.place_us = unended.place_us.min(unlisted_at_us);
+            }
         }
         self.expects_more = false;
         self.directory = directory;
@@ -299,8 +310,24 @@ mod tests {
         assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Near);
         head.set_directory(Directory::new(vec![known, new], 0, NOW + SECOND), NOW + SECOND);
         assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Back);
-        head.expect_more_buckets();
+        head.hear_of(HeardBuckets { buckets: Vec::new(), are_more: true }, NOW + SECOND);
         assert!(head.wants_directory(head.start(NOW + SECOND, FULLY), SECOND));
+    }
+
+    #[test]
+    fn a_bucket_that_is_heard_of_needs_no_reading_of_the_directory() {
+        let mut head = Head::default();
+        let [known, new, later] = [(NOW, 3), (NOW, 0), (NOW + 600 * SECOND, 0)]
+            .map(|(at_us, level)| Bucket::holding(at_us, level));
+        head.set_directory(Directory::new(vec![known], 0, NOW), NOW);
+        looked(&mut head, NOW, vec![], None);
+        for (bucket, reach) in [(known, Reach::Near), (later, Reach::Near), (new, Reach::Back)] {
+            head.hear_of(HeardBuckets { buckets: vec![bucket], are_more: false }, NOW + 1);
+            let start = head.start(NOW + 1, FULLY);
+            assert_eq!(start.reach, reach, "{bucket:?}");
+            assert!(!head.wants_directory(start, SECOND));
+        }
+        assert_eq!(head.directory().buckets_from(NOW), [known, new, later]);
     }
 
     #[test]

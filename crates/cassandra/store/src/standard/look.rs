@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use quelea_sqs_protocol::{Consistency, Fault};
 
-use crate::limits::{GRACE_MS, GRACE_OF_ONE_MS, READ_BUCKETS_MAX, READ_ROWS_MAX};
+use crate::limits::{
+    BUCKETS_AGE_MS_MAX, GRACE_MS, GRACE_OF_ONE_MS, READ_BUCKETS_MAX, READ_ROWS_MAX,
+};
 use crate::standard::Standard;
 use crate::standard::directory::{Directory, LISTED_BUCKETS_MAX};
 use crate::standard::head::{Head, Look, Start, merge};
@@ -27,7 +29,11 @@ impl Standard {
             head.set_stored_low(rows.tables.low_water_mark(rows.of).await?, now_us);
         }
         let mut start = head.start(now_us, fully_every_us);
-        let age_us_max = self.peers.buckets_age_us_max(rows.of.generation);
+        let age_us_max = match rows.of.consistency {
+            // The one replica that is asked may not have heard yet of what the others say.
+            Consistency::One => (BUCKETS_AGE_MS_MAX * 1_000) as i64,
+            Consistency::LocalQuorum => self.peers.buckets_age_us_max(rows.of.generation),
+        };
         // A new bucket may have the look go back, beyond what was just read.
         for _ in 0..2 {
             if head.wants_directory(start, age_us_max) {

@@ -2,7 +2,7 @@
 //! Nothing is lost when it is forgotten.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quelea_sqs_protocol::Fault;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::bucket::{Bucket, Filling};
 use crate::clock::Clock;
 use crate::entry::Entry;
-use crate::limits::REMEMBERED_QUEUES_MAX;
+use crate::limits::{HEARD_BUCKETS_MAX, REMEMBERED_QUEUES_MAX};
 use crate::peers::Peers;
 use crate::standard::fair::Fairness;
 use crate::standard::gather::Gatherer;
@@ -26,9 +26,6 @@ use crate::standard::tables::List;
 
 /// Buckets that are known to be listed.
 const LISTED_MAX: usize = 256;
-
-/// Buckets of other front-ends that are remembered: each is put into by several at the same time.
-const NUDGED_BUCKETS_MAX: usize = 8;
 
 /// One generation of a queue's messages.
 pub(crate) struct Queue {
@@ -45,12 +42,17 @@ pub(crate) struct Queue {
     fair: Mutex<Fairness>,
     /// Entries of the last look that others were taking.
     passed_over: AtomicUsize,
-    /// An entry was put into a bucket that the directory did not list before.
-    has_new_bucket: AtomicBool,
-    /// Buckets that other front-ends have put something into, the newest last.
-    nudged: Mutex<VecDeque<Bucket>>,
+    heard: Mutex<HeardBuckets>,
     places: Mutex<Places>,
     used_at_ms: AtomicU64,
+}
+
+/// Buckets that are in use, as this front-end and the others say.
+#[derive(Debug, Default)]
+pub(crate) struct HeardBuckets {
+    pub(crate) buckets: Vec<Bucket>,
+    /// There are more than are kept here.
+    pub(crate) are_more: bool,
 }
 
 #[derive(Default)]
@@ -74,8 +76,7 @@ impl Queue {
             in_flight: InFlight::default(),
             fair: Mutex::default(),
             passed_over: AtomicUsize::new(0),
-            has_new_bucket: AtomicBool::new(false),
-            nudged: Mutex::default(),
+            heard: Mutex::default(),
             places: Mutex::default(),
             used_at_ms: AtomicU64::new(0),
         }
@@ -148,9 +149,9 @@ impl Queue {
         let now_us = clock.now_us();
         rows.tables.list(rows.of, List::Entries, fresh.clone(), now_us).await?;
         peers.listed(self.generation, &fresh);
+        self.heard_of(&fresh);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         remember_listed(&mut places.listed, fresh);
-        self.expect_more_buckets();
         Ok(())
     }
 
@@ -166,29 +167,30 @@ impl Queue {
         remember_listed(&mut places.listed_bodies, buckets);
     }
 
-    /// Another front-end has put something into a bucket.
+    /// Another front-end has put something into a bucket that can be received at once.
     pub(crate) fn nudged(&self, bucket: Bucket) {
-        let mut nudged = self.nudged.lock().unwrap_or_else(PoisonError::into_inner);
-        if !nudged.contains(&bucket) {
-            // What is known of the directory may be older than the bucket.
-            self.expect_more_buckets();
-            if nudged.len() == NUDGED_BUCKETS_MAX {
-                nudged.pop_front();
-            }
-            nudged.push_back(bucket);
-        }
-        drop(nudged);
+        self.heard_of(&[bucket]);
         self.arrived.notify_one();
     }
 
-    /// An entry was put into a bucket that the directory may not list as it is known here.
-    pub(crate) fn expect_more_buckets(&self) {
-        self.has_new_bucket.store(true, Ordering::Release);
+    /// Entries were put into these buckets, which the directory may not list as it is known here.
+    pub(crate) fn heard_of(&self, buckets: &[Bucket]) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        for bucket in buckets {
+            if heard.buckets.contains(bucket) {
+                continue;
+            }
+            if heard.buckets.len() == HEARD_BUCKETS_MAX {
+                heard.are_more = true;
+                return;
+            }
+            heard.buckets.push(*bucket);
+        }
     }
 
-    /// Whether the directory lists more since this was last asked.
-    pub(crate) fn takes_new_bucket(&self) -> bool {
-        self.has_new_bucket.swap(false, Ordering::AcqRel)
+    /// The buckets that were heard of since this was last asked, for the next look.
+    pub(crate) fn take_heard(&self) -> HeardBuckets {
+        std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn is_idle(&self) -> bool {

@@ -174,9 +174,7 @@ impl Standard {
         let mut undelivered: Vec<Uuid> = Vec::new();
         // Until all is moved: another look would find the same.
         let mut head = queue.head.lock().await;
-        if queue.takes_new_bucket() {
-            head.expect_more_buckets();
-        }
+        head.hear_of(queue.take_heard(), self.clock.now_us());
         for _ in 0..LOOKS_AT_ONCE {
             let looked_at = Instant::now();
             let more = undelivered.len() + queue.passed_over() + more_of_fair;

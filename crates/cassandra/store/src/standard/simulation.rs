@@ -18,7 +18,7 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chaos::{Chaos, Outcome};
+use chaos::{Chaos, Outcome, Reread};
 use cluster::Mishap;
 use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, Receive};
 use quelea_testkit::{Seed, seeds};
@@ -167,7 +167,13 @@ fn too_few_replicas_are_found_out() {
 /// Where front-ends go on with what they once knew of a queue, what is sent after a purge is.
 #[test]
 fn front_ends_that_never_read_a_queue_again_are_found_out() {
-    assert!(is_found_out(Chaos { purges: true, is_reread: false, ..Chaos::ALL }));
+    assert!(is_found_out(Chaos { purges: true, reread: Reread::Never, ..Chaos::ALL }));
+}
+
+/// Nor where they do so late, whether they hear each other or not.
+#[test]
+fn front_ends_that_trust_whomever_they_do_not_hear_are_found_out() {
+    assert!(is_found_out(Chaos { purges: true, reread: Reread::AsIfHeard, ..Chaos::ALL }));
 }
 
 /// Where what comes last counts, instead of what has the later timestamp, they are, too.

@@ -24,8 +24,8 @@ pub(super) struct Chaos {
     pub(super) purges: bool,
     /// Tasks move dead letters back to their queue, and consumers forget more, so that there are some.
     pub(super) moves: bool,
-    /// What front-ends know of queues is good for a moment only; else until they are told otherwise.
-    pub(super) is_reread: bool,
+    /// When front-ends read again what they know of queues, if nobody tells them to.
+    pub(super) reread: Reread,
     /// How many replicas answer for a request, as the queue has it.
     pub(super) consistency: Consistency,
     /// As many do; else one always.
@@ -45,7 +45,7 @@ impl Chaos {
         forgetting: false,
         purges: false,
         moves: false,
-        is_reread: true,
+        reread: Reread::AsHeard,
         consistency: Consistency::LocalQuorum,
         is_quorum: true,
         is_by_timestamp: true,
@@ -65,6 +65,16 @@ impl Chaos {
         forgetting: true,
         ..Self::NONE
     };
+}
+
+/// When front-ends read again what they know of queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reread {
+    /// After a moment; later where they hear all others.
+    AsHeard,
+    /// As late as if they heard all others.
+    AsIfHeard,
+    Never,
 }
 
 /// What came of a run.

@@ -16,7 +16,7 @@ use super::model_tables::ModelTables;
 use super::process::{Gate, Process, lock};
 use super::queue_rows::{KnownQueues, QueueRows};
 use crate::clock::Clock;
-use crate::limits::ANNOUNCED_EVERY_MS;
+use crate::limits::CHANGES_COUNTED_EVERY_MS;
 use crate::peers::Peers;
 use crate::peers::alive::FrontEnd as Row;
 use crate::peers::peer_socket::{PeerSocket, Receiving};
@@ -121,12 +121,11 @@ impl FrontEnd {
     pub(super) async fn start(common: &Common, number: u16, wrong_by_us: i64) -> Arc<Self> {
         let gate = Gate::open();
         let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), true);
-        let is_reread = common.chaos.is_reread;
         let tables = ModelTables {
             cluster: common.cluster.clone(),
             clock: common.clock.clone(),
             gate: gate.clone(),
-            queues: KnownQueues::new(common.queues.clone(), peers.hearing(), is_reread),
+            queues: KnownQueues::new(common.queues.clone(), peers.hearing(), common.chaos.reread),
         };
         let clock = Arc::new(Clock::beginning_at(common.clock.now_us()));
         clock.set_wrong_by_us(wrong_by_us);
@@ -151,15 +150,15 @@ impl FrontEnd {
         };
         standard.attach(Arc::new(socket));
         let front_end = Arc::new(Self { standard, gate, address, beat: AtomicI64::new(1) });
-        tokio::spawn(front_end.clone().keep_announcing());
+        tokio::spawn(front_end.clone().keep_counting_changes());
         front_end
     }
 
-    async fn keep_announcing(self: Arc<Self>) {
+    async fn keep_counting_changes(self: Arc<Self>) {
         while !self.is(Process::Killed) {
-            sleep(Duration::from_millis(ANNOUNCED_EVERY_MS)).await;
+            sleep(Duration::from_millis(CHANGES_COUNTED_EVERY_MS)).await;
             self.gate.pass().await;
-            self.standard.peers.announce();
+            self.standard.peers.count_changes();
         }
     }
 

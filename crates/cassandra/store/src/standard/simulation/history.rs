@@ -29,13 +29,9 @@ struct Confirmed {
     at: Instant,
 }
 
-/// A purge, from when it was asked for until it was done, or its outcome unknown.
-#[derive(Clone, Copy, Debug)]
-struct Purge {
-    began: Instant,
-    ended: Instant,
-    is_done: bool,
-}
+/// So long after a purge a call may begin at a front-end that has not heard of it: for as long as that trusts what it has heard last, which
+/// was on its way for half a second.
+const UNHEARD: Duration = AGE.saturating_add(Duration::from_millis(500));
 
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -43,7 +39,8 @@ pub(super) struct History {
     confirmed: BTreeMap<String, Confirmed>,
     /// By their bodies, the ids with which they came: a move task makes new ones.
     ids: BTreeMap<Bytes, BTreeSet<String>>,
-    purges: Vec<Purge>,
+    /// When a purge was made.
+    purges: Vec<Instant>,
     receptions: BTreeMap<String, Vec<Reception>>,
     /// Their deletion was asked for.
     deleting: BTreeSet<String>,
@@ -62,9 +59,9 @@ impl History {
         self.confirmed.insert(message, Confirmed { body, began, at: Instant::now() });
     }
 
-    /// A purge has ended that was asked for at that time.
-    pub(super) fn purged(&mut self, began: Instant, is_done: bool) {
-        self.purges.push(Purge { began, ended: Instant::now(), is_done });
+    /// The queue is purged now.
+    pub(super) fn purged(&mut self) {
+        self.purges.push(Instant::now());
     }
 
     pub(super) fn received(&mut self, message: String, body: &Bytes, reception: Reception) {
@@ -102,14 +99,19 @@ impl History {
 
     /// Whether a message may be among those that a purge takes: who has sent it may not have known of the purge yet.
     fn may_be_purged(&self, message: &Confirmed) -> bool {
-        self.purges.iter().any(|purge| message.began < purge.ended + AGE)
+        self.purges.iter().any(|made_at| message.began < *made_at + UNHEARD)
     }
 
     /// Whether a purge may not have been known to whoever gave that: then a deletion through another, which knew of it, had nothing
     /// to delete.
-    fn may_be_unheard(&self, reception: &Reception) -> bool {
-        let mut purges = self.purges.iter();
-        purges.any(|purge| (purge.began..=purge.ended + AGE).contains(&reception.began))
+    fn may_be_unheard(&self, message: &str, reception: &Reception) -> bool {
+        let Some(message) = self.confirmed.get(message) else { return true };
+        self.purges.iter().any(|made_at| {
+            let unheard_until = *made_at + UNHEARD;
+            message.began < unheard_until
+                && reception.began <= unheard_until
+                && reception.at >= *made_at
+        })
     }
 
     /// What that message was called when it came: by its own id, and by those that move tasks have given it.
@@ -134,7 +136,7 @@ impl History {
     }
 
     pub(super) fn purges(&self) -> u64 {
-        self.purges.iter().filter(|purge| purge.is_done).count() as u64
+        self.purges.len() as u64
     }
 
     /// How many messages came with another id than that with which they were sent.
@@ -150,12 +152,12 @@ impl History {
     fn purged_and_received(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (id, message) in &self.confirmed {
-            for purge in self.purges.iter().filter(|one| one.is_done && message.at < one.began) {
+            for made_at in self.purges.iter().filter(|made_at| message.at < **made_at) {
                 let receptions = self.receptions.get(id).map(Vec::as_slice).unwrap_or_default();
                 let is_late =
-                    |one: &&Reception| !one.is_dead_letter && one.began > purge.ended + AGE;
+                    |one: &&Reception| !one.is_dead_letter && one.began > *made_at + UNHEARD;
                 if let Some(late) = receptions.iter().find(is_late) {
-                    let after = late.began.saturating_duration_since(purge.ended);
+                    let after = late.began.saturating_duration_since(*made_at);
                     found.push(format!("{id} came to a call from {after:?} after its purge"));
                 }
             }
@@ -201,7 +203,7 @@ impl History {
             // What is on its way to the dead-letter queue when it is deleted may come there, and one that was moved there
             // twice comes twice. In the end both queues have to be empty.
             let late = receptions.iter().filter(|one| !one.is_dead_letter);
-            let late = late.filter(|one| !self.may_be_unheard(one));
+            let late = late.filter(|one| !self.may_be_unheard(message, one));
             for one in late.filter(|one| one.began > *deleted_at) {
                 let after = one.began.saturating_duration_since(*deleted_at);
                 faults.push(format!("{message} came to a call from {after:?} after its deletion"));
@@ -241,22 +243,22 @@ fn what_comes_after_a_purge_is_found() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
     let mut history = History::default();
     history.confirmed("a".to_owned(), "body".into(), now);
-    let purge = Purge { began: Instant::now(), ended: Instant::now(), is_done: true };
-    history.purges.push(purge);
+    history.purged();
+    let made_at = history.purges[0];
     assert!(history.faults(Consistency::LocalQuorum, true).is_empty(), "it need not come");
-    history.received("a".to_owned(), &"body".into(), reception(purge.ended + second));
+    history.received("a".to_owned(), &"body".into(), reception(made_at + second));
     assert!(
         history.faults(Consistency::LocalQuorum, true).is_empty(),
         "who gave it had not heard of it"
     );
-    history.received("a".to_owned(), &"body".into(), reception(purge.ended + 3 * second));
+    history.received("a".to_owned(), &"body".into(), reception(made_at + 3 * second));
     assert_eq!(history.faults(Consistency::LocalQuorum, true).len(), 1);
-    history.confirmed("b".to_owned(), "other".into(), purge.ended + 3 * second);
+    history.confirmed("b".to_owned(), "other".into(), made_at + 3 * second);
     assert_eq!(history.missing().len(), 1, "what is sent afterwards has to come");
     // A deletion at one that knows of the purge has nothing to delete.
     history.receptions.clear();
-    history.deleted.insert("a".to_owned(), purge.ended);
-    history.received("a".to_owned(), &"body".into(), reception(purge.ended + second));
+    history.deleted.insert("a".to_owned(), made_at);
+    history.received("a".to_owned(), &"body".into(), reception(made_at + second));
     assert!(
         history
             .faults(Consistency::LocalQuorum, true)

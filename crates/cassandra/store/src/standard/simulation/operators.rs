@@ -1,16 +1,18 @@
 //! What operators do to queues: they purge them, and have dead letters moved back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quelea_sqs_protocol::{Fault, MoveTask, MoveTaskState, NewMoveTask};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::cluster::chance;
 use super::front_end::FrontEnd;
 use super::process::Process;
 use super::world::World;
 use crate::standard::move_step::Step;
+use crate::standard::tables::Asked;
 
 /// After so long others go on with a task that nobody says to be at.
 const HELD: Duration = Duration::from_secs(10);
@@ -21,33 +23,56 @@ impl World {
     pub(super) async fn purge_now_and_then(self: Arc<Self>) {
         while self.began.elapsed() < self.common.chaos.active {
             sleep(Duration::from_millis(fastrand::u64(3_000..20_000))).await;
-            let (front_end, began) = (self.any_front_end(), Instant::now());
+            let (front_end, (answer, answered)) = (self.any_front_end(), oneshot::channel());
             let (world, purging) = (self.clone(), front_end.clone());
-            let purge = async move {
-                let purged = purging.by_itself(world.purge(&purging)).await;
-                // Also where nobody waits for it any more.
-                world.history().purged(began, false);
-                purged
-            };
-            let purged = front_end.call(Duration::from_secs(20), tokio::spawn(purge)).await;
-            self.history().purged(began, matches!(purged, Some(Ok(Ok(())))));
+            tokio::spawn(async move { purging.by_itself(world.purge(&purging, answer)).await });
+            let _ = front_end.call(Duration::from_secs(20), answered).await;
         }
     }
 
-    /// As the store does it, by one transaction, whose answer may be lost; also where nobody waits for it any more.
-    async fn purge(&self, front_end: &FrontEnd) -> Result<(), Fault> {
-        let queue = &self.queue.queue;
-        let asked = self.common.cluster.transact().await;
-        if asked.is_ok() {
-            self.common.queues.purge(queue);
+    /// By one transaction, as the store does it. Its answer may be lost, and then it may be made later, until somebody asks.
+    async fn purge(
+        self: &Arc<Self>,
+        front_end: &FrontEnd,
+        answer: oneshot::Sender<Result<(), Fault>>,
+    ) {
+        let is_open = Arc::new(AtomicBool::new(false));
+        let transaction = async {
+            let asked = self.common.cluster.transact().await;
+            match &asked {
+                Ok(()) => self.make_purge(),
+                Err(_) => {
+                    is_open.store(true, Ordering::Relaxed);
+                    tokio::spawn(self.clone().purge_late(is_open.clone()));
+                }
+            }
             front_end.gate.pass().await;
+            asked
+        };
+        let settling = async || {
+            front_end.gate.pass().await;
+            self.common.cluster.transact().await?;
+            if is_open.swap(false, Ordering::Relaxed) && fastrand::bool() {
+                self.make_purge();
+            }
+            front_end.gate.pass().await;
+            Ok(())
+        };
+        let settle = || Box::pin(settling()) as Asked<'_, ()>;
+        front_end.standard.change(&self.queue.queue, transaction, settle, answer).await;
+    }
+
+    /// Makes a purge whose answer was lost, some time later, if nobody has settled whether it is.
+    async fn purge_late(self: Arc<Self>, is_open: Arc<AtomicBool>) {
+        sleep(Duration::from_millis(fastrand::u64(..40_000))).await;
+        if fastrand::bool() && is_open.swap(false, Ordering::Relaxed) {
+            self.make_purge();
         }
-        front_end.standard.tables.forget(queue);
-        front_end.standard.peers.changed(queue).await;
-        if self.common.chaos.network && chance(100) {
-            return Err(Fault::Unavailable("the answer is lost".to_owned()));
-        }
-        asked
+    }
+
+    fn make_purge(&self) {
+        self.common.queues.purge(&self.queue.queue);
+        self.history().purged();
     }
 
     /// One task after the other. Whoever is at one may end or stop: another goes on, and perhaps the first one, too.

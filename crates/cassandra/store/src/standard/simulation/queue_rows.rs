@@ -8,13 +8,17 @@ use quelea_sqs_protocol::QueueRef;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::chaos::Reread;
 use super::process::lock;
 use crate::database::queue_table::Record;
-use crate::limits::FACTS_AGE_MS_MAX;
+use crate::limits::{FACTS_AGE_HEARD_MS_MAX, FACTS_AGE_MS_MAX};
 use crate::peers::hearing::Hearing;
 
 /// For how long a front-end goes on with what it has read.
 pub(super) const AGE: Duration = Duration::from_millis(FACTS_AGE_MS_MAX);
+
+/// The same where it hears all the others.
+const AGE_HEARD: Duration = Duration::from_millis(FACTS_AGE_HEARD_MS_MAX);
 
 /// The truth: rows change by lightweight transactions, which see each other.
 #[derive(Debug, Default)]
@@ -45,21 +49,24 @@ type Read = (Instant, Option<Arc<Record>>);
 pub(super) struct KnownQueues {
     rows: Arc<QueueRows>,
     hearing: Arc<Hearing>,
-    is_reread: bool,
+    reread: Reread,
     read: Mutex<BTreeMap<QueueRef, Read>>,
 }
 
 impl KnownQueues {
-    pub(super) fn new(rows: Arc<QueueRows>, hearing: Arc<Hearing>, is_reread: bool) -> Self {
-        Self { rows, hearing, is_reread, read: Mutex::default() }
+    pub(super) fn new(rows: Arc<QueueRows>, hearing: Arc<Hearing>, reread: Reread) -> Self {
+        Self { rows, hearing, reread, read: Mutex::default() }
     }
 
     /// What it has read of a queue, if that is good still.
     pub(super) fn remembered(&self, queue: &QueueRef) -> Option<Option<Arc<Record>>> {
         let read = lock(&self.read);
         let now = Instant::now();
-        let is_young = |at: Instant| now - at < self.hearing.age_max(at, now);
-        let is_good = |(at, _): &&Read| !self.is_reread || is_young(*at);
+        let is_good = |(at, _): &&Read| match self.reread {
+            Reread::AsHeard => now - self.hearing.valid_at(*at, now) < AGE,
+            Reread::AsIfHeard => now - *at < AGE_HEARD,
+            Reread::Never => true,
+        };
         read.get(queue).filter(is_good).map(|(_, record)| record.clone())
     }
 

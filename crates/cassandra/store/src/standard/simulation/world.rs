@@ -181,7 +181,7 @@ impl World {
         let front_ends = lock(&self.front_ends).clone();
         let rows: Vec<_> = front_ends.iter().map(|front_end| front_end.row()).collect();
         for front_end in front_ends.iter().filter(|front_end| front_end.is(Process::Runs)) {
-            front_end.standard.peers.observe(rows.clone());
+            front_end.standard.peers.observe(rows.clone(), Instant::now());
         }
     }
 
