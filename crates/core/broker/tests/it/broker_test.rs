@@ -29,6 +29,14 @@ enum CrashImage {
     Log(FakeDisk, u32),
 }
 
+/// How a broker ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// In good order.
+    Shutdown,
+    Crash,
+}
+
 /// A delivery that a client has received.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
@@ -125,14 +133,14 @@ impl BrokerTest {
         self.broker.store_mut().ticket(Durability::Os);
         self.pump_store();
         self.now = self.now.plus_ms(down_ms);
-        self.restart(Survival::All, 0);
+        self.restart(End::Crash, Survival::All, 0);
     }
 
     /// The process ends as it should, with a last checkpoint, and starts again.
     pub(crate) fn shut_down(&mut self) {
         self.broker.begin_shutdown(self.now);
         self.settle();
-        self.restart(Survival::All, 0);
+        self.restart(End::Shutdown, Survival::All, 0);
     }
 
     /// The log's disk takes so many bytes from now on.
@@ -159,18 +167,20 @@ impl BrokerTest {
     /// The machine loses its power: any part of what was not synced is lost. To the store in
     /// memory nothing happens.
     pub(crate) fn power_cut(&mut self, seed: u64) {
-        self.restart(Survival::Random, seed);
+        self.restart(End::Crash, Survival::Random, seed);
     }
 
-    fn restart(&mut self, survival: Survival, seed: u64) {
-        let opened = match &mut self.crash_image {
+    fn restart(&mut self, end: End, survival: Survival, seed: u64) {
+        let (store, mut recovered) = match &mut self.crash_image {
             CrashImage::Memory => open_memory(std::mem::take(memory_of(&mut self.broker))),
             CrashImage::Log(disk, segment_bytes) => {
                 *disk = disk.crash(survival, seed);
                 open_log(disk, *segment_bytes, self.now)
             }
         };
-        self.broker = start(self.config.clone(), opened, self.now);
+        // As the node says it, which finds the data directory as it was left.
+        recovered.after_crash = end == End::Crash;
+        self.broker = start(self.config.clone(), (store, recovered), self.now);
         self.clients.clear();
         self.promises.clear();
         self.settle();
