@@ -14,6 +14,7 @@ pub(crate) mod directory;
 pub(crate) mod fair;
 pub(crate) mod gather;
 pub(crate) mod head;
+pub(crate) mod heard_buckets;
 pub(crate) mod in_flight;
 pub(crate) mod jobs;
 pub(crate) mod look;

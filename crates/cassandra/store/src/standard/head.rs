@@ -8,7 +8,7 @@
 
 use crate::entry::Entry;
 use crate::standard::directory::Directory;
-use crate::standard::queue::HeardBuckets;
+use crate::standard::heard_buckets::HeardBuckets;
 
 /// How far before its place a look begins, in µs.
 const OVERLAP_US: i64 = 300_000;

@@ -13,11 +13,12 @@ use uuid::Uuid;
 use crate::bucket::{Bucket, Filling};
 use crate::clock::Clock;
 use crate::entry::Entry;
-use crate::limits::{HEARD_BUCKETS_MAX, REMEMBERED_QUEUES_MAX};
+use crate::limits::REMEMBERED_QUEUES_MAX;
 use crate::peers::Peers;
 use crate::standard::fair::Fairness;
 use crate::standard::gather::Gatherer;
 use crate::standard::head::Head;
+use crate::standard::heard_buckets::HeardBuckets;
 use crate::standard::in_flight::InFlight;
 use crate::standard::jobs::{DeleteJob, ReceiveJob, SendJob};
 use crate::standard::order_hint::AutoHint;
@@ -45,14 +46,6 @@ pub(crate) struct Queue {
     heard: Mutex<HeardBuckets>,
     places: Mutex<Places>,
     used_at_ms: AtomicU64,
-}
-
-/// Buckets that are in use, as this front-end and the others say.
-#[derive(Debug, Default)]
-pub(crate) struct HeardBuckets {
-    pub(crate) buckets: Vec<Bucket>,
-    /// There are more than are kept here.
-    pub(crate) are_more: bool,
 }
 
 #[derive(Default)]
@@ -175,17 +168,7 @@ impl Queue {
 
     /// Entries were put into these buckets, which the directory may not list as it is known here.
     pub(crate) fn heard_of(&self, buckets: &[Bucket]) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        for bucket in buckets {
-            if heard.buckets.contains(bucket) {
-                continue;
-            }
-            if heard.buckets.len() == HEARD_BUCKETS_MAX {
-                heard.are_more = true;
-                return;
-            }
-            heard.buckets.push(*bucket);
-        }
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(buckets);
     }
 
     /// The buckets that were heard of since this was last asked, for the next look.
