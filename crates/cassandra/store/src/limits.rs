@@ -91,7 +91,8 @@ pub const OWNED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 pub const FACTS_AGE_MS_MAX: u64 = 2_000;
 
 /// The same where it hears all the others, in ms, and so of each change. As long takes only what nobody tells of: what is written into
-/// the tables by other means, or was begun by a front-end that was killed, and is finished by a later change of another queue.
+/// the tables by other means, or was begun by a front-end that was killed, and is finished by a later change of another queue of its
+/// account.
 pub const FACTS_AGE_HEARD_MS_MAX: u64 = 30_000;
 
 /// How old the list of a queue's buckets may be by which its head is read, in ms, where others may have begun one unheard.
@@ -101,18 +102,18 @@ pub const BUCKETS_AGE_MS_MAX: u64 = 1_000;
 /// was put into it is seen so much later.
 pub const BUCKETS_AGE_HEARD_MS_MAX: u64 = 5_000;
 
-/// How often a front-end says how many changes of queues it has told of, in ms: two in a row may be lost.
+/// How often a front-end says how many changes of queues it has told of, in ms: three in a row may be lost.
 pub const CHANGES_COUNTED_EVERY_MS: u64 = 500;
 
-/// For how long the front-ends whose rows were read are taken to be all, in ms: three heartbeats.
-pub const OBSERVED_MS_MAX: u64 = 3 * HEARTBEAT_MS;
+/// For how long the front-ends whose rows were read are taken to be all, in ms: two heartbeats.
+pub const OBSERVED_MS_MAX: u64 = 2 * HEARTBEAT_MS;
 
 /// Changes of queues that are under way at once; further ones are refused with 503.
 pub const CHANGES_AT_ONCE: usize = 1_000;
 
 /// How long a front-end that stops waits for changes of queues that are under way, in ms. The others take one that is gone to have
 /// made a change for ten seconds more.
-pub const CHANGES_AWAITED_MS_MAX: u64 = 2_000;
+pub const CHANGES_AWAITED_MS_MAX: u64 = 1_000;
 
 /// Buckets of a queue that were heard of since the last look at its head; with more, their list is read again.
 pub const HEARD_BUCKETS_MAX: usize = 64;

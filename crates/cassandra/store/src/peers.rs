@@ -279,11 +279,22 @@ impl Peers {
         drop(self.changes.acquire_many(CHANGES_AT_ONCE as u32).await);
     }
 
+    /// From now on no change begins, and none is counted.
+    pub(crate) fn end_changes(&self) {
+        self.changes.close();
+    }
+
+    /// Whether that is so.
+    pub(crate) fn has_ended_changes(&self) -> bool {
+        self.changes.is_closed()
+    }
+
     /// Says of how many changes the others were told so far, unless one is under way: whoever has heard of fewer has missed one,
     /// and whoever hears nothing for a while reads for itself.
     pub(crate) fn count_changes(&self) {
+        // In this order: a change that begins in between is not among those that are counted.
         let changes = self.notices.count();
-        if self.changes.available_permits() == CHANGES_AT_ONCE {
+        if self.changes.available_permits() == CHANGES_AT_ONCE && !self.changes.is_closed() {
             self.broadcast(PeerMessage::ChangeCount { changes });
         }
     }

@@ -1,10 +1,11 @@
 //! What all calls of a front-end share.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use quelea_sqs_protocol::Fault;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use crate::database::Database;
 use crate::database::identity_table::IdentityTable;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) passed: PassedQueues,
     pub(crate) front_ends: FrontEndTable,
     pub(crate) beats: Beats,
+    /// When the last heartbeat began that Cassandra has answered.
+    pub(crate) beaten_at: Mutex<Option<Instant>>,
     /// Whether the last heartbeat was answered.
     pub(crate) is_answered: AtomicBool,
 }

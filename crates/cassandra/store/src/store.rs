@@ -1,8 +1,8 @@
 //! The store of replicated queues: a session of Cassandra, and what this front-end has under way.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quelea_sqs_protocol::{
@@ -104,6 +104,7 @@ impl CassandraQueues {
             passed: PassedQueues::default(),
             front_ends,
             beats: Beats::default(),
+            beaten_at: Mutex::default(),
             is_answered: AtomicBool::new(true),
         });
         // The first comparison comes before the first message.
@@ -197,6 +198,7 @@ impl CassandraQueues {
     pub async fn leave(&self) -> Result<(), Fault> {
         let ended = self.shared.standard.peers.changes_ended();
         let _ = tokio::time::timeout(Duration::from_millis(CHANGES_AWAITED_MS_MAX), ended).await;
+        self.shared.standard.peers.end_changes();
         self.shared.leave().await
     }
 
@@ -226,6 +228,10 @@ impl CassandraQueues {
         let (shared, queue) = (self.shared.clone(), queue.clone());
         let (answer, answered) = oneshot::channel();
         self.shared.runtime.spawn(async move {
+            if let Err(fault) = shared.be_known().await {
+                let _ = answer.send(Err(fault));
+                return;
+            }
             let settle =
                 || Box::pin(shared.queues.settle(&shared.database, &queue)) as Asked<'_, ()>;
             shared.standard.change(&queue, change, settle, answer).await;
@@ -277,7 +283,8 @@ impl Queues for CassandraQueues {
         if let Some(fault) = refused(&QueueSettings::of(&new.attributes)) {
             return Err(fault);
         }
-        // Nobody remembers a queue that is not there, so that nobody needs to hear of it who does not hear of it from the client.
+        // Nobody remembers a queue that is not there. Whoever remembers one that was there before has heard of its deletion, or reads
+        // again two seconds after it.
         let Shared { queues, database, cooldown_ms, .. } = &*self.shared;
         queues.create(database, queue, &new, *cooldown_ms).await
     }

@@ -194,9 +194,13 @@ impl QueueTable {
         Ok(row.map_or(NameLookup::Nothing, |row| found(queue, row)))
     }
 
-    /// Returns when no change of that queue of before can be made any more whose outcome is unknown: such a read ends or finishes it.
+    /// Ends or finishes a change of that queue which a node has begun, and whose outcome is unknown: a serial read does.
     pub(crate) async fn settle(&self, database: &Database, queue: &QueueRef) -> Result<(), Fault> {
-        self.find(database, queue, Some(Consistency::LocalSerial)).await.map(drop)
+        let mut statement = self.read.clone();
+        statement.set_consistency(Consistency::LocalSerial);
+        database.count(For::Upkeep);
+        let values = (queue.account.as_ref(), queue.name.as_ref());
+        driver::select(&database.session, &statement, &values).await.map(drop)
     }
 
     // -- changing -----------------------------------------------------------------------------

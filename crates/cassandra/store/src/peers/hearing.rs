@@ -35,7 +35,14 @@ struct State {
     /// Since when nothing was missed: the present period.
     complete_since: Instant,
     /// The period before: what was read in it was as it was read until its end.
-    before: Option<(Instant, Instant)>,
+    before: Option<Period>,
+}
+
+/// A time in which nothing was missed.
+#[derive(Clone, Copy, Debug)]
+struct Period {
+    since: Instant,
+    until: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +120,10 @@ impl Hearing {
         if !is_none_missing {
             state.miss(now, now);
         }
-        state.others.insert(from, Some(Heard { changes, at: now }));
+        // One that was on its way for long says nothing of the present.
+        if heard.is_none_or(|heard| heard.changes <= changes) {
+            state.others.insert(from, Some(Heard { changes, at: now }));
+        }
     }
 
     /// Whether no change can be missed now.
@@ -136,7 +146,7 @@ impl Hearing {
         let state = self.lock();
         let until = match state.before {
             _ if read_at >= state.complete_since => state.complete_until(),
-            Some((since, until)) if read_at >= since => Some(until),
+            Some(Period { since, until }) if read_at >= since => Some(until),
             _ => None,
         };
         let longest = Duration::from_millis(FACTS_AGE_HEARD_MS_MAX - FACTS_AGE_MS_MAX);
@@ -156,11 +166,15 @@ impl State {
         self.others.values().try_fold(observed, |first, heard| Some(first.min((*heard)?.at)))
     }
 
-    /// What was done since `from` may have been missed; a new period begins at `next`.
+    /// What was done from `from` on may have been missed. The present period ends there, or where all were last heard, and another one
+    /// begins at `next`, which may be later than now.
     fn miss(&mut self, from: Instant, next: Instant) {
+        if let Some(before) = &mut self.before {
+            before.until = before.until.min(from);
+        }
         let complete_until = self.complete_until().map(|until| until.min(from));
         if let Some(until) = complete_until.filter(|until| *until > self.complete_since) {
-            self.before = Some((self.complete_since, until));
+            self.before = Some(Period { since: self.complete_since, until });
         }
         self.complete_since = self.complete_since.max(next);
     }
@@ -249,6 +263,32 @@ mod tests {
             );
             assert_eq!(hearing.valid_at(now, now + MS), now);
         }
+    }
+
+    #[test]
+    fn a_count_that_comes_late_says_nothing_of_the_present() {
+        let start = Instant::now();
+        let hearing = hearing(start);
+        hearing.on_change(OTHER, 6, start + MS);
+        for from in [THIRD, OTHER] {
+            hearing.on_count(from, 5, start + 2 * MS);
+        }
+        assert_eq!(hearing.heard(OTHER), 6);
+        assert_eq!(hearing.valid_at(start, start + 3 * MS), start);
+    }
+
+    #[test]
+    fn what_is_found_out_later_reaches_further_back() {
+        let start = Instant::now();
+        let hearing = hearing(start);
+        let now = start + 1_000 * MS;
+        hearing.on_count(OTHER, 5, now);
+        hearing.on_count(THIRD, 5, now);
+        hearing.on_count(OTHER, 7, now + MS);
+        assert_eq!(hearing.valid_at(start, now + MS), now);
+        // Somebody has come since the rows were read, at the start.
+        hearing.on_stranger(now + 2 * MS);
+        assert_eq!(hearing.valid_at(start, now + 2 * MS), start);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! A front-end says that it is alive, looks who else is, and takes in what the others tell it.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use quelea_sqs_protocol::Fault;
 use tokio::time::Instant;
 
-use crate::limits::{CHANGES_COUNTED_EVERY_MS, HEARTBEAT_MS};
+use crate::limits::{CHANGES_COUNTED_EVERY_MS, DEAD_AFTER_MS, HEARTBEAT_MS};
 use crate::peers::peer_socket::PeerSocket;
 use crate::shared::Shared;
 
@@ -51,8 +51,13 @@ impl Shared {
     /// Cassandra did not answer: then the others are believed to be alive for a while.
     pub(crate) async fn beat(&self) -> Result<(), Fault> {
         let Some(beat) = self.beats.next(self.database.clock.now_us()) else { return Ok(()) };
+        let began = Instant::now();
         let done = self.say_and_look(beat).await;
         self.is_answered.store(done.is_ok(), Ordering::Relaxed);
+        if done.is_ok() {
+            let mut beaten_at = self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner);
+            *beaten_at = (*beaten_at).max(Some(began));
+        }
         done
     }
 
@@ -62,6 +67,16 @@ impl Shared {
         let asked_at = Instant::now();
         peers.observe(self.front_ends.read(database).await?, asked_at);
         said
+    }
+
+    /// Returns when the others can know of this front-end, and it of them: a change of a queue concerns all of them.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub(crate) async fn be_known(&self) -> Result<(), Fault> {
+        let beaten_at = *self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = |at: Instant| at.elapsed() < Duration::from_millis(DEAD_AFTER_MS / 2);
+        if beaten_at.is_some_and(is_known) { Ok(()) } else { self.beat().await }
     }
 
     /// Takes this front-end's row away: the others need not wait for its end.

@@ -19,9 +19,12 @@ const FORGET_EVERY: Duration = Duration::from_secs(1);
 /// How long after a failure it is asked again whether a change was made.
 const SETTLE_EVERY: Duration = Duration::from_secs(2);
 
+/// For how long a change may be made still that nobody has begun with where it was settled.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
+
 impl Standard {
     /// Carries out a change of a queue, notifies the other front-ends of it, whatever its outcome, and answers. If nobody knows
-    /// whether it was made, that is settled afterwards: `settle` returns when it is made, or will not be any more.
+    /// whether it was made, that is settled afterwards: `settle` ends or finishes it wherever it was begun.
     ///
     /// It is not to be broken off: whoever has asked for it waits for the answer alone.
     pub(crate) async fn change<'a>(
@@ -31,9 +34,9 @@ impl Standard {
         settle: impl Fn() -> Asked<'a, ()> + Send,
         answer: oneshot::Sender<Result<(), Fault>>,
     ) {
-        let Some(_under_way) = self.peers.begin_change() else {
-            let too_many = format!("{CHANGES_AT_ONCE} changes of queues are under way");
-            let _ = answer.send(Err(Fault::Unavailable(too_many)));
+        let Some(under_way) = self.peers.begin_change() else {
+            let text = format!("{CHANGES_AT_ONCE} changes of queues are under way, or it stops");
+            let _ = answer.send(Err(Fault::Unavailable(text)));
             return;
         };
         let done = self.forgetting(queue, change).await;
@@ -41,17 +44,25 @@ impl Standard {
         self.peers.changed(queue).await;
         // Whoever has hung up does not hear of it.
         let _ = answer.send(done);
-        if is_known {
-            return;
+        if !is_known {
+            self.forgetting(queue, self.settled(queue, settle)).await;
+            self.peers.changed(queue).await;
         }
-        let settled = async {
-            while let Err(fault) = settle().await {
-                tracing::debug!(queue = &*queue.name, %fault, "whether it was changed is not known");
-                sleep(SETTLE_EVERY).await;
+        drop(under_way);
+        self.peers.count_changes();
+    }
+
+    /// Returns when a change of unknown outcome is settled, and some time after it: a node that had not begun with it when it stopped
+    /// may do so when it goes on.
+    async fn settled<'a>(&self, queue: &QueueRef, settle: impl Fn() -> Asked<'a, ()> + Send) {
+        while let Err(fault) = settle().await {
+            if self.peers.has_ended_changes() {
+                return;
             }
-        };
-        self.forgetting(queue, settled).await;
-        self.peers.changed(queue).await;
+            tracing::debug!(queue = &*queue.name, %fault, "whether it was changed is not known");
+            sleep(SETTLE_EVERY).await;
+        }
+        sleep(SETTLED_AFTER).await;
     }
 
     /// Waits for a change of a queue. What is remembered of it is good for a moment at most until then, and not any more afterwards.

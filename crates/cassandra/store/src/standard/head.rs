@@ -96,22 +96,26 @@ impl Head {
         self.expects_more |= heard.are_more;
         for bucket in heard.buckets {
             if self.directory.add(bucket) && bucket.start_us() <= now_us {
-                // What is in it may be older than the place.
-                self.looked_back_at_us = 0;
+                self.go_back();
             }
+        }
+    }
+
+    /// A bucket was not known that has begun: what is in it may be older than the place, as far as the time when the directory was
+    /// read without it.
+    fn go_back(&mut self) {
+        self.looked_back_at_us = 0;
+        let unlisted_at_us = self.directory.read_at_us();
+        self.place_us = self.place_us.min(unlisted_at_us);
+        if let Some(unended) = &mut self.unended {
+            unended.place_us = unended.place_us.min(unlisted_at_us);
         }
     }
 
     /// The directory says so.
     pub(crate) fn set_directory(&mut self, directory: Directory, now_us: i64) {
         if directory.has_begun_beside(&self.directory, now_us) {
-            // What is in it may be older than the place, as far as the time when it was not there yet.
-            self.looked_back_at_us = 0;
-            let unlisted_at_us = self.directory.read_at_us();
-            self.place_us = self.place_us.min(unlisted_at_us);
-            if let Some(unended) = &mut self.unended {
-                unended.place_us = unended.place_us.min(unlisted_at_us);
-            }
+            self.go_back();
         }
         self.expects_more = false;
         self.directory = directory;
@@ -332,17 +336,22 @@ mod tests {
 
     #[test]
     fn a_bucket_that_is_heard_of_late_is_read_from_when_it_was_not_there() {
-        let mut head = Head::default();
-        let new = Bucket::holding(NOW, 0);
-        head.set_directory(Directory::new(Vec::new(), 0, NOW), NOW);
-        looked(&mut head, NOW, vec![], None);
-        // It has known none for longer than a look goes back.
-        let start = head.start(NOW + 9 * SECOND, FULLY);
-        head.looked(start, &Look::default(), None, GRACE);
-        let late = Directory::new(vec![new], 0, NOW + 9 * SECOND);
-        head.set_directory(late, NOW + 9 * SECOND);
-        let back = head.start(NOW + 9 * SECOND, FULLY);
-        assert_eq!(back, start_at(NOW - LOOK_BACK_US, NOW + 9 * SECOND, Reach::Back));
+        let later = NOW + 9 * SECOND;
+        for is_told in [false, true] {
+            let mut head = Head::default();
+            let new = Bucket::holding(NOW, 0);
+            head.set_directory(Directory::new(Vec::new(), 0, NOW), NOW);
+            looked(&mut head, NOW, vec![], None);
+            // It has known none for longer than a look goes back.
+            let start = head.start(later, FULLY);
+            head.looked(start, &Look::default(), None, GRACE);
+            if is_told {
+                head.hear_of(HeardBuckets { buckets: vec![new], are_more: false }, later);
+            }
+            head.set_directory(Directory::new(vec![new], 0, later), later);
+            let back = head.start(later, FULLY);
+            assert_eq!(back, start_at(NOW - LOOK_BACK_US, later, Reach::Back));
+        }
     }
 
     #[test]

@@ -170,7 +170,7 @@ fn front_ends_that_never_read_a_queue_again_are_found_out() {
     assert!(is_found_out(Chaos { purges: true, reread: Reread::Never, ..Chaos::ALL }));
 }
 
-/// Nor where they do so late, whether they hear each other or not.
+/// Where they read again only after half a minute, though they do not hear each other, it is, too.
 #[test]
 fn front_ends_that_trust_whomever_they_do_not_hear_are_found_out() {
     assert!(is_found_out(Chaos { purges: true, reread: Reread::AsIfHeard, ..Chaos::ALL }));

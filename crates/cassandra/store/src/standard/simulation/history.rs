@@ -105,10 +105,10 @@ impl History {
     /// Whether a purge may not have been known to whoever gave that: then a deletion through another, which knew of it, had nothing
     /// to delete.
     fn may_be_unheard(&self, message: &str, reception: &Reception) -> bool {
-        let Some(message) = self.confirmed.get(message) else { return true };
+        let message = self.confirmed.get(message);
         self.purges.iter().any(|made_at| {
             let unheard_until = *made_at + UNHEARD;
-            message.began < unheard_until
+            message.is_none_or(|message| message.began < unheard_until)
                 && reception.began <= unheard_until
                 && reception.at >= *made_at
         })

@@ -64,8 +64,10 @@ impl World {
 
     /// Makes a purge whose answer was lost, some time later, if nobody has settled whether it is.
     async fn purge_late(self: Arc<Self>, is_open: Arc<AtomicBool>) {
+        let is_begun = fastrand::bool();
         sleep(Duration::from_millis(fastrand::u64(..40_000))).await;
-        if fastrand::bool() && is_open.swap(false, Ordering::Relaxed) {
+        // What no node has begun is not settled by whoever asks.
+        if !is_begun || (fastrand::bool() && is_open.swap(false, Ordering::Relaxed)) {
             self.make_purge();
         }
     }
