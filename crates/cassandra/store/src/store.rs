@@ -25,6 +25,7 @@ use crate::database::schema;
 use crate::database::settings::CassandraSettings;
 use crate::database::statements::{Statements, prepare_read_time};
 use crate::database::take_over_table::TakeOverTable;
+use crate::database::transaction::Unmade;
 use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
 use crate::limits::{CHANGES_AWAITED_MS_MAX, FACTS_AGE_MS_MAX};
@@ -223,7 +224,7 @@ impl CassandraQueues {
     async fn change(
         &self,
         queue: &QueueRef,
-        change: impl Future<Output = Result<(), Fault>> + Send + 'static,
+        change: impl Future<Output = Result<(), Unmade>> + Send + 'static,
     ) -> Result<(), Fault> {
         let (shared, queue) = (self.shared.clone(), queue.clone());
         let (answer, answered) = oneshot::channel();

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::database::driver;
 use crate::database::fault::{unavailable, unreadable};
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, Turns, fresh_id, undecided};
+use crate::database::transaction::{Change, Turns, Unmade, fresh_id, undecided};
 use crate::database::{Database, For};
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX, WAITING_MS_MAX};
 use crate::peers::hearing::Hearing;
@@ -265,7 +265,7 @@ impl QueueTable {
         facts: &QueueFacts,
         id: Uuid,
         cooldown_ms: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Unmade> {
         let (queue, change) = (&facts.queue, fresh_id());
         // The mark of it ends by itself, when the name is to be had again.
         let ttl_s = (cooldown_ms.div_ceil(1_000).max(1)).min(i32::MAX as u64) as i32;
@@ -281,11 +281,12 @@ impl QueueTable {
         self.forget(queue);
         match done {
             Change::Done => Ok(()),
-            Change::Refused => Err(Fault::NoSuchQueue),
+            Change::Refused => Err(Fault::NoSuchQueue.into()),
             Change::Unknown => {
-                match self.find(database, queue, Some(Consistency::LocalSerial)).await? {
+                let found = self.find(database, queue, Some(Consistency::LocalSerial)).await;
+                match found.map_err(Unmade::perhaps)? {
                     NameLookup::Queue(record, _) if record.facts.key == facts.key => {
-                        Err(undecided())
+                        Err(Unmade::perhaps(undecided()))
                     }
                     NameLookup::Queue(..) | NameLookup::Nothing | NameLookup::Deleted(..) => Ok(()),
                 }
@@ -300,19 +301,19 @@ impl QueueTable {
         facts: &QueueFacts,
         id: Uuid,
         cooldown_ms: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Unmade> {
         let (queue, change, generation) = (&facts.queue, fresh_id(), fresh_id());
         let NameLookup::Queue(record, _) =
             self.find(database, queue, Some(Consistency::LocalSerial)).await?
         else {
-            return Err(Fault::NoSuchQueue);
+            return Err(Fault::NoSuchQueue.into());
         };
         if record.facts.key != facts.key {
-            return Err(Fault::NoSuchQueue);
+            return Err(Fault::NoSuchQueue.into());
         }
         let now_ms = database.clock.now_ms();
         if record.purged_at_ms != 0 && now_ms < record.purged_at_ms.saturating_add(cooldown_ms) {
-            return Err(Fault::PurgeInProgress);
+            return Err(Fault::PurgeInProgress.into());
         }
         let values = (
             generation,
@@ -328,8 +329,10 @@ impl QueueTable {
         match done {
             Change::Done => Ok(()),
             // Somebody else was quicker, or it was deleted.
-            Change::Refused => Err(Fault::PurgeInProgress),
-            Change::Unknown => self.was_made(database, queue, change).await,
+            Change::Refused => Err(Fault::PurgeInProgress.into()),
+            Change::Unknown => {
+                self.was_made(database, queue, change).await.map_err(Unmade::perhaps)
+            }
         }
     }
 
@@ -340,7 +343,7 @@ impl QueueTable {
         seen: &QueueFacts,
         id: Uuid,
         attributes: Texts,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Unmade> {
         self.put(database, &self.put_attributes, seen, id, attributes).await
     }
 
@@ -351,7 +354,7 @@ impl QueueTable {
         seen: &QueueFacts,
         id: Uuid,
         tags: Texts,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Unmade> {
         self.put(database, &self.put_tags, seen, id, tags).await
     }
 
@@ -362,7 +365,7 @@ impl QueueTable {
         seen: &QueueFacts,
         id: Uuid,
         texts: Texts,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Unmade> {
         let (queue, change) = (&seen.queue, fresh_id());
         let revision = seen.revision as i64;
         let values = (
@@ -382,12 +385,14 @@ impl QueueTable {
             Change::Refused => {
                 match self.find(database, queue, Some(Consistency::LocalSerial)).await? {
                     NameLookup::Queue(record, _) if record.facts.key == seen.key => {
-                        Err(Fault::Conflict)
+                        Err(Fault::Conflict.into())
                     }
-                    _ => Err(Fault::NoSuchQueue),
+                    _ => Err(Fault::NoSuchQueue.into()),
                 }
             }
-            Change::Unknown => self.was_made(database, queue, change).await,
+            Change::Unknown => {
+                self.was_made(database, queue, change).await.map_err(Unmade::perhaps)
+            }
         }
     }
 

@@ -32,6 +32,27 @@ pub enum Change {
     Unknown,
 }
 
+/// A change that was not made, as far as is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Unmade {
+    pub(crate) fault: Fault,
+    /// It was sent, and nobody knows what became of it: it may be made, or be made yet.
+    pub(crate) may_be_made: bool,
+}
+
+impl From<Fault> for Unmade {
+    fn from(fault: Fault) -> Self {
+        Self { fault, may_be_made: false }
+    }
+}
+
+impl Unmade {
+    /// One that may be made all the same.
+    pub(crate) fn perhaps(fault: Fault) -> Self {
+        Self { fault, may_be_made: true }
+    }
+}
+
 /// Carries one out.
 pub(crate) async fn change(
     database: &Database,

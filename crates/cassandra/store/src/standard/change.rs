@@ -9,6 +9,7 @@ use quelea_sqs_protocol::{Fault, QueueRef};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use crate::database::transaction::Unmade;
 use crate::limits::CHANGES_AT_ONCE;
 use crate::standard::Standard;
 use crate::standard::tables::Asked;
@@ -30,7 +31,7 @@ impl Standard {
     pub(crate) async fn change<'a>(
         &self,
         queue: &QueueRef,
-        change: impl Future<Output = Result<(), Fault>> + Send,
+        change: impl Future<Output = Result<(), Unmade>> + Send,
         settle: impl Fn() -> Asked<'a, ()> + Send,
         answer: oneshot::Sender<Result<(), Fault>>,
     ) {
@@ -40,11 +41,11 @@ impl Standard {
             return;
         };
         let done = self.forgetting(queue, change).await;
-        let is_known = !matches!(done, Err(Fault::Unavailable(_)));
+        let may_be_made = done.as_ref().is_err_and(|unmade| unmade.may_be_made);
         self.peers.changed(queue).await;
         // Whoever has hung up does not hear of it.
-        let _ = answer.send(done);
-        if !is_known {
+        let _ = answer.send(done.map_err(|unmade| unmade.fault));
+        if may_be_made {
             self.forgetting(queue, self.settled(queue, settle)).await;
             self.peers.changed(queue).await;
         }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::front_end::FrontEnd;
 use super::process::Process;
 use super::world::World;
+use crate::database::transaction::Unmade;
 use crate::standard::move_step::Step;
 use crate::standard::tables::Asked;
 
@@ -47,7 +48,7 @@ impl World {
                 }
             }
             front_end.gate.pass().await;
-            asked
+            asked.map_err(Unmade::perhaps)
         };
         let settling = async || {
             front_end.gate.pass().await;
