@@ -90,7 +90,7 @@ pub const OWNED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// For how long a front-end goes by what it knows of a queue's attributes where it may have missed a change of them.
 pub const FACTS_AGE_MS_MAX: u64 = 2_000;
 
-/// The same where it hears all the others, in ms, and so of each change. As long takes only what nobody tells of: what is written into
+/// The same where it hears all the others, in ms, and so of each change. As long takes only what nobody notifies of: what is written into
 /// the tables by other means, or was begun by a front-end that was killed, and is finished by a later change of another queue of its
 /// account.
 pub const FACTS_AGE_HEARD_MS_MAX: u64 = 30_000;
@@ -102,7 +102,7 @@ pub const BUCKETS_AGE_MS_MAX: u64 = 1_000;
 /// was put into it is seen so much later.
 pub const BUCKETS_AGE_HEARD_MS_MAX: u64 = 5_000;
 
-/// How often a front-end says how many changes of queues it has told of, in ms: three in a row may be lost.
+/// How often a front-end sends how many changes of queues it has notified of, in ms: three in a row may be lost.
 pub const CHANGES_COUNTED_EVERY_MS: u64 = 500;
 
 /// For how long the front-ends whose rows were read are taken to be all, in ms: two heartbeats.

@@ -289,7 +289,7 @@ impl Peers {
         self.changes.is_closed()
     }
 
-    /// Says of how many changes the others were told so far, unless one is under way: whoever has heard of fewer has missed one,
+    /// Sends of how many changes the others were notified so far, unless one is under way: whoever has heard of fewer has missed one,
     /// and whoever hears nothing for a while reads for itself.
     pub(crate) fn count_changes(&self) {
         // In this order: a change that begins in between is not among those that are counted.

@@ -12,6 +12,7 @@ use quelea_sqs_protocol::{
 };
 use scylla::errors::PrepareError;
 use scylla::response::PagingState;
+use scylla::response::query_result::QueryRowsResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
@@ -183,24 +184,29 @@ impl QueueTable {
         queue: &QueueRef,
         level: Option<Consistency>,
     ) -> Result<NameLookup, Fault> {
-        let mut statement = self.read.clone();
-        if let Some(level) = level {
-            statement.set_consistency(level);
-        }
-        let values = (queue.account.as_ref(), queue.name.as_ref());
-        database.count(For::Upkeep);
-        let rows = driver::select(&database.session, &statement, &values).await?;
+        let rows = self.select_row(database, queue, level).await?;
         let row = rows.maybe_first_row::<RecordRow>().map_err(unreadable)?;
         Ok(row.map_or(NameLookup::Nothing, |row| found(queue, row)))
     }
 
     /// Ends or finishes a change of that queue which a node has begun, and whose outcome is unknown: a serial read does.
     pub(crate) async fn settle(&self, database: &Database, queue: &QueueRef) -> Result<(), Fault> {
+        self.select_row(database, queue, Some(Consistency::LocalSerial)).await.map(drop)
+    }
+
+    async fn select_row(
+        &self,
+        database: &Database,
+        queue: &QueueRef,
+        level: Option<Consistency>,
+    ) -> Result<QueryRowsResult, Fault> {
         let mut statement = self.read.clone();
-        statement.set_consistency(Consistency::LocalSerial);
-        database.count(For::Upkeep);
+        if let Some(level) = level {
+            statement.set_consistency(level);
+        }
         let values = (queue.account.as_ref(), queue.name.as_ref());
-        driver::select(&database.session, &statement, &values).await.map(drop)
+        database.count(For::Upkeep);
+        driver::select(&database.session, &statement, &values).await
     }
 
     // -- changing -----------------------------------------------------------------------------

@@ -63,7 +63,7 @@ pub(crate) enum PeerMessage {
     Changed { notice: u64, queue: QueueRef },
     /// What was remembered by what that notice says is forgotten.
     Noted { notice: u64 },
-    /// So many changes were told of so far, and none is under way.
+    /// The others were notified of so many changes so far, and none is under way.
     ChangeCount { changes: u64 },
     /// An entry was put into each of these buckets, the first of whoever says so.
     Listed { generation: Uuid, buckets: Vec<Bucket> },

@@ -1,5 +1,5 @@
-//! Whether all changes of queues that the other front-ends make are heard of here. Each tells all others of every change that it has
-//! made, and says twice a second how many that were, unless one is under way. Whoever hears the same number of all
+//! Whether all changes of queues that the other front-ends make are heard of here. Each notifies all others of every change that it has
+//! made, and sends them twice a second how many that were, unless one is under way. Whoever hears the same number of all
 //! others has missed none, and what it has read of queues is as it was read; what may have changed since it last heard that is
 //! as old as that. The moment at which something may have been missed begins a new period: what was read in an earlier one ages again.
 
@@ -99,7 +99,7 @@ impl Hearing {
         state.observed_at = None;
     }
 
-    /// Another front-end tells of a change, its `number`-th.
+    /// Another front-end notifies of a change, its `number`-th.
     pub(crate) fn on_change(&self, from: Uuid, number: u64, now: Instant) {
         let mut state = self.lock();
         let Some(Some(heard)) = state.others.get_mut(&from) else { return };
@@ -110,7 +110,7 @@ impl Hearing {
         }
     }
 
-    /// Another front-end says that it has told of so many changes so far, and has made no other.
+    /// Another front-end has notified of so many changes so far, as it says, and has made no other.
     pub(crate) fn on_count(&self, from: Uuid, changes: u64, now: Instant) {
         let mut state = self.lock();
         let Some(heard) = state.others.get(&from).copied() else { return };
@@ -201,7 +201,7 @@ mod tests {
         hearing
     }
 
-    /// One that hears two others, each of which has told of five changes.
+    /// One that hears two others, each of which has notified of five changes.
     fn hearing(now: Instant) -> Hearing {
         let hearing = fresh(now);
         hearing.begin();
@@ -254,7 +254,7 @@ mod tests {
         by_next.on_change(OTHER, 7, now);
         by_count.on_count(OTHER, 6, now);
         for hearing in [by_next, by_count] {
-            hearing.on_count(OTHER, if hearing.heard(OTHER) == 7 { 7 } else { 6 }, now);
+            hearing.on_count(OTHER, hearing.heard(OTHER), now);
             hearing.on_count(THIRD, 5, now);
             assert_eq!(
                 hearing.valid_at(start, now + MS),

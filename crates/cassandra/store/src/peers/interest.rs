@@ -22,7 +22,7 @@ pub(crate) struct Interest {
 /// A queue that is polled here.
 #[derive(Clone, Copy, Debug)]
 struct Polled {
-    /// Since when the others are told so often that they do not forget it.
+    /// Since when the others are notified so often that they do not forget it.
     since: Instant,
     said_at: Instant,
 }
@@ -46,7 +46,7 @@ impl Interest {
         true
     }
 
-    /// Whether the others were told already then that a queue is polled here, and again ever since.
+    /// Whether the others were notified already then that a queue is polled here, and again ever since.
     pub(crate) fn polls_since(&self, generation: Uuid, then: Instant, now: Instant) -> bool {
         let polled = self.said.get(&generation);
         polled.is_some_and(|polled| polled.since <= then && is_fresh(polled.said_at, now))
@@ -118,7 +118,7 @@ mod tests {
         assert!(interest.polls_since(QUEUE, start, now));
         assert!(!interest.polls_since(QUEUE, start - SAID_EVERY, now));
         assert!(!interest.polls_since(OTHER, start, now));
-        // Others have forgotten it, and are told anew.
+        // Others have forgotten it, and are notified anew.
         let later = now + Duration::from_millis(INTEREST_MS);
         assert!(!interest.polls_since(QUEUE, start, later));
         interest.poll(QUEUE, later);
