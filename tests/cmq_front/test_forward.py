@@ -72,7 +72,7 @@ def test_a_queue_is_pushed_to_a_peer(front, durable, mode):
     expected = {"vhost": "/", "queue": "q", "to": f"{to}/3", "is_active": True, "messages_forwarded": 200, "messages_lost": 0}
     assert {name: forward[name] for name in expected} == expected
     # Nothing is left unacknowledged: closing the forward would bring it back.
-    assert metric(broker, "messages_unacknowledged") == 0
+    until(lambda: metric(broker, "messages_unacknowledged") == 0, "the broker to have them acknowledged")
 
 
 def test_messages_wait_in_the_queue_for_a_peer_that_is_not_there(front, durable):
@@ -165,8 +165,8 @@ def test_a_message_that_cmq_cannot_carry_is_dead_lettered(front, durable):
         publish(channel, "q", "behind")
         assert pop.read(14) == b"before\nbehind\n"
         until(lambda: depth(channel, "dead") == 1, "the large one")
-        assert metric(broker, "cmq_messages_not_forwarded_total") == 1
-        assert metric(broker, "cmq_messages_forwarded_total") == 2
+        until(lambda: metric(broker, "cmq_messages_not_forwarded_total") == 1, "the large one's count")
+        until(lambda: metric(broker, "cmq_messages_forwarded_total") == 2, "the acknowledgements")
 
 
 def test_the_prefetch_bounds_what_is_under_way(front, durable):

@@ -29,7 +29,8 @@ def test_topics_are_routing_keys(bridged, ends):
     headers = taken[1][1].headers
     assert headers["x-elastic-queue"] == "prices" and headers["x-elastic-topic"] == "news.today"
     assert headers["x-elastic-sequence"] == 2 and headers["x-elastic-producer"] == f"{producer.id:032x}"
-    assert broker.metric("delivered_messages") == 3
+    # They are counted when the exchange has answered, which is after its consumers have them.
+    wait_for("them to be counted", lambda: broker.metric("delivered_messages") == 3)
 
 
 def test_an_sqs_queue_receives_them(bridged, ends):

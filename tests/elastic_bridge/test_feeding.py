@@ -29,7 +29,7 @@ def test_routing_keys_are_topics(bridged, ends):
     assert fed(everything, 4) == [[key, b"of " + key] for key in keys]
     assert fed(dollars, 3) == [[key, b"of " + key] for key in keys if key != b"eur.gbp"]
     wait_for("the durable queue to be empty", lambda: waiting(broker) == 0)
-    assert broker.metric("fed_messages") == 4
+    wait_for("them to be counted", lambda: broker.metric("fed_messages") == 4)
 
 
 def test_a_message_waits_in_the_durable_queue_until_the_elastic_queue_has_stored_it(bridged, ends):
@@ -110,7 +110,7 @@ def test_a_message_that_no_elastic_queue_can_carry_is_dead_lettered(bridged, end
     (method, properties, body), *_ = take(channel, "dead", 1)
     assert len(body) == len(large)
     assert properties.headers["x-death"][0]["reason"] == "rejected"
-    assert broker.metric("fed_messages_dropped") == 1
+    wait_for("it to be counted", lambda: broker.metric("fed_messages_dropped") == 1)
 
 
 def test_a_message_does_not_go_round_in_circles(bridged, ends):

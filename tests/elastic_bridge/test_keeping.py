@@ -59,7 +59,7 @@ def test_what_is_acknowledged_is_in_the_durable_queue(bridged, ends):
     assert [parts for _, _, parts in listener.wait_for_messages(50)] == [
         [b"eur.usd", f"rate {number}".encode()] for number in range(1, 100, 2)
     ]
-    assert broker.metric("kept_messages") == 100
+    wait_for("them to be counted", lambda: broker.metric("kept_messages") == 100)
 
 
 def test_nothing_is_acknowledged_that_the_durable_queue_refuses(bridged, ends):
