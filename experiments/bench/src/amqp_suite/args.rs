@@ -65,13 +65,15 @@ pub struct AmqpSuiteArgs {
     /// A run in which no message moves for so long has failed
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub stall_s: u64,
+    /// A case whose queues and bindings the broker does not make in so long is left out, and named at the end
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub declare_timeout_s: u64,
     /// Threads of the publisher's process, and of the consumer's
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     pub threads: usize,
     /// Write the report as JSON too (- is standard output, and then it is the only one)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// No line for each round
     /// No line for each round
     #[arg(long)]
     pub quiet: bool,

@@ -7,9 +7,9 @@ use super::network::Links;
 use super::protocol::{Consumed, Delivery, Order, Published, Word};
 use super::report::{CaseReport, Report, Round, row};
 use super::roles::{Roles, unexpected};
-use super::topology;
+use super::topology::{self, Declared};
 use crate::args::BrokerArgs;
-use crate::clock::{now_ns, seconds_between};
+use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::error::BenchError;
 use crate::interrupt::Interrupt;
 use crate::observer::Observer;
@@ -91,19 +91,42 @@ impl Suite<'_> {
         rounds: &Rounds,
         report: &mut Report,
     ) -> Result<(), BenchError> {
+        let mut left_out = Vec::new();
         for case in cases {
-            report.cases.push(CaseReport::new(case));
-            let is_amqp = case.experiment != Experiment::Baseline;
-            if is_amqp {
-                topology::declare(&mut self.admin, case, &self.args.delivery)?;
+            if case.experiment == Experiment::Baseline {
+                report.cases.push(CaseReport::new(case));
+                self.play(case, rounds, report)?;
+                continue;
             }
-            let played = self.play(case, rounds, report);
+            let played = match self.declare(case)? {
+                Declared::Whole => {
+                    report.cases.push(CaseReport::new(case));
+                    self.play(case, rounds, report)
+                }
+                Declared::InPart { patterns } => {
+                    left_out.push(format!("{} ({patterns} of them)", case.describe()));
+                    self.rounds -= rounds.sizes.len();
+                    Ok(())
+                }
+            };
             // The broker may be gone along with the case; then that is the error to report.
-            let deleted = if is_amqp { topology::delete(&mut self.admin, case) } else { Ok(()) };
+            let deleted = topology::delete(&mut self.admin, case);
             played?;
             deleted?;
         }
-        Ok(())
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        Err(SuiteError::Undeclared { seconds: self.args.declare_timeout_s, cases: left_out }.into())
+    }
+
+    fn declare(&mut self, case: &Case) -> Result<Declared, BenchError> {
+        let until_ns =
+            now_ns().saturating_add(self.args.declare_timeout_s.saturating_mul(SECOND_NS));
+        let interrupt = &self.interrupt;
+        topology::declare(&mut self.admin, case, &self.args.delivery, || {
+            if interrupt.is_set() { Err(SuiteError::Interrupted) } else { Ok(now_ns() < until_ns) }
+        })
     }
 
     fn play(

@@ -47,6 +47,14 @@ pub enum SuiteError {
         /// By all consumers.
         received: u64,
     },
+    /// The broker takes too long to declare what some cases need; the others were measured.
+    #[error("not declared within {seconds} s (--declare-timeout-s): {}", cases.join("; "))]
+    Undeclared {
+        /// How long was waited for each.
+        seconds: u64,
+        /// The experiments, with how far each came.
+        cases: Vec<String>,
+    },
     /// Network namespaces could not be made.
     #[error("--network: {0}")]
     Network(String),

@@ -6,6 +6,7 @@ use quelea_model::{Table, Value};
 
 use super::args::{DeliveryArgs, Experiment, Keys};
 use super::case::Case;
+use super::error::SuiteError;
 use crate::client::short;
 use crate::error::BenchError;
 use crate::setup::{Admin, NOT_FOUND};
@@ -20,12 +21,24 @@ const EXPIRES_MS: i64 = 15 * 60 * 1_000;
 const KEY_HEAD: &str = "market.";
 const KEY_TAIL: &str = ".match";
 
-/// Declares what `case` needs; what an earlier run left is replaced.
+/// How far [`declare`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declared {
+    Whole,
+    /// There was no time for more than so many patterns.
+    InPart {
+        patterns: u32,
+    },
+}
+
+/// Declares what `case` needs; what an earlier run left is replaced. Patterns are the many things of a case: before each,
+/// `go_on` says whether there is time for it.
 pub(crate) fn declare(
     admin: &mut Admin,
     case: &Case,
     delivery: &DeliveryArgs,
-) -> Result<(), BenchError> {
+    mut go_on: impl FnMut() -> Result<bool, SuiteError>,
+) -> Result<Declared, BenchError> {
     delete(admin, case)?;
     admin.call(exchange::Declare {
         exchange: ShortStr::from_static(EXCHANGE),
@@ -45,13 +58,18 @@ pub(crate) fn declare(
         declare_queue(admin, delivery, &stranger_queue(number))?;
     }
     for number in 0..case.patterns - 1 {
+        if !go_on()? {
+            return Ok(Declared::InPart { patterns: number + 1 });
+        }
         admin.bind(&stranger_queue(number % STRANGERS_MAX), EXCHANGE, &stranger_pattern(number))?;
     }
-    Ok(())
+    Ok(Declared::Whole)
 }
 
-/// Removes what [`declare`] makes, as far as it is there.
+/// Removes what [`declare`] makes, as far as it is there: the exchange first, since its bindings then go at once.
 pub(crate) fn delete(admin: &mut Admin, case: &Case) -> Result<(), BenchError> {
+    let exchange = ShortStr::from_static(EXCHANGE);
+    absent_is_fine(admin.call(exchange::Delete { exchange, ..Default::default() }))?;
     let pairs = (0..case.pairs).flat_map(|pair| {
         let queues = (0..case.fanout).map(move |consumer| consumer_queue(pair, consumer));
         queues.chain([reply_queue(pair)])
@@ -60,8 +78,7 @@ pub(crate) fn delete(admin: &mut Admin, case: &Case) -> Result<(), BenchError> {
         let queue = short(&name, "queue")?;
         absent_is_fine(admin.call(queue::Delete { queue, ..Default::default() }))?;
     }
-    let exchange = ShortStr::from_static(EXCHANGE);
-    absent_is_fine(admin.call(exchange::Delete { exchange, ..Default::default() }))
+    Ok(())
 }
 
 /// RabbitMQ says ok of what is not there, Qpid refuses.
