@@ -9,9 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::BytesMut;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use quelea_broker::report::BindingReport;
-use quelea_broker::{Broker, ExchangeBinding, ListKey, Listable, QueueBinding};
+use quelea_broker::{ExchangeBinding, QueueBinding};
 use quelea_model::Table;
-use quelea_node::Core;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -197,18 +196,6 @@ fn routing_key(body: &Value) -> Result<String, ApiError> {
 }
 
 impl Listed for BindingReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        core.broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
-
     fn vhost(&self) -> &str {
         self.vhost.as_str()
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::JsonAnswer;
 use super::connections::{self, consumer_details, host_and_port};
 use super::list_query::{Columns, ListQuery};
-use super::listing::{Listed, fetch, matching};
+use super::listing::{InPages, Listed, fetch, matching};
 use super::rates::{one_with_rate, with_rates};
 use crate::call::Call;
 use crate::error::ApiError;
@@ -60,7 +60,7 @@ pub(crate) async fn of_connection(call: Call) -> JsonAnswer {
     matching(&api, &query, is_wanted).await
 }
 
-impl Listed for ListedChannel {
+impl InPages for ListedChannel {
     fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
         broker.list_keys::<ChannelReport>(vhost)
     }
@@ -74,7 +74,9 @@ impl Listed for ListedChannel {
         };
         (reports.into_iter().map(with_confirmed).collect(), looked_at)
     }
+}
 
+impl Listed for ListedChannel {
     fn vhost(&self) -> &str {
         self.report.vhost.as_str()
     }

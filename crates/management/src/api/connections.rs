@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::http::StatusCode;
 use quelea_broker::report::{ConnectionReport, ConnectionState, ConsumerReport};
-use quelea_broker::{Broker, CloseReason, ListKey, Listable};
+use quelea_broker::{Broker, CloseReason, ListKey};
 use quelea_node::{Core, Traffic};
 use serde_json::{Value, json};
 
 use super::list_query::{Columns, ListQuery};
-use super::listing::{Listed, by_turns, fetch, matching};
+use super::listing::{InPages, Listed, by_turns, fetch, matching};
 use super::rates::{one_with_rate, with_rates};
 use super::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
@@ -112,7 +112,7 @@ pub(super) fn host_and_port(address: &str) -> (&str, Option<u16>) {
     }
 }
 
-impl Listed for ListedConnection {
+impl InPages for ListedConnection {
     fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
         broker.list_keys::<ConnectionReport>(vhost)
     }
@@ -123,7 +123,9 @@ impl Listed for ListedConnection {
             |report: ConnectionReport| Self { traffic: core.traffic(report.id), report };
         (reports.into_iter().map(with_traffic).collect(), looked_at)
     }
+}
 
+impl Listed for ListedConnection {
     fn vhost(&self) -> &str {
         self.report.vhost.as_str()
     }
@@ -185,18 +187,6 @@ fn connection(api: &ApiState, report: &ConnectionReport) -> Value {
 }
 
 impl Listed for ConsumerReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        core.broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
-
     fn vhost(&self) -> &str {
         self.vhost.as_str()
     }

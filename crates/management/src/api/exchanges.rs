@@ -2,9 +2,8 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use quelea_broker::DeclareExchange;
 use quelea_broker::report::ExchangeReport;
-use quelea_broker::{Broker, DeclareExchange, ListKey, Listable};
-use quelea_node::Core;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -89,18 +88,6 @@ async fn fetch_one(
 }
 
 impl Listed for ExchangeReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        core.broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
-
     fn vhost(&self) -> &str {
         self.vhost.as_str()
     }

@@ -1,7 +1,7 @@
 //! What can be listed.
 
 use axum::Json;
-use quelea_broker::{Broker, ListKey, ListedName};
+use quelea_broker::{Broker, ListKey, Listable};
 use quelea_node::Core;
 use serde_json::Value;
 
@@ -36,41 +36,39 @@ impl<T: Listed> Row<ApiState> for T {
     }
 }
 
-/// A kind of object that belongs to a virtual host, as a report of the broker.
-pub(crate) trait Listed: Sized + Send + 'static {
-    /// Those of one virtual host, or all, where they are few. What asks the broker for all of them either way may
-    /// return those of others too.
-    fn fetch(broker: &Broker, vhost: Option<&str>) -> Vec<Self> {
-        let _ = (broker, vhost);
-        Vec::new()
-    }
-
-    /// The same where they may be many: what [`Listed::page`] has to look at.
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        let _ = (broker, vhost);
-        Vec::new()
-    }
+/// What the broker gives a list of a page at a time.
+pub(crate) trait InPages: Sized + Send + 'static {
+    /// What there is of one virtual host, or of all: what [`InPages::page`] has to look at. What does not belong to virtual
+    /// hosts is there in any case.
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey>;
 
     /// One turn's share of them, and how many of the keys that took.
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        let _ = core;
-        (Vec::new(), keys.len())
-    }
-
-    /// Whether pages of lists in the order of names are found by [`Listed::names`] alone.
-    const HAS_NAMES: bool = false;
-
-    /// What those are called that some of the keys stand for, in the keys' order, which is that of the names; and how many of
-    /// the keys that took.
-    fn names(broker: &mut Broker, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
-        let _ = broker;
-        (Vec::new(), keys.len())
-    }
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize);
 
     /// Brings all pages into their order, and parts of one object together.
     fn sort(all: &mut Vec<Self>) {
         let _ = all;
     }
+}
+
+impl<R: Listable + Send + 'static> InPages for R {
+    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
+        broker.list_keys::<R>(vhost)
+    }
+
+    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<R>, usize) {
+        core.broker.list_page(keys)
+    }
+
+    fn sort(all: &mut Vec<R>) {
+        Listable::sort(all);
+    }
+}
+
+/// A kind of object that belongs to a virtual host.
+pub(crate) trait Listed {
+    /// Whether pages of lists in the order of names are found by the names of queues alone.
+    const HAS_NAMES: bool = false;
 
     /// The virtual host's name.
     fn vhost(&self) -> &str;

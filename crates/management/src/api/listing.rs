@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use quelea_broker::ListKey;
+use quelea_broker::{ListKey, ListedName};
 use quelea_node::Core;
 
 use super::JsonAnswer;
 use super::list_query::ListQuery;
-pub(crate) use super::listed::{Listed, array};
+pub(crate) use super::listed::{InPages, Listed, array};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -15,7 +15,7 @@ use crate::operation::{existed, vhost_exists};
 use crate::state::ApiState;
 
 /// `GET /api/KIND`: those that the user may see.
-pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
+pub(super) async fn list<T: InPages + Listed>(call: Call) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     if T::HAS_NAMES && query.is_found_by_names() {
@@ -25,7 +25,7 @@ pub(super) async fn list<T: Listed>(call: Call) -> JsonAnswer {
 }
 
 /// `GET /api/KIND` of what only administrators see.
-pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
+pub(super) async fn list_all<T: InPages + Listed>(call: Call) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, []) = call.parts();
     user.require_administrator()?;
@@ -33,7 +33,7 @@ pub(super) async fn list_all<T: Listed>(call: Call) -> JsonAnswer {
 }
 
 /// `GET /api/KIND/{vhost}`.
-pub(super) async fn list_in<T: Listed>(call: Call) -> JsonAnswer {
+pub(super) async fn list_in<T: InPages + Listed>(call: Call) -> JsonAnswer {
     let query = ListQuery::of(&call)?;
     let (api, user, [vhost]) = call.parts();
     if T::HAS_NAMES && query.is_found_by_names() {
@@ -44,14 +44,15 @@ pub(super) async fn list_in<T: Listed>(call: Call) -> JsonAnswer {
 }
 
 /// A page, of which nothing more than the names of all was asked before: of very many objects that is much less.
-async fn page_by_names<T: Listed>(
+async fn page_by_names<T: InPages + Listed>(
     api: &ApiState,
     query: &ListQuery,
     vhost: Option<String>,
     sees: impl Fn(&str) -> bool,
 ) -> JsonAnswer {
     let keys = api.on_core(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
-    let mut names = by_turns(api, keys, |core, keys| T::names(&mut core.broker, keys)).await?;
+    let ask = |core: &mut Core, keys: &[ListKey]| core.broker.list_queue_names(keys);
+    let mut names = by_turns::<ListedName>(api, keys, ask).await?;
     names.retain(|one| sees(one.vhost.as_str()));
     let (counted, found) = query.page_of(names)?;
     let mut objects = by_turns::<T>(api, found, T::page).await?;
@@ -84,7 +85,7 @@ async fn must_see(api: &ApiState, user: &ApiUser, vhost: &str) -> Result<(), Api
 }
 
 /// All objects that are wanted.
-pub(super) async fn matching<T: Listed>(
+pub(super) async fn matching<T: InPages + Listed>(
     api: &ApiState,
     query: &ListQuery,
     wanted: impl Fn(&T) -> bool,
@@ -95,7 +96,7 @@ pub(super) async fn matching<T: Listed>(
 }
 
 /// A virtual host's objects that are wanted, if it is there and the user may see it.
-pub(super) async fn matching_in<T: Listed>(
+pub(super) async fn matching_in<T: InPages + Listed>(
     api: &ApiState,
     user: &ApiUser,
     query: &ListQuery,
@@ -108,18 +109,14 @@ pub(super) async fn matching_in<T: Listed>(
     query.answer(api, all)
 }
 
-/// All objects, or those of a virtual host. Where they may be many the core is asked once a page: others have their
-/// turn in between, and what is made or goes meanwhile may be missing.
-pub(crate) async fn fetch<T: Listed>(
+/// All objects, or those of a virtual host. The core is asked once a page: others have their turn in between, and
+/// what is made or goes meanwhile may be missing.
+pub(crate) async fn fetch<T: InPages>(
     api: &ApiState,
     vhost: Option<String>,
 ) -> Result<Vec<T>, ApiError> {
-    let begin = move |core: &mut Core| {
-        let vhost = vhost.as_deref();
-        (T::fetch(&core.broker, vhost), T::keys(&mut core.broker, vhost))
-    };
-    let (mut all, keys) = api.on_core(begin).await?;
-    all.extend(by_turns(api, keys, T::page).await?);
+    let keys = api.on_core(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
+    let mut all = by_turns(api, keys, T::page).await?;
     T::sort(&mut all);
     Ok(all)
 }

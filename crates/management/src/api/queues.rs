@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
+use quelea_broker::DeclareQueue;
 use quelea_broker::report::QueueReport;
-use quelea_broker::{Broker, DeclareQueue, ListKey, Listable, ListedName};
 use quelea_model::Timestamp;
-use quelea_node::Core;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -124,23 +123,7 @@ async fn fetch_one(
 }
 
 impl Listed for QueueReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        core.broker.list_page(keys)
-    }
-
     const HAS_NAMES: bool = true;
-
-    fn names(broker: &mut Broker, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
-        broker.list_queue_names(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
 
     fn vhost(&self) -> &str {
         self.vhost.as_str()

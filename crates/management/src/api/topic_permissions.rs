@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_broker::Broker;
 use quelea_broker::access::TopicPermission;
 use quelea_sqs_protocol::IdentityDirectory as _;
 use serde_json::{Value, json};
@@ -101,10 +100,6 @@ fn is_of(permission: &TopicPermission, vhost: &str, user: &str, exchange: &str) 
 }
 
 impl Listed for TopicPermission {
-    fn fetch(broker: &Broker, _vhost: Option<&str>) -> Vec<Self> {
-        broker.access().accounts().topic_permissions().cloned().collect()
-    }
-
     fn vhost(&self) -> &str {
         self.vhost.as_str()
     }

@@ -2,8 +2,6 @@
 
 use axum::Json;
 use quelea_broker::report::VhostReport;
-use quelea_broker::{Broker, ListKey, Listable};
-use quelea_node::Core;
 use serde_json::{Value, json};
 
 use super::JsonAnswer;
@@ -40,18 +38,6 @@ fn shown(api: &ApiState, vhost: &VhostReport, query: RateQuery) -> Value {
 }
 
 impl Listed for VhostReport {
-    fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey> {
-        broker.list_keys::<Self>(vhost)
-    }
-
-    fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize) {
-        core.broker.list_page(keys)
-    }
-
-    fn sort(all: &mut Vec<Self>) {
-        Listable::sort(all);
-    }
-
     fn vhost(&self) -> &str {
         self.name.as_str()
     }

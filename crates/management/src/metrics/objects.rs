@@ -15,7 +15,7 @@ use quelea_broker::report::{ExchangeReport, QueueReport};
 
 use crate::api::channels::ListedChannel;
 use crate::api::connections::ListedConnection;
-use crate::api::listing::{Listed, fetch};
+use crate::api::listing::{InPages, Listed, fetch};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -76,7 +76,7 @@ async fn add<T: Measured>(
 }
 
 /// A kind of object that has figures.
-trait Measured: Listed + Debug + Sync {
+trait Measured: InPages + Listed + Debug + Sync {
     /// All figures of such an object.
     const FIGURES: &'static [Figure<Self>];
 

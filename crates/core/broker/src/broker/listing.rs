@@ -6,6 +6,7 @@ use std::ops::Range;
 use quelea_model::{QueueId, QueueName, Table, VhostName};
 
 use super::Broker;
+use crate::access::TopicPermission;
 use crate::ids::{ChannelId, ConnectionId, ConsumerId, ExchangeId, VhostId};
 use crate::queues::queue::attributes::QueueAttributes;
 use crate::report::{
@@ -38,6 +39,8 @@ enum Key {
     Connection(ConnectionId),
     Channel(ChannelId),
     Consumer(ConsumerId),
+    /// All of them: they have no places that stay theirs.
+    TopicPermissions,
 }
 
 impl ListKey {
@@ -423,5 +426,16 @@ impl Listable for ConsumerReport {
     fn add(broker: &Broker, key: ListKey, reports: &mut Vec<Self>) {
         let Key::Consumer(id) = key.0 else { return };
         reports.extend(broker.consumer_report(id));
+    }
+}
+
+impl Listable for TopicPermission {
+    fn keys(_broker: &Broker, _vhost: Option<&str>) -> Vec<ListKey> {
+        vec![ListKey(Key::TopicPermissions)]
+    }
+
+    fn add(broker: &Broker, key: ListKey, reports: &mut Vec<Self>) {
+        let Key::TopicPermissions = key.0 else { return };
+        reports.extend(broker.access().accounts().topic_permissions().cloned());
     }
 }
