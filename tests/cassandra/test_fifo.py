@@ -28,6 +28,7 @@ def test_an_owner_that_is_killed_is_followed_in_order(pair):
     print(f"{len(traffic.history.confirmed)} messages, {traffic.history.duplicates()} duplicates")
 
 
+@pytest.mark.whole
 def test_an_owner_that_sleeps_beyond_its_lease_confirms_and_reorders_nothing(pair):
     one, other = pair
     with FifoTraffic([one.sqs, other.sqs], "stopped") as traffic:

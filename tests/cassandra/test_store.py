@@ -1,5 +1,6 @@
 """The store of replicated queues on a node of Cassandra."""
 
+import pytest
 from harness.store_tests import run_store_tests
 
 
@@ -11,6 +12,7 @@ def test_it_does_what_every_store_of_queues_has_to(cassandra):
 COUNTED_ROUGHLY_BY_ONE = ["--skip", "a_message_is_counted_once_however_often_it_was_moved"]
 
 
+@pytest.mark.whole
 def test_it_does_nearly_the_same_where_one_replica_has_to_answer(cassandra):
     settings = {**cassandra, "QUELEA_TEST_CASSANDRA_CONSISTENCY": "ONE"}
     run_store_tests("conformance::", settings, *COUNTED_ROUGHLY_BY_ONE)
@@ -52,5 +54,10 @@ def test_messages_share_requests(cassandra):
     print(run_store_tests("costs::", cassandra))
 
 
-def test_earlier_versions_of_the_schema_are_brought_up_to_date(cassandra):
-    run_store_tests("migrations::", cassandra)
+def test_the_last_version_of_the_schema_is_brought_up_to_date(cassandra):
+    run_store_tests("migrations::last::", cassandra)
+
+
+@pytest.mark.whole
+def test_versions_before_it_are_brought_up_to_date(cassandra):
+    run_store_tests("migrations::before::", cassandra)

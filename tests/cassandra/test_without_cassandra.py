@@ -1,12 +1,16 @@
 """A broker beside a Cassandra that does not answer: what is its own goes on, and nobody waits for good."""
 
+import os
+import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pika
 import pytest
+from harness.broker import binary_path
 from harness.management import Management, Refused
+from harness.ports import free_port
 from harness.sqs.client import Sqs
 
 PATIENCE_S = 60
@@ -15,6 +19,16 @@ PATIENCE_S = 60
 
 def opened(broker, password="secret"):
     return closing(pika.BlockingConnection(pika.URLParameters(broker.uri(user="kestrel", password=password))))
+
+
+@pytest.mark.parametrize("store", [["--set", "store=cassandra"], []], ids=["front-end", "broker"])
+def test_a_start_without_cassandra_ends_and_names_the_nodes_that_do_not_answer(store, tmp_path):
+    node = f"127.0.0.1:{free_port()}"
+    listen = {f"QUELEA__{front}__LISTEN": "127.0.0.1:0" for front in ("AMQP", "SQS", "HTTP")} | {"QUELEA__ELASTIC__LISTEN": ""}
+    words = [binary_path(), "serve", *(store or ["--data-dir", tmp_path]), "--set", f"cassandra.nodes={node}"]
+    done = subprocess.run(words, env=os.environ | listen, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1 and done.stdout == ""
+    assert f"quelea: cannot use Cassandra: none of the nodes {node} can be used" in done.stderr
 
 
 def test_a_broker_serves_its_own_queues_and_users_while_cassandra_is_frozen(frozen, broker, front_ends):

@@ -284,7 +284,6 @@ impl QueueTable {
             id,
         );
         let done = self.change(database, queue, &self.delete, values).await?;
-        self.forget(queue);
         match done {
             Change::Done => Ok(()),
             Change::Refused => Err(Fault::NoSuchQueue.into()),
@@ -331,7 +330,6 @@ impl QueueTable {
             record.generation,
         );
         let done = self.change(database, queue, &self.purge, values).await?;
-        self.forget(queue);
         match done {
             Change::Done => Ok(()),
             // Somebody else was quicker, or it was deleted.
@@ -385,7 +383,6 @@ impl QueueTable {
             revision,
         );
         let done = self.change(database, queue, statement, values).await?;
-        self.forget(queue);
         match done {
             Change::Done => Ok(()),
             Change::Refused => {

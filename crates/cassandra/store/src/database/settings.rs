@@ -49,7 +49,7 @@ impl CassandraSettings {
     pub(crate) fn user_in_words(&self) -> String {
         match &self.user {
             Some(user) => format!("the user `{user}`"),
-            None => "nobody in particular".to_owned(),
+            None => "a client without a user".to_owned(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A way to a node on which transactions of several statements are held back, as by a coordinator that was stopped before
-//! it began them and goes on later.
+//! A way to a node on which transactions of several statements are held back, and chosen single ones, as by a coordinator that was
+//! stopped before it began them and goes on later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use crate::site::settings;
 /// The protocol's version 4: version, flags, two bytes of the stream, opcode, four of the body's length.
 const HEADER_BYTES: usize = 9;
 const OPCODE_AT: usize = 4;
+const EXECUTE: u8 = 0x0a;
 const BATCH: u8 = 0x0d;
 
 /// Far more than a request of these tests has.
@@ -54,6 +55,8 @@ struct Held {
 #[derive(Default)]
 struct State {
     is_holding: AtomicBool,
+    /// Bytes of single statements that are held back too.
+    single: std::sync::Mutex<Option<Vec<u8>>>,
     connections: AtomicUsize,
     held: watch::Sender<Vec<Held>>,
     /// Of those that were held, and have gone on.
@@ -98,6 +101,11 @@ impl HeldWay {
         self.state.is_holding.store(is, Ordering::SeqCst);
     }
 
+    /// Holds back single statements too that have these bytes in them.
+    pub(crate) fn hold_single(&self, bytes: Vec<u8>) {
+        *self.state.single.lock().unwrap() = Some(bytes);
+    }
+
     /// Waits until so many are held back.
     pub(crate) async fn holds(&self, count: usize) {
         self.state.held.subscribe().wait_for(|held| held.len() >= count).await.unwrap();
@@ -127,6 +135,20 @@ impl HeldWay {
 }
 
 impl State {
+    fn holds(&self, frame: &Frame) -> bool {
+        let is_held = match frame.0[OPCODE_AT] {
+            BATCH => true,
+            EXECUTE => {
+                let single = self.single.lock().unwrap();
+                single
+                    .as_ref()
+                    .is_some_and(|bytes| frame.0.windows(bytes.len()).any(|window| window == bytes))
+            }
+            _ => false,
+        };
+        is_held && self.is_holding.load(Ordering::SeqCst)
+    }
+
     fn connect(self: Arc<Self>, client: TcpStream, node: TcpStream) {
         let number = self.connections.fetch_add(1, Ordering::SeqCst);
         let (mut from_client, mut to_client) = client.into_split();
@@ -134,7 +156,7 @@ impl State {
         let (node, state) = (Arc::new(Mutex::new(to_node)), self.clone());
         tokio::spawn(async move {
             while let Some(frame) = Frame::read(&mut from_client).await {
-                if frame.0[OPCODE_AT] == BATCH && state.is_holding.load(Ordering::SeqCst) {
+                if state.holds(&frame) {
                     let held = Held { id: frame.id(number), frame, node: node.clone() };
                     state.held.send_modify(|all| all.push(held));
                 } else if node.lock().await.write_all(&frame.0).await.is_err() {

@@ -1,13 +1,18 @@
-//! Changes of users, permissions, keys and accounts that a node carries out late, and of which nobody knows whether they
-//! were made.
+//! Changes of users, permissions, keys, accounts and queues that a node carries out late, and of which nobody knows whether
+//! they were made.
+
+use std::time::Duration;
 
 use quelea_cassandra_store::CassandraIdentity;
-use quelea_sqs_protocol::{Identity as _, IdentityDirectory as _, PermissionRecord};
+use quelea_sqs_protocol::{
+    Identity as _, IdentityDirectory as _, PermissionRecord, QueueClass, Queues as _,
+};
 use tokio::sync::MutexGuard;
+use tokio::time::timeout;
 
 use crate::held_way::HeldWay;
 use crate::identity::{alone, identity, key, permission, user};
-use crate::site::Site;
+use crate::site::{Site, queue};
 
 /// A front-end, and one whose transactions can be held back, in no other test's way.
 async fn both() -> (CassandraIdentity, CassandraIdentity, HeldWay, MutexGuard<'static, ()>) {
@@ -209,5 +214,27 @@ fn who_made_a_virtual_host_and_was_interrupted_gets_the_permissions_later() {
         assert!(here.delete_permission("interrupted", "half-made").await.unwrap());
         assert_eq!(here.put_vhost("half-made", None).await, Ok(false));
         assert_eq!(permissions_of(&here, "interrupted").await, []);
+    });
+}
+
+#[test]
+fn a_deletion_whose_caller_has_hung_up_is_awaited_by_a_front_end_that_stops() {
+    Site::shared().runtime.block_on(async {
+        let (_alone, here) = (alone().await, &Site::shared().queues);
+        let way = HeldWay::open().await;
+        let late = way.front_end().await;
+        let facts = queue(&late, "abandoned", &[]).await;
+        // The deletion alone has the queue's id behind its name.
+        let id = facts.key.id_in(QueueClass::Replicated).unwrap();
+        way.hold_single([b"abandoned\0\0\0\x10", &id.to_be_bytes()[..]].concat());
+        way.hold(true);
+        way.begin(late.delete_queue(&facts)).await;
+
+        assert!(timeout(Duration::from_millis(300), late.leave()).await.is_err());
+        assert!(here.facts_now(&facts.queue).await.unwrap().is_some());
+        way.hold(false);
+        way.release().await;
+        late.leave().await.unwrap();
+        assert_eq!(here.facts_now(&facts.queue).await.unwrap(), None);
     });
 }
