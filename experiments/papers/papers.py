@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import charts  # noqa: E402
 import page  # noqa: E402
-from steps import SCALES, STEPS, Context, Runs, StepFailed, write_whole  # noqa: E402
+from steps import SCALES, STEPS, Context, DidNotStart, Runs, StepFailed, write_whole  # noqa: E402
 
 from harness.cache import cache_root  # noqa: E402
 from harness.install import node_modules  # noqa: E402
@@ -48,7 +48,7 @@ def run_step(step, args, scratch, runs):
     started, error, results = time.monotonic(), None, None
     try:
         results = step.run(context)
-    except (StepFailed, OSError, subprocess.SubprocessError, json.JSONDecodeError) as failed:
+    except (StepFailed, DidNotStart, OSError, subprocess.SubprocessError, json.JSONDecodeError) as failed:
         error = f"{type(failed).__name__}: {failed}"
         print(f"    {error}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - started
@@ -65,8 +65,18 @@ def kept(path):
 
 
 def is_done(found):
-    """Whether a step has no more to do."""
-    return found["error"] is None and not found["results"].get("unfinished")
+    """Whether a step has no more to do: one of which something failed is made again."""
+    results = found["results"] or {}
+    return found["error"] is None and not results.get("unfinished") and not errors_of(results)
+
+
+def errors_of(results):
+    """What failed in part. Earlier versions kept it with the broker, or its run."""
+    of_brokers = [
+        f"{name}: {one['error']}" for name, found in results.get("brokers", {}).items()
+        for one in (found if isinstance(found, list) else [found]) if one.get("error")
+    ]
+    return list(dict.fromkeys([*results.get("errors", []), *of_brokers]))
 
 
 def runs_of(args, step):
@@ -112,11 +122,9 @@ def report(args, steps):
         results = found.pop("results") or {}
         for chart in charts.of_step(step.name, results) if results else []:
             drawn.append({"step": step.name, **chart})
-        errors = [found["error"], *results.get("errors", [])]
-        early = [f"{name}: {one['error']}" for name, one in results.get("brokers", {}).items()
-                 if isinstance(one, dict) and one.get("error")]
+        errors = [found["error"], *errors_of(results)]
         shown.append({**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []), "unfinished": results.get("unfinished"),
-                      "error": "; ".join(filter(None, [*errors, *early])) or None})
+                      "error": "; ".join(filter(None, errors)) or None})
     return {"date": datetime.date.today().isoformat(), "commit": commit(), "scale": args.scale, "machine": machine(),
             "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]), "steps": shown, "charts": drawn}
 

@@ -1,6 +1,8 @@
 """What is run for the report: for each experiment of a paper a command, and the peers beside it."""
 
+import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
@@ -14,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS, TESTS = ROOT / "experiments" / "peers", ROOT / "tests"
 sys.path.insert(0, str(PEERS))
 
-from peers import Home, qpid, quelea, rabbitmq  # noqa: E402
+from peers import DidNotStart, Home, qpid, quelea, rabbitmq  # noqa: E402
 from scaling import scaling  # noqa: E402
 
 SCALES = ("smoke", "quick", "full")
@@ -22,6 +24,7 @@ STOCK_ORDERS = {"smoke": 2_000, "quick": 50_000, "full": 1_000_000}
 STOCK_RATES = {"smoke": [2_000], "quick": [1_000, 4_000, 8_000], "full": [1_000, 2_000, 4_000, 6_000, 8_000]}
 AMQP_SIZES = {"smoke": "1,1KiB", "quick": "1,16,256,4KiB,64KiB,1MiB", "full": ""}
 AMQP_ROUND_S = {"smoke": "0.05", "quick": "0.5", "full": "2"}
+SOAK_S = {"quick": 120, "full": 7_200}
 STOP_S = 60
 """How long a command may take to end after SIGINT."""
 SWEEP = {
@@ -175,9 +178,9 @@ def amqp_suite(context):
     """Sections 3 and 4, over each broker, freshly started and warmed up."""
     peers, missing = context.peers(("RabbitMQ", rabbitmq), ("Qpid Broker-J", qpid))
     sizes = ["--sizes", AMQP_SIZES[context.scale]] if AMQP_SIZES[context.scale] else []
-    brokers = {}
+    brokers, errors = {}, []
     for peer in peers:
-        with Home(context.scratch) as home:
+        with kept_apart(peer, errors), Home(context.scratch) as home:
             broker = peer.start(home)
             try:
                 target = ["--target", broker.uri, "--broker-pid", broker.pid, "--quiet", *peer.suite_options]
@@ -185,21 +188,58 @@ def amqp_suite(context):
                 if context.scale != "smoke":
                     context.bench("amqp-suite", *target, *warm_up, "--round-s", "5")
                 rounds = ["--round-s", AMQP_ROUND_S[context.scale]]
-                brokers[peer.label] = context.bench("amqp-suite", *target, *sizes, *rounds)
+                report = context.bench("amqp-suite", *target, *sizes, *rounds)
             finally:
                 broker.stop()
-    return {"brokers": brokers, "missing": missing}
+            brokers[peer.label] = report
+            missing += [f"{peer.label}: {case}" for case in report["left_out"]]
+            errors += [f"{peer.label}: {report['error']}"] if report["error"] else []
+    return {"brokers": brokers, "missing": missing, "errors": errors}
+
+
+def amqp_links(context):
+    """The paper's comparison of networks: publisher and consumer at the other end of links of 1 and 10 Gbit/s, beside loopback."""
+    if os.geteuid() != 0:
+        return {"networks": {}, "unfinished": "links between network namespaces need root"}
+    peer = quelea(context.quelea)
+    peer.environment |= {"QUELEA__AMQP__LISTEN": "0.0.0.0:0", "QUELEA__ACCESS__LOOPBACK_USERS": ""}
+    networks = {}
+    for network in ("loopback", "1gbit", "10gbit"):
+        with Home(context.scratch) as home:
+            broker = peer.start(home)
+            try:
+                target = ["--target", broker.uri.replace("@0.0.0.0:", "@127.0.0.1:"), "--broker-pid", broker.pid, "--quiet"]
+                words = ["--network", network, "--experiments", "baseline,de-spsc,de-pp", "--round-s", AMQP_ROUND_S[context.scale]]
+                networks[network] = context.bench("amqp-suite", *target, *words)
+            finally:
+                broker.stop()
+    return {"networks": networks, "errors": [f"{name}: {one['error']}" for name, one in networks.items() if one["error"]]}
+
+
+@contextlib.contextmanager
+def kept_apart(peer, errors):
+    """What fails with a peer is an error of the step, which has what it measured of the others. Without Quelea there is nothing to
+    hold them beside."""
+    try:
+        yield
+    except (DidNotStart, StepFailed, OSError, subprocess.SubprocessError, json.JSONDecodeError) as failed:
+        if peer.name == "quelea":
+            raise StepFailed(str(failed)) from failed
+        errors.append(f"{peer.label}: {failed}")
 
 
 def stock_exchange(context):
     """Section 5: orders at given rates, and as fast as they go, over each broker."""
     peers, missing = context.peers(("RabbitMQ", rabbitmq))
+    # The paper's study of Nagle's algorithm (section 5.3).
+    nagle = quelea(context.quelea)
+    nagle.label, nagle.environment = "Quelea with Nagle's algorithm", nagle.environment | {"QUELEA__AMQP__TCP_NODELAY": "false"}
     orders = STOCK_ORDERS[context.scale]
-    brokers = {}
-    for peer in peers:
+    brokers, errors = {}, []
+    for peer in [*peers, nagle]:
         runs = brokers.setdefault(peer.label, [])
         for rate in [*STOCK_RATES[context.scale], None]:
-            with Home(context.scratch) as home:
+            with kept_apart(peer, errors), Home(context.scratch) as home:
                 broker = peer.start(home)
                 try:
                     words = ["--uri", broker.uri.removesuffix("/%2f"), "--broker-pid", broker.pid, "--orders", orders]
@@ -207,8 +247,11 @@ def stock_exchange(context):
                     code, out = context.run(context.beside("stock-exchange"), "run", *words, "--json")
                 finally:
                     broker.stop()
-            runs.append({"rate": rate, "orders": orders, **(json.loads(out) if code == 0 else {"error": f"ended with {code}"})})
-    return {"brokers": brokers, "missing": missing}
+                if code == 0:
+                    runs.append({"rate": rate, "orders": orders, **json.loads(out)})
+                else:
+                    errors.append(f"{peer.label} at {rate or 'the highest'} orders/s: the run ended with {code}")
+    return {"brokers": brokers, "missing": missing, "errors": errors}
 
 
 def cmq(context):
@@ -224,8 +267,8 @@ def cmq(context):
         raise StepFailed(f"compare_cmq.py ended with {code}")
     return {
         "lines": [json.loads(line) for line in lines.read_text().splitlines()],
-        "missing": [] if context.with_peers else ["All but CMQ was not asked for"],
-        "errors": re.findall(r"not measured: .*", tables) + ([f"compare_cmq.py ended with {code}"] if code else []),
+        "missing": re.findall(r"^Left out: (.*)", tables, re.MULTILINE) if context.with_peers else ["All but CMQ was not asked for"],
+        "errors": [f"compare_cmq.py ended with {code}"] if code else [],
     }
 
 
@@ -273,6 +316,12 @@ def cmq_sweep(context):
     return {"runs": found}
 
 
+def cmq_soak(context):
+    """The paper's run of five hours: messages of all sizes in every mode, each checked, and the memory meanwhile."""
+    report = context.bench("cmq-soak", "--quiet", "--duration-s", SOAK_S[context.scale])
+    return {"report": report, "errors": report["faults"]}
+
+
 def eqs(context):
     """Figures 5 to 8: sixteen producers that join one after the other, twenty listeners. Only `full` is in real time."""
     speed = {"smoke": 600, "quick": 30, "full": 1}[context.scale]
@@ -297,7 +346,7 @@ def bdqs(context):
     experiments += BDQS_FAILURES if context.scale == "full" else []
     options = {
         "quick": ["--cassandra", "1", "--replication", "1", "--smoke"],
-        "full": ["--cassandra", "3"],
+        "full": ["--cassandra", "3", "--repeat", "3"],
     }[context.scale]
     sections, errors, unfinished = [], [], None
     for number, (experiment, more) in enumerate(experiments):
@@ -314,9 +363,11 @@ def bdqs(context):
 
 STEPS = [
     Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 35}),
+    Step("amqp-links", "AMQP", "The AMQP benchmarks over links", amqp_links, {"quick": 4, "full": 8}),
     Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.2, "quick": 4, "full": 60}),
     Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),
     Step("cmq-sweep", "CMQ", "CMQ's batches", cmq_sweep, {"smoke": 0.1, "quick": 1, "full": 6}),
+    Step("cmq-soak", "CMQ", "CMQ's memory", cmq_soak, {"quick": 2, "full": 121}),
     Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 6}),
     Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}, is_in_runs=True),
     Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30}),

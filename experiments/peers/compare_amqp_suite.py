@@ -53,7 +53,8 @@ class Suite:
             found = json.loads(pathlib.Path(report.name).read_text() or "{}")
             if done.returncode != 0:
                 # What it measured so far counts; why there is no more stands in the table.
-                print(f"  {peer.label} ended early: {found.get('error')}", file=sys.stderr, flush=True)
+                why = found.get("error") or "; ".join(found.get("left_out", []))
+                print(f"  {peer.label}, not all of it: {why}", file=sys.stderr, flush=True)
             return found
 
 
@@ -61,7 +62,7 @@ class Figures:
     """Of one broker: medians over its runs, by case and size."""
 
     def __init__(self, reports):
-        self.errors = sorted({report["error"] for report in reports if report.get("error")})
+        self.errors = sorted({one for report in reports for one in [report.get("error"), *report.get("left_out", [])] if one})
         self.broker = next((report["broker"] for report in reports if report.get("broker")), "–")
         self.rounds = {}
         for report in reports:
@@ -168,7 +169,7 @@ def markdown(found, durable, peers):
     blocks = [table([["what", "reach", "reached"], *goals(found, durable)])]
     for peer in peers:
         errors = found[peer.name].errors
-        blocks.append(f"{peer.label}: {found[peer.name].broker}" + "".join(f"; ended early: {error}" for error in errors))
+        blocks.append(f"{peer.label}: {found[peer.name].broker}" + "".join(f"; not all of it: {error}" for error in errors))
     blocks.append("Messages a second, and in brackets the broker's CPU time a message:")
     sizes = found["quelea"].sizes()
     rows = [["experiment", "broker", *[f"{size:,} B" for size in sizes]]]

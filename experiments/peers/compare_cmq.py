@@ -47,7 +47,8 @@ class Bench:
                 self.missing[peer.name] = None
             except Missing as reason:
                 self.missing[peer.name] = str(reason)
-                warn(f"without {peer.label}: {reason}")
+                self.tables.append(f"Left out: {peer.label}: {reason}")
+                warn(self.tables[-1])
         return self.missing[peer.name] is None
 
     def choose(self, others, *names):
@@ -164,7 +165,7 @@ def main():
             try:
                 cmq_rows.ROWS[name](bench)
             except Missing as reason:
-                bench.tables.append(f"{name}: not measured: {reason}")
+                bench.tables.append(f"Left out: the row {name}: {reason}")
                 warn(bench.tables[-1])
             except RoleError as error:
                 bench.failed.append(f"{name}: {error}")

@@ -22,6 +22,10 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+class DidNotStart(SystemExit):
+    """A broker did not say that it is ready; its last words. Who does not catch it ends with them."""
+
+
 class Running:
     """A broker's process, from its ready line `NAME ready amqp=HOST:PORT … pid=PID …` on (or `sqs=`, or both)."""
 
@@ -35,9 +39,11 @@ class Running:
         ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
         line = self.process.stdout.readline() if ready else ""
         if " ready " not in line:
-            self.process.kill()
+            # In order, since what it has started itself is to end too.
+            self.pid = self.process.pid
+            self.stop()
             log = (data_dir.parent / "broker.log").read_text(errors="replace")
-            sys.exit(f"{command[0]} did not start: {line}\n{log[-2000:]}")
+            raise DidNotStart(f"{command[0]} did not start: {line}\n{log[-2000:]}")
         fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
         self.uri = f"amqp://guest:guest@{fields['amqp']}/%2f" if "amqp" in fields else None
         self.sqs = f"http://{fields['sqs']}" if "sqs" in fields else None

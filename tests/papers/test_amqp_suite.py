@@ -17,6 +17,8 @@ pytestmark = pytest.mark.process
 EXPERIMENTS = ["baseline", "de-spsc", "de-mpmc", "de-pp", "fe-spmc", "te-spsc"]
 SHORT = "--sizes 1,1024,70000 --messages 200 --pairs 1,4 --fanouts 1,8 --patterns 1,64,2000"
 NAMESPACES = Path("/run/netns")
+OURS = "quelea-suite-*"
+"""What the suite calls its own; other tests make some beside it."""
 
 
 def command(broker, options, host=None, user="guest:guest"):
@@ -58,7 +60,7 @@ def started(tmp_path):
 def test_every_experiment_ends_with_what_was_sent(started, delivery):
     done, report = run(started, f"{SHORT} {delivery}")
     assert done.returncode == 0, done.stderr
-    assert report["broker"].startswith("Quelea") and report["error"] is None
+    assert report["broker"].startswith("Quelea") and report["error"] is None and report["left_out"] == []
     counts = {name: sum(case["experiment"] == name for case in report["cases"]) for name in EXPERIMENTS}
     assert counts == dict(zip(EXPERIMENTS, [1, 1, 2, 1, 2, 6], strict=True))
     for case in report["cases"]:
@@ -116,6 +118,16 @@ def test_a_broker_that_ends_is_named(started):
     assert json.loads(out)["error"] in errors
 
 
+def test_a_case_that_takes_too_long_to_declare_is_left_out_and_named(started):
+    done, report = run(started, "--experiments te-spsc,de-pp --patterns 1,64 --keys one --sizes 16 --messages 20 --declare-timeout-s 0")
+    assert done.returncode == 1
+    assert [(case["name"], len(case["rounds"])) for case in report["cases"]] == [("DE-PP", 1), ("TE-SPSC, 1 patterns, one routing key", 1)]
+    [case] = report["left_out"]
+    assert case == "TE-SPSC, 64 patterns, one routing key: 1 were declared within 0 s (--declare-timeout-s)"
+    assert case in done.stderr and report["error"] is None
+    assert left_behind(started) == []
+
+
 def test_a_login_that_is_refused_is_named(started):
     done, _ = run(started, "--quick", user="guest:wrong")
     assert done.returncode == 1 and "403 ACCESS_REFUSED" in done.stderr
@@ -123,7 +135,7 @@ def test_a_login_that_is_refused_is_named(started):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_publisher_and_consumer_are_at_the_other_end_of_a_link(tmp_path):
-    before = set(NAMESPACES.glob("*"))
+    before = set(NAMESPACES.glob(OURS))
     broker = Broker(binary_path(), tmp_path, {"QUELEA__ACCESS__LOOPBACK_USERS": ""})
     broker.host = "0.0.0.0"
     with broker:
@@ -134,4 +146,4 @@ def test_publisher_and_consumer_are_at_the_other_end_of_a_link(tmp_path):
         # A link is full duplex, and nothing goes faster than it.
         assert 0 < direct["megabytes_per_s"] < 140 and 0 < baseline["megabytes_per_s"] < 140
         assert report["network"] == "1gbit" and report["shaped_by"]
-    assert set(NAMESPACES.glob("*")) <= before
+    assert set(NAMESPACES.glob(OURS)) <= before

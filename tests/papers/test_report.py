@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from harness.amqp.peer import until
 from harness.broker import binary_path
+from harness.install import node_modules
 from harness.process import die_with_parent
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -18,7 +19,9 @@ sys.path.insert(0, str(EXPERIMENTS / "papers"))
 
 import charts  # noqa: E402
 import page  # noqa: E402
-from steps import Runs, RunsSpent  # noqa: E402
+import papers  # noqa: E402
+from peers import DidNotStart, Peer  # noqa: E402
+from steps import Runs, RunsSpent, StepFailed, kept_apart  # noqa: E402
 
 pytestmark = pytest.mark.process
 
@@ -26,7 +29,7 @@ PAPERS = EXPERIMENTS / "papers" / "papers.py"
 CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
-    "amqp-suite": 7, "stock-exchange": 2, "cmq": 2, "cmq-sweep": 2, "elastic-peers": 3, "eqs": 3, "sqs-peers": 1, "scaling": 5,
+    "amqp-suite": 7, "stock-exchange": 4, "cmq": 2, "cmq-sweep": 2, "elastic-peers": 3, "eqs": 3, "sqs-peers": 1, "scaling": 5,
 }
 """With their charts."""
 
@@ -157,6 +160,68 @@ def test_several_runs_show_their_spread_and_what_happened():
     shown = page.figure(found[0])
     assert "a relay started: 2" in shown and "a producer moved: 3" in shown and "messages were lost: 1" in shown
     assert "200 (100 to 300)" in shown
+
+
+def drawn(text, folder):
+    """How many charts a browser draws of a page, after it has found no error."""
+    path = folder / "page.html"
+    path.write_text(text)
+    body = re.search(r"<body[^>]*>", browser("--dump-dom", path.as_uri()).stdout)[0]
+    assert 'data-errors="0"' in body, body
+    charts, drawn = (int(re.search(rf'data-{name}="(\d+)"', body)[1]) for name in ("charts", "drawn"))
+    assert charts == drawn, body
+    return drawn
+
+
+def test_a_browser_draws_what_only_longer_runs_have(tmp_path):
+    """Replicated queues, calls with losses, memory, hours of elastic queues with marks; and steps that failed in part."""
+    figure = {"name": "sends", "unit": "per_second", "mean": 7.5}
+    section = {"experiment": "rates", "load": "clients", "rows": [{"label": str(n), "figures": [figure]} for n in (1, 2)]}
+    line = {"label": "CMQ", "kind": "ping-pong", "messages": 1_000, "size": 64, "loss": 0.014, "wall_ns": {"mean": 2e6}}
+    flow = {"name": "lossy", "sent": 9, "received": 9, "damaged": 0}
+    soak = {"resident_every_s": 7.5, "resident_bytes": [2e7, 3e7], "flows": [flow], "faults": []}
+    bins = [{"minute": at, "sent_per_min": at, "delivered_per_min": at, "latency_mean_ms": 1.0, "overtaken": 1,
+             "relays": [{"id": 1, "messages_in_per_min": at}]} for at in (1, 2)]
+    hour = {"bins": bins, "events": [{"minute": 1.5, "kind": "moved"}], "moves": 1, "commit": "abc",
+            "order": {"received": 1, "lost": 0, "duplicates": 0, "out_of_order": 0}}
+    rounds = {"de-spsc": {"megabytes_per_s": 9.0}, "baseline": {"megabytes_per_s": 10.0}, "de-pp": {"round_trip": {"mean_ms": 0.1}}}
+    link = {"cases": [{"experiment": name, "rounds": [{"size": size, **found} for size in (1, 64)]} for name, found in rounds.items()]}
+    results = {
+        "amqp-links": {"networks": {"1gbit": link, "10gbit": link}},
+        "bdqs": {"sections": [section]}, "cmq": {"lines": [line, {**line, "kind": "one-way", "loss": None}]},
+        "cmq-soak": {"report": soak}, "eqs": {"speed": 1, "policies": {"paper": [hour, hour], "steady": [hour]}},
+    }
+    shown = [{"step": name, **chart} for name, found in results.items() for chart in charts.of_step(name, found)]
+    steps = [{"name": name, "paper": "P", "title": name, "seconds": 1, "commands": ["x"], "missing": ["Aeron: no Java"],
+              "error": "RabbitMQ: it ended", "unfinished": None} for name in results]
+    report = {"date": "2026-11-29", "commit": "abc", "scale": "full", "command": "papers.py", "steps": steps, "charts": shown,
+              "machine": {"processor": "P", "cores": 2, "kernel": "6"}}
+    text = page.write(report, node_modules("papers", EXPERIMENTS / "papers") / "uplot" / "dist")
+    assert drawn(text, tmp_path) == len(shown) == 2 + 1 + 2 + 1 + 6
+    assert "Aeron: no Java" in text and "RabbitMQ: it ended" in text
+
+
+@pytest.mark.parametrize("kept", sorted((EXPERIMENTS.parent / "docs").rglob("report.html")), ids=lambda path: path.parent.name)
+def test_a_browser_draws_the_reports_among_the_pages(kept, tmp_path):
+    charts = len(json.loads(kept.with_suffix(".json").read_text())["charts"])
+    assert drawn(kept.read_text(), tmp_path) == charts > 0
+
+
+def test_a_peer_that_fails_is_named_and_the_others_results_are_kept():
+    errors = []
+    for name, label in (("rabbitmq", "RabbitMQ"), ("qpid", "Qpid Broker-J")):
+        with kept_apart(Peer(name, label, None, {}), errors):
+            raise DidNotStart("its last words")
+    assert errors == ["RabbitMQ: its last words", "Qpid Broker-J: its last words"]
+    with pytest.raises(StepFailed, match="its last words"), kept_apart(Peer("quelea", "Quelea", None, {}), errors):
+        raise DidNotStart("its last words")
+
+
+def test_a_step_of_which_something_failed_is_not_done():
+    assert papers.is_done({"error": None, "results": {"errors": []}})
+    assert not papers.is_done({"error": None, "results": {"errors": ["RabbitMQ: it ended"]}})
+    assert not papers.is_done({"error": "StepFailed", "results": None})
+    assert not papers.is_done({"error": None, "results": {"unfinished": "1 of 2"}})
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):

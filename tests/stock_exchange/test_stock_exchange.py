@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness.broker import binary_path
+from harness.broker import Broker, binary_path
 from harness.elastic.broker import wait_for
 from harness.management import Management
 from harness.ports import free_port, free_udp_port
@@ -97,6 +97,34 @@ def test_orders_leave_at_the_rate_that_was_asked_for(tmp_path):
     report = run(tmp_path, "--orders", 3_000, "--rate", 3_000)
     # Slower where the machine is busy, and never faster.
     assert report["gateway"]["orders_per_s"] <= 3_001
+
+
+def test_what_was_measured_before_the_broker_ended_is_kept(tmp_path):
+    program = binary_path().with_name("stock-exchange")
+    (tmp_path / "samples.csv").write_text("of an earlier run\n")
+    words = ["--orders", "10000000", "--patience-s", "1", "--csv", tmp_path / "samples.csv"]
+    with Broker(binary_path(), tmp_path / "broker") as broker, subprocess.Popen(
+        [program, "run", "--uri", broker.uri(), *words],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent,
+    ) as running:
+        wait_for("some samples", lambda: running.poll() is not None or len(rows_so_far(tmp_path)) > 2)
+        broker.kill()
+        _, errors = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 1 and errors, errors
+    rows = rows_so_far(tmp_path)
+    assert len(rows) > 2 and all(float(row["completion_p50_us"]) > 0 for row in rows[:-1])
+
+
+def rows_so_far(tmp_path) -> list[dict]:
+    """Of a file that is written anew each second: the last row may be cut off."""
+    rows = samples(tmp_path)
+    return [row for row in rows if "sample" in row and None not in row.values()]
+
+
+def test_a_login_that_is_refused_is_named(tmp_path, broker):
+    uri = f"amqp://guest:wrong@{broker.host}:{broker.port}"
+    done = exchange("run", "--uri", uri, "--orders", 1_000, "--csv", tmp_path / "samples.csv")
+    assert done.returncode == 1 and "ACCESS_REFUSED" in done.stderr, done.stderr
 
 
 def test_a_broker_that_is_not_there_is_named(tmp_path):

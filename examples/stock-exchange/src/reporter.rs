@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::connection::Route;
 use crate::error::Error;
@@ -39,6 +39,9 @@ impl Row {
     }
 }
 
+/// How often what has come is written meanwhile: whoever ends this program has it.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
 /// Takes the measurements of all samples. What has come is written also if it fails.
 ///
 /// # Errors
@@ -52,6 +55,9 @@ pub fn run(args: &ReporterArgs) -> Result<Outcome, Error> {
 }
 
 fn take_all(args: &ReporterArgs, rows: &mut BTreeMap<u32, Row>) -> Result<u32, Error> {
+    // An earlier run's are none of this one's.
+    write_csv(&args.csv, rows)?;
+    let (mut written_at, mut written) = (Instant::now(), 0);
     let mut line = Line::open(&args.program, Route::Statistics)?;
     let samples = args.program.samples();
     let is_done = |rows: &BTreeMap<u32, Row>| {
@@ -63,6 +69,11 @@ fn take_all(args: &ReporterArgs, rows: &mut BTreeMap<u32, Row>) -> Result<u32, E
             |rows: &BTreeMap<u32, Row>| format!("{} of {samples} samples have come", rows.len());
         if let Err(error) = line.step(rows, take, SAMPLE_MAX, missing) {
             line.recover(error)?;
+        }
+        let whole = rows.values().filter(|row| row.is_whole()).count();
+        if whole > written && written_at.elapsed() >= WRITE_EVERY {
+            write_csv(&args.csv, rows)?;
+            (written_at, written) = (Instant::now(), whole);
         }
     }
     let reconnects = line.reconnects;
@@ -96,7 +107,8 @@ fn take(message: Message, rows: &mut BTreeMap<u32, Row>, samples: u32) -> Result
 
 fn write_csv(path: &Path, rows: &BTreeMap<u32, Row>) -> Result<(), Error> {
     let write = || {
-        let mut file = BufWriter::new(File::create(path)?);
+        let beside = path.with_added_extension("part");
+        let mut file = BufWriter::new(File::create(&beside)?);
         writeln!(
             file,
             "sample,gateway_orders_per_s,gateway_answers_per_s,engine_orders_per_s,engine_answers_per_s,\
@@ -119,7 +131,9 @@ fn write_csv(path: &Path, rows: &BTreeMap<u32, Row>) -> Result<(), Error> {
                 us(p99)
             )?;
         }
-        file.flush()
+        file.flush()?;
+        // Whole or not at all: whoever looks meanwhile, or ends this program, has what was there before.
+        std::fs::rename(&beside, path)
     };
     write().map_err(|source| Error::System { what: format!("--csv {}", path.display()), source })
 }

@@ -51,7 +51,11 @@ pub(crate) fn run(args: &AmqpSuiteArgs, cases: &[Case], rounds: &Rounds) -> Resu
     report.error = played.as_ref().err().map(ToString::to_string);
     let printed = publish(&report.to_text(), &report, args.json.as_deref());
     played.and(printed)?;
-    suite.admin.close()
+    suite.admin.close()?;
+    match report.left_out {
+        none if none.is_empty() => Ok(()),
+        cases => Err(SuiteError::LeftOut { cases }.into()),
+    }
 }
 
 /// The broker, by the name that each role has for it; none where the role has its own.
@@ -91,33 +95,33 @@ impl Suite<'_> {
         rounds: &Rounds,
         report: &mut Report,
     ) -> Result<(), BenchError> {
-        let mut left_out = Vec::new();
         for case in cases {
             if case.experiment == Experiment::Baseline {
                 report.cases.push(CaseReport::new(case));
                 self.play(case, rounds, report)?;
                 continue;
             }
-            let played = match self.declare(case)? {
+            let played = self.declare(case).and_then(|declared| match declared {
                 Declared::Whole => {
                     report.cases.push(CaseReport::new(case));
                     self.play(case, rounds, report)
                 }
                 Declared::InPart { patterns } => {
-                    left_out.push(format!("{} ({patterns} of them)", case.describe()));
+                    let seconds = self.args.declare_timeout_s;
+                    report.left_out.push(format!(
+                        "{}: {patterns} were declared within {seconds} s (--declare-timeout-s)",
+                        case.describe()
+                    ));
                     self.rounds -= rounds.sizes.len();
                     Ok(())
                 }
-            };
+            });
             // The broker may be gone along with the case; then that is the error to report.
             let deleted = topology::delete(&mut self.admin, case);
             played?;
             deleted?;
         }
-        if left_out.is_empty() {
-            return Ok(());
-        }
-        Err(SuiteError::Undeclared { seconds: self.args.declare_timeout_s, cases: left_out }.into())
+        Ok(())
     }
 
     fn declare(&mut self, case: &Case) -> Result<Declared, BenchError> {

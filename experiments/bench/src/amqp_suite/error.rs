@@ -48,10 +48,8 @@ pub enum SuiteError {
         received: u64,
     },
     /// The broker takes too long to declare what some cases need; the others were measured.
-    #[error("not declared within {seconds} s (--declare-timeout-s): {}", cases.join("; "))]
-    Undeclared {
-        /// How long was waited for each.
-        seconds: u64,
+    #[error("left out: {}", cases.join("; "))]
+    LeftOut {
         /// The experiments, with how far each came.
         cases: Vec<String>,
     },

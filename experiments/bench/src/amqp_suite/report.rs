@@ -28,6 +28,8 @@ pub(crate) struct Report {
     prefetch: u16,
     auto_ack: bool,
     pub cases: Vec<CaseReport>,
+    /// Cases whose queues and bindings the broker did not make in time.
+    pub left_out: Vec<String>,
     /// Why there is no more.
     pub error: Option<String>,
 }
@@ -98,6 +100,7 @@ impl Report {
             prefetch: args.delivery.prefetch,
             auto_ack: args.delivery.auto_ack,
             cases: Vec::new(),
+            left_out: Vec::new(),
             error: None,
         }
     }
@@ -114,6 +117,9 @@ impl Report {
             for round in &case.rounds {
                 let _ = writeln!(text, "  {}", row(round));
             }
+        }
+        for case in &self.left_out {
+            let _ = writeln!(text, "left out: {case}");
         }
         if let Some(error) = &self.error {
             let _ = writeln!(text, "ended early: {error}");

@@ -35,6 +35,8 @@ const TOLERANCE: f64 = 0.05;
 const TOLERANCE_BYTES: f64 = 8e6;
 /// How long the last messages may take.
 const LAST: Duration = Duration::from_secs(30);
+/// So many looks at the memory are in the report at most.
+const POINTS_MAX: usize = 1_000;
 /// Between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -46,6 +48,9 @@ struct SoakReport {
     /// Resident bytes after settling and at the end: medians over a share of the run.
     resident_settled_bytes: f64,
     resident_closing_bytes: f64,
+    /// Resident bytes over the run, `resident_every_s` apart: of several looks the largest.
+    resident_bytes: Vec<f64>,
+    resident_every_s: f64,
     faults: Vec<String>,
 }
 
@@ -296,12 +301,16 @@ impl SoakReport {
         faults.extend(flows.iter().flat_map(Flow::faults));
         let (settled, closing) = levels(residents);
         faults.extend(growth(settled, closing));
+        let per_point = residents.len().div_ceil(POINTS_MAX).max(1);
+        let most = |looks: &[f64]| looks.iter().copied().fold(0.0, f64::max);
         Self {
             seconds: seconds_between(begun, now_ns()),
             interrupted,
             flows: flows.iter().map(Flow::report).collect(),
             resident_settled_bytes: settled,
             resident_closing_bytes: closing,
+            resident_bytes: residents.chunks(per_point).map(most).collect(),
+            resident_every_s: per_point as f64 * LOOK.as_secs_f64(),
             faults,
         }
     }
