@@ -82,13 +82,13 @@ def test_messages_wait_in_the_queue_for_a_peer_that_is_not_there(front, durable)
         publish(channel, "q", number)
     until(lambda: metric(broker, "cmq_messages_requeued_total") >= 100, "the messages to go back")
     trouble = "the peer has acknowledged nothing within 1000 ms"
-    assert trouble in broker.log.read_text() and state_of_forward(broker)["trouble"] == trouble
+    until(lambda: trouble in broker.log.read_text() and state_of_forward(broker)["trouble"] == trouble, "the reason")
     assert state_of_forward(broker)["messages_requeued"] >= 100
     with popping(to, "--reliable", "--timeout", 20) as pop:
         assert pop.read(len(lines(*range(100)))) == lines(*range(100))
         until(lambda: metric(broker, "messages_unacknowledged") == 0 and depth(channel, "q") == 0, "all acknowledged")
-        assert "the queue is forwarded again" in broker.log.read_text()
-        assert state_of_forward(broker)["trouble"] is None
+        until(lambda: "the queue is forwarded again" in broker.log.read_text(), "the line in the log")
+        until(lambda: state_of_forward(broker)["trouble"] is None, "no reason any more")
 
 
 def test_a_peer_that_dies_loses_nothing(front, durable):

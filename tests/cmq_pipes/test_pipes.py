@@ -295,7 +295,7 @@ def test_count_ends_both(at):
 
 
 def test_too_few_is_a_failure(at):
-    with popping(at, "--reliable", "--count", 3, "--timeout", 0.5) as pop:
+    with popping(at, "--reliable", "--count", 3, "--timeout", 5) as pop:
         assert push(at, lines(1, 2), "--reliable") == (0, "")
         code, output, said = pop.result()
     assert (code, output) == (1, lines(1, 2))

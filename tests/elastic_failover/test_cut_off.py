@@ -67,10 +67,11 @@ def test_a_relay_that_only_clients_reach_is_replaced_left_and_ended(site, client
         assert "nothing heard" in event["reason"] and "0 clients lost it" in event["reason"]
         load.wait_for_progress(100)
         up = site.brokers[0].wait_for_relays(QUEUE, len(RELAYS))
-        assert lost not in {producer.relay for producer in producers} | {relay["id"] for relay in up}
+        assert lost not in {relay["id"] for relay in up}
+        wait_for("the producers elsewhere", lambda: lost not in {producer.relay for producer in producers})
         # The directory could tell nobody there: it lives, and has no client any more.
         assert pid in site.relays()
-        assert all(lost not in listener.relays for listener in listeners)
+        wait_for("the listeners without it", lambda: all(lost not in listener.relays for listener in listeners))
         site.heal()
         wait_for("the old relay to end", lambda: pid not in site.relays())
         load.wait_for_progress()
@@ -117,8 +118,9 @@ def test_a_moment_without_a_directory_changes_nothing(site, clients):
         load.wait_for_progress()
         site.site.cut("directory", *RELAYS)
         wait_for("missed reports", lambda: site.brokers[0].relays(QUEUE)[0]["reported_ms_ago"] > 3_500)
-        load.wait_for_progress()
+        # A longer one may be a failover: TCP sends again after twice the time.
         site.heal()
+        load.wait_for_progress()
         wait_for("reports", lambda: all(relay["reported_ms_ago"] < 1_500 for relay in site.brokers[0].relays(QUEUE)))
         load.wait_for_progress()
         load.stop()

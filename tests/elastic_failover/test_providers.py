@@ -94,16 +94,16 @@ def test_a_slow_program_is_waited_for(broker, tmp_path, clients):
 
 def test_a_relay_that_never_registers_is_given_up_and_ended(broker, tmp_path, clients):
     program(tmp_path, "never")
-    broker.environment["QUELEA__ELASTIC__REGISTER_MS_MAX"] = "700"
+    broker.environment["QUELEA__ELASTIC__REGISTER_MS_MAX"] = "3000"
     broker.start()
     producer = clients.producer(broker, "q")
     # By then the program was read, and is not the next one.
     wait_for("a relay that does not come", (tmp_path / "pids").exists)
-    [lease] = broker.leases()
+    [lease] = wait_for("its lease", lambda: len(leases := broker.leases()) == 1 and leases)
     program(tmp_path, "good")
     wait_for("its process to be ended", lambda: not is_process(lease))
     producer.wait_for_relay(timeout_s=60)
-    assert "700 ms" in str(broker.events("q"))
+    assert "3000 ms" in str(broker.events("q"))
 
 
 def test_of_two_relays_for_one_request_one_is_ended(broker, tmp_path, clients):

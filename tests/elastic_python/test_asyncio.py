@@ -170,7 +170,7 @@ def test_events_come_in_their_order_and_moves_are_followed(pair, name):
             await producer.wait_acknowledged()
             published = producer.next_sequence
             await listener.close()
-            assert await taking == list(range(published)) and producer.stats()["moves"] == 5
+            assert await taking == list(range(published)) and producer.stats()["moves"] >= 5
 
     run(main())
 

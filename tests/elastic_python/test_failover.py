@@ -76,7 +76,8 @@ def test_moves_under_load_lose_repeat_and_reorder_nothing(pair, name, acknowledg
             broker.wait_for_moves(name(), done)
         published = flood.stop()
         flood.producer.wait_acknowledged(timeout=PATIENCE_S)
-        assert flood.producer.stats()["moves"] == MOVES and published > 0
+        # One that the directory gave up as late may have been made all the same.
+        assert flood.producer.stats()["moves"] >= MOVES and published > 0
         for audience in audiences:
             audience.wait_for_number(published - 1)
             events = audience.stop()
@@ -159,7 +160,7 @@ def test_a_directory_that_is_killed_is_found_again(name):
             assert {relay["pid"] for relay in broker.wait_for_relays(name(), 2)} == relays
             wait_for("the producer", lambda: broker.producers(name()))
             broker.move(name())
-            wait_for("the move", lambda: flood.producer.stats()["moves"] == 1)
+            wait_for("the move", lambda: flood.producer.stats()["moves"] >= 1)
             published = flood.stop()
             flood.producer.wait_acknowledged(timeout=PATIENCE_S)
             audience.wait_for_number(published - 1)

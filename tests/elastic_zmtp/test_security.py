@@ -82,7 +82,7 @@ def keys(tmp_path):
 def test_keys_that_are_known_get_in(relay, zsocket, keys):
     one = keys.relay(relay, "--zmtp-clients-file", keys.clients_file, "--zmtp-heartbeat-ms", "1000")
     exchange(zsocket, one, **keys.options())
-    exchange(zsocket, one, **keys.options(heartbeat_ivl=50, heartbeat_ttl=500, heartbeat_timeout=500))
+    exchange(zsocket, one, **keys.options(heartbeat_ivl=50, heartbeat_ttl=5_000, heartbeat_timeout=5_000))
 
 
 def test_a_client_with_an_unknown_key_is_told_400(relay, zsocket, keys):

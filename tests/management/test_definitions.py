@@ -179,9 +179,7 @@ def test_a_password_of_rabbitmqs_signs_in_and_gets_a_better_hash(api, broker, vh
         api.signed_in(user, "Secret").get("/api/whoami")
     pika.BlockingConnection(pika.URLParameters(broker.uri(vhost, user, "secret"))).close()
     # The hash is stored by a thread of its own: whoever signs in again may still see the old one.
-    for _ in range(1_000):
-        if api.get(f"/api/users/{user}")["hashing_algorithm"] == "argon2id":
-            break
+    until(lambda: api.get(f"/api/users/{user}")["hashing_algorithm"] == "argon2id", "the better hash")
     assert api.get(f"/api/users/{user}")["password_hash"].startswith("$argon2id$")
     assert api.signed_in(user, "secret").get("/api/whoami")["tags"] == ["management"]
     api.delete(f"/api/users/{user}")

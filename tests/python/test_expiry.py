@@ -62,10 +62,10 @@ def test_an_expired_message_is_never_delivered_though_it_waits_behind_others(cha
 
 
 def test_an_unacknowledged_message_does_not_expire(channel):
-    created = queue(channel, arguments={"x-message-ttl": 150})
+    created = queue(channel, arguments={"x-message-ttl": 1500})
     publish(channel, created, "m")
     held = get(channel, created, auto_ack=False)[0]
-    clock = queue(channel, arguments={"x-message-ttl": 400})
+    clock = queue(channel, arguments={"x-message-ttl": 1700})
     publish(channel, clock, "tick")
     expired(channel, clock)
     channel.basic_ack(held.delivery_tag)
@@ -76,11 +76,11 @@ def test_a_message_that_returns_after_its_time_expires(channel):
     dead = queue(channel)
     created = queue(
         channel,
-        arguments={"x-message-ttl": 150, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead},
+        arguments={"x-message-ttl": 1500, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead},
     )
     publish(channel, created, "m")
     held = get(channel, created, auto_ack=False)[0]
-    clock = queue(channel, arguments={"x-message-ttl": 400})
+    clock = queue(channel, arguments={"x-message-ttl": 1700})
     publish(channel, clock, "tick")
     expired(channel, clock)
     channel.basic_reject(held.delivery_tag, requeue=True)

@@ -212,9 +212,9 @@ def until_expired(channel, created):
 
 
 def test_a_queue_with_a_consumer_does_not_expire(channel, name):
-    created = queue(channel, name(), exclusive=False, arguments={"x-expires": 200})
-    other = queue(channel, name("clock"), exclusive=False, arguments={"x-expires": 600})
+    created = queue(channel, name(), exclusive=False, arguments={"x-expires": 2000})
     consumer = Consumer(channel, created)
+    other = queue(channel, name("clock"), exclusive=False, arguments={"x-expires": 2200})
     until_expired(channel, other)
     assert not gone(channel, created)
     consumer.cancel()

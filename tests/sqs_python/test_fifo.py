@@ -99,7 +99,7 @@ def test_groups_of_one_queue_do_not_wait_for_each_other(sqs, fifo):
 
 
 def test_a_delay_is_the_queues_and_not_the_messages(sqs, fifo):
-    url = fifo(DelaySeconds=1)
+    url = fifo(DelaySeconds=3)
     put(sqs, url, "m")
     assert sqs.poll(url) == []
     assert bodies(sqs.receive(url)) == ["m"]

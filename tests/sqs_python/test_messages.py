@@ -369,7 +369,7 @@ def test_a_queue_delays_its_messages_and_a_message_may_overrule_it(sqs, queue):
     url = queue(DelaySeconds=900)
     sqs.send(url, "late")
     sqs.send(url, "now", DelaySeconds=0)
-    sqs.send(url, "soon", DelaySeconds=1)
+    sqs.send(url, "soon", DelaySeconds=3)
     assert bodies(sqs.poll(url, 10)) == ["now"]
     assert bodies(sqs.receive(url)) == ["soon"]
     assert sqs.counts(url) == (0, 2, 1)

@@ -11,8 +11,8 @@ from harness.process import die_with_parent
 from harness.sqs.client import until
 
 ROOT = Path(__file__).resolve().parents[2]
-MESSAGES = 40
-VISIBILITY_TIMEOUT_S = 1
+MESSAGES = 120
+VISIBILITY_TIMEOUT_S = 3
 
 
 def rust_worker():
@@ -79,8 +79,8 @@ def test_what_a_killed_worker_had_in_hand_is_processed_by_another(sqs, workers):
 
 def test_work_that_takes_longer_than_the_visibility_timeout_is_done_once(sqs, workers):
     sqs.send_all(workers.url, range(2))
-    workers.start(work_ms=VISIBILITY_TIMEOUT_S * 3_000)
-    workers.start(work_ms=VISIBILITY_TIMEOUT_S * 3_000)
+    workers.start(work_ms=VISIBILITY_TIMEOUT_S * 1_500)
+    workers.start(work_ms=VISIBILITY_TIMEOUT_S * 1_500)
     until(lambda: sqs.counts(workers.url) == (0, 0, 0), "an empty queue")
     assert sorted(workers.done()) == ["0", "1"]
 

@@ -191,20 +191,25 @@ def is_process(lease: dict) -> bool:
 def wait_for(what: str, condition, timeout_s: float = PATIENCE_S):
     """Polls until `condition` returns something true, and returns that.
 
-    503 is not yet: so a directory answers for a queue that it is about to take over.
+    503 and 404 are not yet: so a directory answers for a queue that it is about to take over, or does not know again after
+    its start.
     """
     deadline = time.monotonic() + timeout_s
-    while not (found := unless_unavailable(condition)):
+    while True:
+        found, refused = unless_unavailable(condition)
+        if found:
+            break
         if time.monotonic() > deadline:
-            raise BrokerError(f"waited {timeout_s} s for {what}")
+            raise BrokerError(f"waited {timeout_s} s for {what}" + (f": {refused}" if refused else ""))
         time.sleep(0.01)
     return found
 
 
 def unless_unavailable(condition):
+    """What it returns, or why the directory refuses to say for now."""
     try:
-        return condition()
+        return condition(), None
     except Refused as refused:
-        if refused.status != 503:
+        if refused.status not in (404, 503):
             raise
-        return None
+        return None, refused

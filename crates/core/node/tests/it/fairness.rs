@@ -89,7 +89,7 @@ fn a_declaration_that_waits_for_a_name_goes_on_when_the_name_is_free() {
     let server = Server::start(&dir);
     let mut client = Client::connect(server.address);
     client.declare("q", true).unwrap();
-    for n in 0..20_000 {
+    for n in 0..100_000 {
         let bind = queue::Bind {
             queue: ShortStr::from("q"),
             exchange: ShortStr::from("amq.direct"),

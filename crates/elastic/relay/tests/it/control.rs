@@ -287,7 +287,7 @@ fn a_later_directory_is_found_when_the_first_ones_are_gone() {
 #[test]
 fn an_orphan_ends_when_its_last_client_goes() {
     let directory = FakeDirectory::start();
-    let relay = relay_of(&[&directory], Duration::from_millis(50));
+    let relay = relay_of(&[&directory], Duration::from_secs(1));
     let listener = relay.client();
     let (line, _) = directory.register();
     drop((line, directory));

@@ -18,7 +18,7 @@ fn example() -> PathBuf {
 fn start(service: &SmallService, milliseconds: u32) -> Child {
     Command::new(example())
         .args(["--endpoint", &service.endpoint(), "--queue", "q"])
-        .args(["--work-ms", &milliseconds.to_string(), "--visibility-timeout-s", "1"])
+        .args(["--work-ms", &milliseconds.to_string(), "--visibility-timeout-s", "3"])
         .args(["--concurrency", "4"])
         .stdout(Stdio::piped())
         .spawn()
@@ -30,7 +30,7 @@ fn what_a_killed_worker_had_in_hand_is_processed_by_another() {
     let service = SmallService::start();
     let mut client = Client::new(service.endpoint().parse().unwrap(), None);
     let url = client.create_queue("q", &BTreeMap::new()).unwrap();
-    for number in 0..30 {
+    for number in 0..120 {
         client.send(&url, &OutgoingMessage::new(number.to_string())).unwrap();
     }
     // It never finishes anything beyond what it is given time for.
@@ -54,5 +54,5 @@ fn what_a_killed_worker_had_in_hand_is_processed_by_another() {
     let output = second.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     done.extend(text.lines().filter_map(|line| Some(line.strip_prefix("done ")?.to_owned())));
-    assert_eq!(done, (0..30).map(|number| number.to_string()).collect());
+    assert_eq!(done, (0..120).map(|number| number.to_string()).collect());
 }

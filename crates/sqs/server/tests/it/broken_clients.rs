@@ -52,7 +52,7 @@ fn dripping_does_not_help_a_slow_client() {
 #[test]
 fn a_connection_that_is_not_used_is_closed() {
     let mut settings = settings();
-    settings.idle_max = Duration::from_millis(100);
+    settings.idle_max = Duration::from_millis(500);
     let server = Server::with(&settings);
     let mut client = server.connect();
     assert_eq!(client.ask(post("ListQueues", "{}")).status, 200);
@@ -62,11 +62,11 @@ fn a_connection_that_is_not_used_is_closed() {
 #[test]
 fn a_receive_may_wait_longer_than_a_connection_may_be_idle() {
     let mut settings = settings();
-    settings.idle_max = Duration::from_millis(50);
-    settings.request_max = Duration::from_millis(50);
+    settings.idle_max = Duration::from_millis(500);
+    settings.request_max = Duration::from_millis(500);
     let server = Server::with(&settings);
-    let mut receiver = server.connect();
     server.connect().ask(post("CreateQueue", r#"{"QueueName":"q"}"#));
+    let mut receiver = server.connect();
     assert!(receiver.write(long_poll()));
     while server.queues.waiting() == 0 {
         std::thread::yield_now();
