@@ -14,7 +14,7 @@ IN_EXPERIMENTS := --locked --target-dir $(TARGET) $(EXPERIMENTS)
 CACHE := $(or $(QUELEA_CACHE),$(HOME)/.cache/quelea)
 MACHETE := $(CACHE)/cargo-machete-0.9.2/bin/cargo-machete
 
-.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra test-rabbitmq cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare papers papers-full soak fuzz sim clean
+.PHONY: stock-exchange help run build bench-build check test test-hostile test-console test-kubernetes test-cassandra test-rabbitmq cassandra cassandra-add cassandra-stop cassandra-clear lint bench bench-compare papers papers-full cmq-profile soak fuzz sim clean
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -102,6 +102,9 @@ bench: build bench-build ## Measures each family beside RabbitMQ, ElasticMQ, Zer
 papers: build bench-build ## Runs the four papers' experiments in an hour and draws them, with RabbitMQ and Qpid Broker-J where they can be had; goes on where it was stopped (ARGUMENTS="--only amqp-suite --fresh")
 	cargo build --locked --profile $(PROFILE) -p quelea-stock-exchange --target-dir $(TARGET) $(EXPERIMENTS)
 	$(PYTHON) experiments/papers/papers.py --quelea $(BINARY) $(or $(SCALE),--quick) $(ARGUMENTS)
+
+cmq-profile: ## What the CMQ paper checked of its own: which lines the tests of its crates reach, and where the heap of a run comes from (ARGUMENTS="--only heap --seconds 600")
+	$(PYTHON) experiments/profiles/cmq.py $(ARGUMENTS)
 
 papers-full: ## The same at the papers' own sizes, five hours of elastic queues for each policy in real time
 	$(MAKE) papers SCALE=--full

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use quelea_bench::BenchArgs;
 
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -36,6 +36,9 @@ pub(crate) fn run(args: &AmqpSuiteArgs, cases: &[Case], rounds: &Rounds) -> Resu
     let roles = Roles::start(args, cases, links.as_ref(), &interrupt)?;
     let mut report = Report::new(args, admin.client.product(), links.as_ref());
     let targets = Targets::new(args, &roles, links.as_ref())?;
+    if args.listen.is_some() && args.experiments.is_empty() {
+        eprintln!("the baseline is left out: with --listen there is no relay on the broker's host");
+    }
     let mut suite = Suite {
         args,
         admin,
