@@ -362,16 +362,16 @@ def bdqs(context):
 
 
 STEPS = [
-    Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 35}),
-    Step("amqp-links", "AMQP", "The AMQP benchmarks over links", amqp_links, {"quick": 4, "full": 8}),
-    Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.2, "quick": 4, "full": 60}),
+    Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 30}),
+    Step("amqp-links", "AMQP", "The AMQP benchmarks over links", amqp_links, {"quick": 2, "full": 4}),
+    Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.3, "quick": 6, "full": 100}),
     Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),
     Step("cmq-sweep", "CMQ", "CMQ's batches", cmq_sweep, {"smoke": 0.1, "quick": 1, "full": 6}),
     Step("cmq-soak", "CMQ", "CMQ's memory", cmq_soak, {"quick": 2, "full": 121}),
-    Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 6}),
+    Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 4}),
     Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}, is_in_runs=True),
     Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30}),
-    Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 25, "full": 360}, is_in_runs=True),
+    Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 25, "full": 1_080}, is_in_runs=True),
     Step("scaling", "all", "Cost against size", scaling, {"smoke": 0.4, "quick": 5, "full": 25}),
 ]
 
