@@ -20,6 +20,13 @@ _numbers = itertools.count(1)
 def pytest_configure(config):
     config.addinivalue_line("markers", "quelea(reason): what other brokers do differently, or do not have")
     config.addinivalue_line("markers", "process: starts, kills or measures the broker's process")
+    config.addinivalue_line("markers", "whole: takes too long for every run; `make test-FOLDER` sets QUELEA_FOLDER_WHOLE and runs it")
+
+
+def pytest_collection_modifyitems(config, items):
+    long = [item for item in items if item.get_closest_marker("whole") and not os.environ.get(f"QUELEA_{item.path.parent.name.upper()}_WHOLE")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 def pytest_runtest_setup(item):

@@ -1,6 +1,5 @@
 """One node for the suite, with users and TLS."""
 
-import os
 import subprocess
 import urllib.request
 from contextlib import ExitStack, contextmanager
@@ -13,19 +12,8 @@ from harness.cassandra.front_ends import READY_TIMEOUT_S
 from harness.management import Management, Refused
 from harness.sqs.client import until
 
-WHOLE = bool(os.environ.get("QUELEA_CASSANDRA_WHOLE"))
 KEYTOOL_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 60
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: takes too long for every run; `make test-cassandra` runs it")
-
-
-def pytest_collection_modifyitems(config, items):
-    long = [item for item in items if item.get_closest_marker("whole") and not WHOLE]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session")

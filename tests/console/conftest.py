@@ -14,18 +14,10 @@ from playwright.sync_api import expect, sync_playwright
 
 PATIENCE_MS = 60_000
 """Nothing that a test waits for takes so long; what does has failed."""
-WHOLE = bool(os.environ.get("QUELEA_CONSOLE_WHOLE"))
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: takes too long for every run; `make test-console` runs it")
     expect.set_options(timeout=PATIENCE_MS)
-
-
-def pytest_collection_modifyitems(config, items):
-    long = [item for item in items if item.get_closest_marker("whole") and not WHOLE]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ import random
 import re
 import shutil
 import struct
-import time
 import urllib.request
 
 import pytest
 from harness.amqp import frames
 from harness.amqp.frames import Raw
+from harness.amqp.peer import until
 from harness.broker import Broker, BrokerError, binary_path
 from harness.management import Management, Refused
 
@@ -72,11 +72,9 @@ def metrics(broker) -> str:
 
 
 def wait_until_idle(broker):
-    """The broker says in its log that all is on the disk: one more batch, and none after it, a second after the last. If the
-    machine stood still it may have come already, and ten seconds pass."""
-    before, until_s = batches(broker), time.monotonic() + 10
-    while batches(broker) == before and time.monotonic() < until_s:
-        time.sleep(0.05)
+    """The broker says in its log that all is on the disk: one more batch, and none after it."""
+    before = batches(broker)
+    until(lambda: batches(broker) > before, "the commit of an idle broker")
 
 
 @pytest.fixture(scope="module", params=["stopped", "killed"])

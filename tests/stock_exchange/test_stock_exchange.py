@@ -116,9 +116,8 @@ def test_what_was_measured_before_the_broker_ended_is_kept(tmp_path):
 
 
 def rows_so_far(tmp_path) -> list[dict]:
-    """Of a file that is written anew each second: the last row may be cut off."""
-    rows = samples(tmp_path)
-    return [row for row in rows if "sample" in row and None not in row.values()]
+    """None as long as the file is an earlier run's."""
+    return [row for row in samples(tmp_path) if "sample" in row]
 
 
 def test_a_login_that_is_refused_is_named(tmp_path, broker):
