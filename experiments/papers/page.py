@@ -35,13 +35,14 @@ def write(report, uplot):
 
 
 def facts(report):
-    machine = report["machine"]
-    words = [
-        f"{machine['cores']} cores of {machine['processor']}, kernel {machine['kernel']}",
-        f"{report['date']}, commit {report['commit']}, scale {report['scale']}",
-        f"<code>{html.escape(report['command'])}</code>",
-    ]
+    words = [*made(report), f"scale {report['scale']}", f"<code>{html.escape(report['command'])}</code>"]
     return "".join(f'<p class="facts">{word}</p>' for word in words)
+
+
+def made(of):
+    """Where and when: a report, or a step, which another machine may have made."""
+    machine = of["machine"]
+    return [f"{machine['cores']} cores of {html.escape(machine['processor'])}, kernel {machine['kernel']}", f"{of['date']}, commit {of['commit']}"]
 
 
 def section(report, step):
@@ -54,6 +55,9 @@ def section(report, step):
     for missing in step.get("missing", []):
         parts.append(f'<p class="missing">{html.escape(missing)}, and so it is not in these charts.</p>')
     parts.append(f'<div class="charts">{"".join(figure(chart) for chart in charts)}</div>')
+    # Results of earlier versions do not say where they were made.
+    if "machine" in step and made(step) != made(report):
+        parts.append(f'<p class="facts">{"; ".join(made(step))}</p>')
     commands = html.escape("\n".join(step.get("commands", [])))
     parts.append(f"<details><summary>{step['seconds']:.0f} s; the commands</summary><pre>{commands}</pre></details>")
     return "\n".join(parts)

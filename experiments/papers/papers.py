@@ -6,6 +6,7 @@
 Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE), and of `eqs` and `bdqs` each run:
 what is stopped goes on with the step, or the run, that it was at, and --fresh begins anew. With --only eqs --runs 1 one run is made,
 so that five hours need not be five hours on end; the charts have what was made so far. Peers that are not on this machine are named in the report.
+With --earlier the report goes on from one that was made elsewhere: the steps that it has whole are not run again.
 """
 
 import argparse
@@ -52,8 +53,12 @@ def run_step(step, args, scratch, runs):
         error = f"{type(failed).__name__}: {failed}"
         print(f"    {error}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - started
-    return {"name": step.name, "scale": args.scale, "commit": commit(), "seconds": seconds, "commands": context.commands,
+    return {"name": step.name, "scale": args.scale, **where_and_when(), "seconds": seconds, "commands": context.commands,
             "error": error, "results": results}
+
+
+def where_and_when():
+    return {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine()}
 
 
 def kept(path):
@@ -83,6 +88,20 @@ def runs_of(args, step):
     return args.results / "runs" / step.name
 
 
+def earlier_steps(path, scale):
+    """Those that a report has whole, with their charts, by their names."""
+    report = json.loads(path.read_text())
+    if report["scale"] != scale:
+        raise ValueError(f"it is of the scale {report['scale']}, and this one of {scale}")
+    # Earlier versions had one date and machine for all steps.
+    of_all = {key: report[key] for key in ("date", "machine")}
+    charts_of = {step["name"]: [chart for chart in report["charts"] if chart["step"] == step["name"]] for step in report["steps"]}
+    return {
+        step["name"]: ({**of_all, **step}, charts_of[step["name"]])
+        for step in report["steps"] if not step["error"] and not step["unfinished"]
+    }
+
+
 def forget(args, steps):
     """Before the first begins: one that is stopped then goes on with what is new."""
     for step in steps:
@@ -98,7 +117,7 @@ def run_all(args, steps):
     for number, step in enumerate(steps, 1):
         path = args.results / f"{step.name}.json"
         minutes = left.pop(step.name)
-        if kept(path):
+        if step.name in args.earlier or kept(path):
             print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
             continue
         print(f"[{number}/{len(steps)}] {step.title}: about {minutes:g} min, {minutes + sum(left.values()):g} min left in all",
@@ -113,20 +132,27 @@ def run_all(args, steps):
 
 
 def report(args, steps):
-    shown, drawn = [], []
-    for step in steps:
+    made = [one for one in (shown(args, step) for step in steps) if one]
+    return {**where_and_when(), "scale": args.scale, "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]),
+            "steps": [step for step, _ in made], "charts": [chart for _, drawn in made for chart in drawn]}
+
+
+def shown(args, step):
+    """What the report has of a step, and its charts: what was made here if that is whole, else an earlier report's, else what there is."""
+    path = args.results / f"{step.name}.json"
+    found = kept(path)
+    if not found and step.name in args.earlier:
+        return args.earlier[step.name]
+    if not found:
         try:
-            found = json.loads((args.results / f"{step.name}.json").read_text())
+            found = json.loads(path.read_text())
         except OSError:
-            continue
-        results = found.pop("results") or {}
-        for chart in charts.of_step(step.name, results) if results else []:
-            drawn.append({"step": step.name, **chart})
-        errors = [found["error"], *errors_of(results)]
-        shown.append({**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []), "unfinished": results.get("unfinished"),
-                      "error": "; ".join(filter(None, errors)) or None})
-    return {"date": datetime.date.today().isoformat(), "commit": commit(), "scale": args.scale, "machine": machine(),
-            "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]), "steps": shown, "charts": drawn}
+            return None
+    results = found.pop("results") or {}
+    drawn = [{"step": step.name, **chart} for chart in charts.of_step(step.name, results)] if results else []
+    errors = [found["error"], *errors_of(results)]
+    return {**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []), "unfinished": results.get("unfinished"),
+            "error": "; ".join(filter(None, errors)) or None}, drawn
 
 
 def parse():
@@ -138,6 +164,7 @@ def parse():
     parser.set_defaults(scale="quick")
     parser.add_argument("--only", help="steps, with commas")
     parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--earlier", type=pathlib.Path, help="a report.json of the same scale, made on another machine, whose steps stand")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
     parser.add_argument("--runs", type=int, help="of eqs or bdqs, make as many runs at most, and end; the next call goes on")
     parser.add_argument("--no-peers", action="store_true")
@@ -152,6 +179,12 @@ def parse():
     if args.runs is not None and not all(step.is_in_runs for step in steps):
         whole = ", ".join(step.name for step in steps if not step.is_in_runs)
         parser.error(f"--runs: {whole} cannot be made by a run at a time; name others by --only")
+    if args.fresh and args.earlier:
+        parser.error("--fresh and --earlier: one runs again what the other has")
+    try:
+        args.earlier = earlier_steps(args.earlier, args.scale) if args.earlier else {}
+    except (OSError, ValueError, KeyError) as unusable:
+        parser.error(f"--earlier: {args.earlier} is no report to go on from: {unusable!r}")
     for program in ("", "-bench"):
         if not args.quelea.with_name(args.quelea.name + program).exists():
             parser.error(f"--quelea: there is no {args.quelea}{program}")

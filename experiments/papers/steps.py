@@ -22,6 +22,10 @@ from scaling import scaling  # noqa: E402
 SCALES = ("smoke", "quick", "full")
 STOCK_ORDERS = {"smoke": 2_000, "quick": 50_000, "full": 1_000_000}
 STOCK_RATES = {"smoke": [2_000], "quick": [1_000, 4_000, 8_000], "full": [1_000, 2_000, 4_000, 6_000, 8_000]}
+STOCK_RATE_MAX = 2_048_000
+"""Of the rates that double until orders are not answered as fast as they should leave."""
+STOCK_KEEPS_UP = 0.95
+"""The part of a rate from which on it is kept up with."""
 AMQP_SIZES = {"smoke": "1,1KiB", "quick": "1,16,256,4KiB,64KiB,1MiB", "full": ""}
 AMQP_ROUND_S = {"smoke": "0.05", "quick": "0.5", "full": "2"}
 SOAK_S = {"quick": 120, "full": 7_200}
@@ -234,24 +238,35 @@ def stock_exchange(context):
     # The paper's study of Nagle's algorithm (section 5.3).
     nagle = quelea(context.quelea)
     nagle.label, nagle.environment = "Quelea with Nagle's algorithm", nagle.environment | {"QUELEA__AMQP__TCP_NODELAY": "false"}
-    orders = STOCK_ORDERS[context.scale]
     brokers, errors = {}, []
     for peer in [*peers, nagle]:
         runs = brokers.setdefault(peer.label, [])
-        for rate in [*STOCK_RATES[context.scale], None]:
-            with kept_apart(peer, errors), Home(context.scratch) as home:
-                broker = peer.start(home)
-                try:
-                    words = ["--uri", broker.uri.removesuffix("/%2f"), "--broker-pid", broker.pid, "--orders", orders]
-                    words += ["--rate", rate] if rate else []
-                    code, out = context.run(context.beside("stock-exchange"), "run", *words, "--json")
-                finally:
-                    broker.stop()
-                if code == 0:
-                    runs.append({"rate": rate, "orders": orders, **json.loads(out)})
-                else:
-                    errors.append(f"{peer.label} at {rate or 'the highest'} orders/s: the run ended with {code}")
+        for rate in STOCK_RATES[context.scale]:
+            keeps_up = stock_run(context, peer, rate, runs, errors)
+        while context.scale != "smoke" and keeps_up and rate < STOCK_RATE_MAX:
+            rate *= 2
+            keeps_up = stock_run(context, peer, rate, runs, errors)
+        stock_run(context, peer, None, runs, errors)
     return {"brokers": brokers, "missing": missing, "errors": errors}
+
+
+def stock_run(context, peer, rate, runs, errors):
+    """At a rate, or as fast as orders are answered, over a broker that is started for it; whether that kept up with the rate."""
+    orders = STOCK_ORDERS[context.scale]
+    with kept_apart(peer, errors), Home(context.scratch) as home:
+        broker = peer.start(home)
+        try:
+            words = ["--uri", broker.uri.removesuffix("/%2f"), "--broker-pid", broker.pid, "--orders", orders]
+            words += ["--rate", rate] if rate else []
+            code, out = context.run(context.beside("stock-exchange"), "run", *words, "--json")
+        finally:
+            broker.stop()
+        if code != 0:
+            errors.append(f"{peer.label} at {rate or 'the highest'} orders/s: the run ended with {code}")
+            return False
+        runs.append({"rate": rate, "orders": orders, **json.loads(out)})
+        return rate is not None and runs[-1]["gateway"]["orders_per_s"] >= STOCK_KEEPS_UP * rate
+    return False
 
 
 def cmq(context):

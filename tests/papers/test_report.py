@@ -20,6 +20,7 @@ sys.path.insert(0, str(EXPERIMENTS / "papers"))
 import charts  # noqa: E402
 import page  # noqa: E402
 import papers  # noqa: E402
+import steps  # noqa: E402
 from peers import DidNotStart, Peer  # noqa: E402
 from steps import Runs, RunsSpent, StepFailed, kept_apart  # noqa: E402
 
@@ -215,6 +216,42 @@ def test_a_step_of_which_something_failed_is_not_done():
     assert not papers.is_done({"error": None, "results": {"errors": ["RabbitMQ: it ended"]}})
     assert not papers.is_done({"error": "StepFailed", "results": None})
     assert not papers.is_done({"error": None, "results": {"unfinished": "1 of 2"}})
+
+
+def test_a_report_goes_on_from_one_that_was_made_elsewhere(results, tmp_path):
+    elsewhere = json.loads((results / "report.json").read_text())
+    # As an earlier version wrote it: one date and machine for all.
+    elsewhere |= {"date": "2026-01-02", "machine": {"processor": "Another", "cores": 3, "kernel": "5"}}
+    for step in elsewhere["steps"]:
+        del step["date"], step["machine"]
+    elsewhere["steps"][0]["error"] = "it ended"
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps(elsewhere))
+    only = ["--only", "cmq-sweep,amqp-suite", "--earlier", earlier]
+    done = subprocess.run(command(tmp_path, *only), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stderr.count("done before") == 1, done.stderr
+    report, text = json.loads((tmp_path / "report.json").read_text()), (tmp_path / "report.html").read_text()
+    assert [(step["name"], step["machine"]["cores"]) for step in report["steps"]] == [("amqp-suite", os.cpu_count()), ("cmq-sweep", 3)]
+    assert len(report["charts"]) == STEPS["amqp-suite"] + STEPS["cmq-sweep"]
+    assert "3 cores of Another, kernel 5; 2026-01-02, commit " in text
+    for words, said in ((["--fresh"], "--fresh and --earlier"), (["--full"], "it is of the scale smoke")):
+        refused = subprocess.run([word for word in command(tmp_path, *only, *words) if word != "--smoke" or "--full" not in words],
+                                 capture_output=True, text=True, timeout=60)
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize(("highest", "rates"), [(20_000, [1_000, 4_000, 8_000, 16_000, 32_000]), (3_000, [1_000, 4_000, 8_000])])
+def test_rates_of_orders_double_until_a_broker_does_not_keep_up(monkeypatch, highest, rates):
+    asked = []
+
+    def run(_context, _peer, rate, _runs, _errors):
+        asked.append(rate)
+        return rate is not None and rate <= highest
+
+    monkeypatch.setattr(steps, "stock_run", run)
+    context = steps.Context(Path("quelea"), "quick", Path(), Runs(Path(), "abc"), with_peers=False)
+    assert steps.stock_exchange(context)["missing"] == ["RabbitMQ was not asked for"]
+    assert asked == 2 * [*rates, None], "with Nagle's algorithm and without"
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):
