@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quelea_model::{Message, QueueId, Seq, Timestamp, limits};
 
 use crate::{
-    Deduplication, Durability, Entry, EntryFlags, Job, JobDone, LoadError, LoadFault, LoadItem,
-    LoadRequest, LoadWhat, Loaded, LoadedRange, Location, Missed, NEVER, NewMessage, PagedRange,
-    Progress, Recovered, Store, StoreState, StoreStats, Ticket, Visibility,
+    Deduplication, Durability, Entry, EntryFlags, Job, LoadError, LoadFault, LoadItem, LoadRequest,
+    LoadWhat, Loaded, LoadedRange, Location, Missed, NEVER, NewMessage, PagedRange, Progress,
+    Recovered, Store, StoreState, StoreStats, Ticket, Visibility,
 };
 
 /// Offsets in a made-up segment stay below this, so that ranges work as with a log.
@@ -264,10 +264,6 @@ impl Store for MemStore {
         self.appended(64);
     }
 
-    fn repeat_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
-        self.append_deduplication(queue, sent);
-    }
-
     fn append_queue_deleted(&mut self, queue: QueueId) {
         self.queues.remove(&queue);
         self.visibility.remove(&queue);
@@ -303,10 +299,6 @@ impl Store for MemStore {
         self.appended(key.len());
     }
 
-    fn begin_atomic(&mut self) {}
-
-    fn end_atomic(&mut self) {}
-
     fn ticket(&mut self, durability: Durability) -> Ticket {
         Ticket { batch: self.batch, durability }
     }
@@ -317,10 +309,6 @@ impl Store for MemStore {
 
     fn state(&self) -> &StoreState {
         &self.state
-    }
-
-    fn pending_bytes(&self) -> usize {
-        0
     }
 
     fn load(&mut self, request: LoadRequest) {
@@ -350,35 +338,13 @@ impl Store for MemStore {
         None
     }
 
-    fn complete(&mut self, _done: JobDone) {}
-
-    fn deadline(&self) -> Option<Timestamp> {
-        None
-    }
-
-    fn wants_checkpoint(&self) -> bool {
-        false
-    }
-
     fn begin_checkpoint(&mut self) {
         self.checkpoint = true;
-    }
-
-    fn checkpoint_ready(&self) -> bool {
-        true
     }
 
     fn checkpoint_under_way(&self) -> bool {
         self.checkpoint
     }
-
-    fn checkpoint_gathering(&self) -> bool {
-        self.checkpoint
-    }
-
-    fn checkpoint_entries(&mut self, _: QueueId, _: &mut [Entry], _: &[Timestamp]) {}
-
-    fn checkpoint_paged_range(&mut self, _: QueueId, _: &PagedRange) {}
 
     fn finish_checkpoint(&mut self) {
         self.checkpoint = false;

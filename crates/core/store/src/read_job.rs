@@ -142,7 +142,8 @@ fn run_paged_range(
     ReadDone { unpin: vec![segment.number], bytes, result: ReadResult::Loaded(loaded) }
 }
 
-/// How long to wait after so many attempts: 100 ms, then four times as long each time.
+/// How long to wait after so many attempts: 100 ms, then four times as long each time. A job keeps the number of the attempt
+/// alone, where `backon` would have it keep an iterator.
 const fn retry_after_ms(attempt: u32) -> u64 {
     100 << (2 * (attempt - 1))
 }

@@ -39,7 +39,8 @@ pub enum StoreState {
 /// [`Store::release_paged_range`].
 ///
 /// It is [`Any`], so that a test finds the store that it gave to a broker again, instead of wrapping it
-/// in one that restates each operation.
+/// in one that restates each operation. What has a body here is what holds for a store without a disk: nothing is
+/// pending, no job is under way, and a checkpoint has nothing to carry over.
 pub trait Store: Any + Send {
     /// Appends a message; returns the place for its entries, which are then `STORED`.
     fn append_message(&mut self, new: NewMessage<'_>) -> Location;
@@ -65,7 +66,9 @@ pub trait Store: Any + Send {
     fn append_deduplication(&mut self, queue: QueueId, sent: &Deduplication);
 
     /// Notes a deduplication id again, for the checkpoint that is under way.
-    fn repeat_deduplication(&mut self, queue: QueueId, sent: &Deduplication);
+    fn repeat_deduplication(&mut self, queue: QueueId, sent: &Deduplication) {
+        self.append_deduplication(queue, sent);
+    }
 
     /// Notes that the queue lost all its messages but `kept` (those delivered and not settled), and its
     /// deduplication ids. The entries that went have to be released.
@@ -89,10 +92,10 @@ pub trait Store: Any + Send {
 
     /// All that is appended up to [`Store::end_atomic`] is recovered as a whole or not at all. May
     /// be nested; the outermost counts. No job may be polled in between.
-    fn begin_atomic(&mut self);
+    fn begin_atomic(&mut self) {}
 
     /// Ends what [`Store::begin_atomic`] began.
-    fn end_atomic(&mut self);
+    fn end_atomic(&mut self) {}
 
     /// Stands for all that was appended so far. Asking for `Fsync` has it synced at once; otherwise
     /// it is synced within [`crate::Options::lazy_sync_ms`].
@@ -105,7 +108,9 @@ pub trait Store: Any + Send {
     fn state(&self) -> &StoreState;
 
     /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
-    fn pending_bytes(&self) -> usize;
+    fn pending_bytes(&self) -> usize {
+        0
+    }
 
     /// Whether messages of so many bytes should be appended: what is appended already has its place on the disk, and
     /// room is left behind them for what frees space. Everything else may be appended at any time.
@@ -126,13 +131,19 @@ pub trait Store: Any + Send {
     fn poll_job(&mut self, now: Timestamp) -> Option<Job>;
 
     /// Takes a job's result. Jobs of different lanes may complete in any order.
-    fn complete(&mut self, done: JobDone);
+    fn complete(&mut self, done: JobDone) {
+        let _ = done;
+    }
 
     /// When [`Store::poll_job`] has to be called although nothing else happens.
-    fn deadline(&self) -> Option<Timestamp>;
+    fn deadline(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// Whether the log has grown enough since the last checkpoint for a new one.
-    fn wants_checkpoint(&self) -> bool;
+    fn wants_checkpoint(&self) -> bool {
+        false
+    }
 
     /// Begins a checkpoint, if none is under way and the store is healthy. Then, once
     /// [`Store::checkpoint_ready`], the broker hands over all its entries, in slices: of each queue
@@ -144,14 +155,18 @@ pub trait Store: Any + Send {
     /// Whether entries may be handed over now: segments that are to be copied forward are loaded and the
     /// chunks of the checkpoint do not pile up in memory. If not, ask again after the next
     /// [`Store::complete`].
-    fn checkpoint_ready(&self) -> bool;
+    fn checkpoint_ready(&self) -> bool {
+        true
+    }
 
     /// Whether a checkpoint has begun and is not yet on the disk (or given up).
     fn checkpoint_under_way(&self) -> bool;
 
     /// Whether the broker's part of the pass is still wanted: begun, neither finished nor given up
     /// because the disk refused it. If it turns false midway, stop handing over entries.
-    fn checkpoint_gathering(&self) -> bool;
+    fn checkpoint_gathering(&self) -> bool {
+        self.checkpoint_under_way()
+    }
 
     /// Has the checkpoint take the next `max` items of the topology; call it until it returns true, before the
     /// entries. What it has not been given until [`Store::finish_checkpoint`] it takes then.
@@ -163,7 +178,14 @@ pub trait Store: Any + Send {
     /// Takes entries of a queue; those in a segment that is to be emptied get a new location in
     /// place. `expiries` is empty or as long as `entries`, with [`crate::NEVER`] where there is
     /// none. Any order; passing an entry twice is harmless.
-    fn checkpoint_entries(&mut self, queue: QueueId, entries: &mut [Entry], expiries: &[Timestamp]);
+    fn checkpoint_entries(
+        &mut self,
+        queue: QueueId,
+        entries: &mut [Entry],
+        expiries: &[Timestamp],
+    ) {
+        let _ = (queue, entries, expiries);
+    }
 
     /// The same, for entries that are all messages which the queue got between the first and the
     /// last of them, none gone, except for transient ones: [`crate::QueueIndex::checkpoint`] knows.
@@ -172,7 +194,9 @@ pub trait Store: Any + Send {
     }
 
     /// Takes a paged-out range of a queue.
-    fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange);
+    fn checkpoint_paged_range(&mut self, queue: QueueId, range: &PagedRange) {
+        let _ = (queue, range);
+    }
 
     /// Ends the broker's part; the rest is done by jobs.
     fn finish_checkpoint(&mut self);
