@@ -57,5 +57,15 @@ pub(crate) const SAMPLED_OBJECTS_MAX: usize = 50_000;
 /// How often samples of the counters are taken (`http.sample_interval_ms`), as in RabbitMQ.
 pub const SAMPLE_INTERVAL_MS: u64 = 5_000;
 
+/// How long a token holds unless the request says, in seconds, and at most: a day, a year.
+pub(crate) const TOKEN_VALID_S: u32 = 86_400;
+pub(crate) const TOKEN_VALID_S_MAX: u32 = 365 * 86_400;
+
+/// Messages a second that a move may be asked for: more than a broker moves.
+pub(crate) const MOVED_MESSAGES_PER_S_MAX: u32 = 1_000_000;
+
+/// Bytes of an account's name. Longer ones make no URL of a queue; AWS's have twelve digits.
+pub(crate) const ACCOUNT_BYTES_MAX: usize = 64;
+
 /// Changes that the audit trail keeps.
 pub(crate) const AUDIT_RECORDS_MAX: usize = 1_000;

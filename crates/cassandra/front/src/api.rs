@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use quelea_cassandra_store::CassandraQueues;
+use quelea_cassandra_store::limits::QUEUES_SHOWN_MAX;
 use quelea_openapi::{Limit, Operation, QueryFields, Route, with_state};
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef, Queues as _};
 use schemars::JsonSchema;
@@ -18,9 +19,6 @@ use serde::Deserialize;
 use self::refusal::Refusal;
 use self::shapes::{ClusterShown, QueueShown};
 use crate::cluster::Cluster;
-
-/// The most queues that one answer holds: each costs some requests to Cassandra.
-const QUEUES_SHOWN_MAX: usize = 100;
 
 /// Queues that are looked at, at the same time, for one answer.
 const LOOKED_AT_ONCE: usize = 8;

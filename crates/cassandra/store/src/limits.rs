@@ -81,6 +81,9 @@ pub const IN_FLIGHT_COUNTED_MS: u64 = 5_000;
 /// Queues of which a front-end remembers something; the longest unused is forgotten first.
 pub const REMEMBERED_QUEUES_MAX: usize = 10_000;
 
+/// Queues of one answer of a front-end's API: each costs some requests to Cassandra.
+pub const QUEUES_SHOWN_MAX: usize = 100;
+
 /// FIFO queues that one front-end owns; it takes no further ones over.
 pub const OWNED_QUEUES_MAX: usize = 2_000;
 

@@ -15,6 +15,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
+use quelea_elastic_core::directory::limits::{EVENTS_SHOWN_MAX, PAGE_SIZE_MAX};
 use quelea_elastic_core::directory::{Definition, Input};
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
 use quelea_openapi::{Limit, Operation, QueryFields, Route, with_state};
@@ -28,10 +29,6 @@ use self::shapes::{Directory, Event, Listed, Listener, Move, Plan, Producer, Que
 use crate::driver::Driver;
 use crate::server::DirectoryHandle;
 
-/// The most that one answer holds, and how many it does unless the request says.
-const PAGE_MAX: usize = 1_000;
-/// Events that are shown at once.
-const EVENTS_SHOWN_MAX: usize = 1_000;
 /// How long the task that knows who owns what may take to answer: about what the store and the provider may
 /// take, on which it may be waiting.
 const CLUSTER_VIEW_MAX: Duration = Duration::from_secs(15);
@@ -146,7 +143,7 @@ struct PageOfRelays {
     after: Option<String>,
     /// How many at most; the relays of a queue are not torn.
     #[serde(default)]
-    limit: Limit<PAGE_MAX>,
+    limit: Limit<PAGE_SIZE_MAX>,
 }
 
 /// `?definition=FIELDS`.

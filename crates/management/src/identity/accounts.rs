@@ -11,11 +11,9 @@ use super::shapes::Account;
 use crate::api::StatusAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::limits::ACCOUNT_BYTES_MAX;
 use crate::operation::existed;
 use crate::state::SharedState;
-
-/// Longer ones make no URL of a queue; AWS's have twelve digits.
-const ACCOUNT_LENGTH_MAX: usize = 64;
 
 /// `GET /api/accounts`: those that the user may see.
 pub(super) async fn list<S: SharedState>(call: Call<S>) -> Result<Json<Vec<Account>>, ApiError> {
@@ -69,11 +67,11 @@ pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
 /// An account is a part of its queues' URLs and ARNs.
 fn check(account: &str) -> Result<(), ApiError> {
     let plain = account.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    if plain && (1..=ACCOUNT_LENGTH_MAX).contains(&account.len()) {
+    if plain && (1..=ACCOUNT_BYTES_MAX).contains(&account.len()) {
         return Ok(());
     }
     Err(ApiError::bad(format!(
-        "an account has 1 to {ACCOUNT_LENGTH_MAX} letters, digits, hyphens, underscores and dots"
+        "an account has 1 to {ACCOUNT_BYTES_MAX} letters, digits, hyphens, underscores and dots"
     )))
 }
 

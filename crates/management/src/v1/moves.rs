@@ -13,6 +13,7 @@ use crate::audit::Details;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::limits::MOVED_MESSAGES_PER_S_MAX;
 use crate::operation::{connection_of, with_channel};
 use crate::state::ApiState;
 
@@ -43,12 +44,9 @@ struct NewMove {
     #[schemars(length(min = 1, max = 255))]
     destination: Option<String>,
     /// Messages a second at most; absent: as fast as the broker can beside its other work.
-    #[schemars(range(min = 1, max = MESSAGES_PER_S_MAX))]
+    #[schemars(range(min = 1, max = MOVED_MESSAGES_PER_S_MAX))]
     messages_per_s_max: Option<u32>,
 }
-
-/// The most that [`NewMove::messages_per_s_max`] may be.
-const MESSAGES_PER_S_MAX: u32 = 1_000_000;
 
 /// A move that has begun.
 #[derive(Serialize, JsonSchema)]
@@ -100,9 +98,10 @@ async fn start(call: Call) -> Result<(StatusCode, Extension<Details>, Json<Begun
     let (api, user, [vhost, name], body) = call.parts_and_body().await?;
     let wanted: NewMove = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
     let rate = wanted.messages_per_s_max.unwrap_or(1);
-    if !(1..=MESSAGES_PER_S_MAX).contains(&rate) {
-        let reason =
-            format!("messages_per_s_max must be from 1 to {MESSAGES_PER_S_MAX}, it is {rate}");
+    if !(1..=MOVED_MESSAGES_PER_S_MAX).contains(&rate) {
+        let reason = format!(
+            "messages_per_s_max must be from 1 to {MOVED_MESSAGES_PER_S_MAX}, it is {rate}"
+        );
         return Err(ApiError::BadRequest(reason));
     }
     let details = Details(match &wanted.destination {

@@ -8,11 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::limits::{TOKEN_VALID_S, TOKEN_VALID_S_MAX};
 use crate::state::{ApiState, SharedState as _};
-
-/// How long a token holds unless the request says, and at most: a day, a year.
-const VALID_S: u32 = 86_400;
-const VALID_S_MAX: u32 = 365 * 86_400;
 
 pub(super) fn routes() -> Vec<Route<ApiState>> {
     let operation = Operation::new(
@@ -29,7 +26,7 @@ pub(super) fn routes() -> Vec<Route<ApiState>> {
 #[serde(deny_unknown_fields)]
 struct NewToken {
     /// Seconds; absent: a day.
-    #[schemars(range(min = 1, max = VALID_S_MAX))]
+    #[schemars(range(min = 1, max = TOKEN_VALID_S_MAX))]
     valid_s: Option<u32>,
 }
 
@@ -48,9 +45,9 @@ async fn create(call: Call) -> Result<Json<Token>, ApiError> {
         return Err(ApiError::Forbidden("a token makes no tokens: sign in by the password".into()));
     }
     let wanted: NewToken = quelea_openapi::from_value(body).map_err(ApiError::bad)?;
-    let valid_s = wanted.valid_s.unwrap_or(VALID_S);
-    if !(1..=VALID_S_MAX).contains(&valid_s) {
-        let reason = format!("valid_s must be from 1 to {VALID_S_MAX}, it is {valid_s}");
+    let valid_s = wanted.valid_s.unwrap_or(TOKEN_VALID_S);
+    if !(1..=TOKEN_VALID_S_MAX).contains(&valid_s) {
+        let reason = format!("valid_s must be from 1 to {TOKEN_VALID_S_MAX}, it is {valid_s}");
         return Err(ApiError::BadRequest(reason));
     }
     let known = api.directory().user(&user.name).await?.ok_or(ApiError::Unauthorized)?;

@@ -14,6 +14,10 @@ pub const QUEUES_PER_PEER_MAX: usize = 1_024;
 pub const WAITING_PER_QUEUE_MAX: usize = 10_000;
 /// Events of one queue that are kept for the API: hours of a busy queue.
 pub const EVENTS_PER_QUEUE_MAX: usize = 512;
+/// Objects of one answer of the API, and how many it has unless the request says.
+pub const PAGE_SIZE_MAX: usize = 1_000;
+/// Events of one answer of the API.
+pub const EVENTS_SHOWN_MAX: usize = 1_000;
 /// Moves of one queue at one time: the frames of a failover or a scale out stay in bounds.
 pub const MOVES_PER_QUEUE_MAX: usize = 1_024;
 /// A record: what a metadata store takes in one value (etcd: 1.5 MB).

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
+use quelea_elastic_core::directory::limits::PAGE_SIZE_MAX;
 use quelea_elastic_proto::{ClientId, RelayId};
 use quelea_openapi::Limit;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-
-use super::PAGE_MAX;
 
 /// `?after=NAME_OR_ID&limit=NUMBER`: which part of a list. The lists are sorted, so a client that goes on after the
 /// last one that it got misses none that was there all the while.
@@ -18,7 +17,7 @@ pub(super) struct Page<A> {
     pub(super) after: Option<A>,
     /// How many at most.
     #[serde(default)]
-    pub(super) limit: Limit<PAGE_MAX>,
+    pub(super) limit: Limit<PAGE_SIZE_MAX>,
 }
 
 /// A relay's number behind `?`.
