@@ -1,4 +1,5 @@
-//! ZeroMQ's text form of keys (rfc.zeromq.org/spec/32): four bytes are five characters.
+//! ZeroMQ's text form of keys (rfc.zeromq.org/spec/32): four bytes are five characters. Keys of
+//! one length need so little of it that a crate would be more to look after.
 
 /// Why a text is no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

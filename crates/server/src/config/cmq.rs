@@ -89,7 +89,8 @@ pub(crate) struct CmqForward {
     pub(crate) timeout_ms: u64,
 }
 
-/// What a forward's peer is promised: the [`Mode`]s that need no further number.
+/// What a forward's peer is promised: the [`Mode`]s that need no further number. The names are of the setting; the API and
+/// the Python binding have others, which clients know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ForwardMode {

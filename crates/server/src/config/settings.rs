@@ -140,6 +140,8 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
 mod tests {
     use std::path::PathBuf;
 
+    use quelea_sqs_protocol::{Consistency, QueueClass};
+
     use super::*;
     use crate::config::cmq::ForwardMode;
 
@@ -174,6 +176,19 @@ mod tests {
                     settings.config();
                 }
             }
+        }
+    }
+
+    #[test]
+    fn classes_and_consistencies_have_the_names_of_their_attributes() {
+        for class in QueueClass::ALL {
+            let config = environment(&[("QUELEA__SQS__DEFAULT_CLASS", class.name())]).unwrap();
+            assert_eq!(config.sqs.default_class, class);
+        }
+        for consistency in Consistency::ALL {
+            let config =
+                environment(&[("QUELEA__CASSANDRA__CONSISTENCY", consistency.name())]).unwrap();
+            assert_eq!(config.cassandra.consistency, consistency);
         }
     }
 

@@ -1,7 +1,8 @@
 //! A client of the SQS interface over HTTP/1.1: [`Client`] makes calls over one kept connection, and
 //! [`Worker`] is the loop around it that receives, processes, extends visibility and deletes (BDQS
 //! §III-A.2). It must never need a broker's crate, so that it works against any SQS endpoint.
-//! Start with `client.rs`, then `worker.rs`.
+//! Its HTTP/1.1 is its own, since `ureq` lets nobody end a long poll that waits ([`Canceller`]), nor lose a request or its answer on
+//! purpose, as experiments do. Start with `client.rs`, then `worker.rs`.
 
 mod cancel;
 mod client;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::QueueRef;
 use crate::limits::QUEUE_NAME_LENGTH_MAX;
+use crate::sigv4::RESERVED;
 
 /// What the names of FIFO queues end with.
 pub(crate) const FIFO_SUFFIX: &str = ".fifo";
@@ -65,13 +66,9 @@ fn decoded(part: &str) -> Arc<str> {
 /// The path of a queue's URL, `/account/name`.
 #[must_use]
 pub fn path_of_queue(queue: &QueueRef) -> String {
-    let encode = |part| percent_encoding::utf8_percent_encode(part, PATH_SEGMENT);
+    let encode = |part| percent_encoding::utf8_percent_encode(part, RESERVED);
     format!("/{}/{}", encode(&queue.account), encode(&queue.name))
 }
-
-/// What is written as it is in a segment of a path.
-const PATH_SEGMENT: &percent_encoding::AsciiSet =
-    &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A queue's ARN, `arn:aws:sqs:region:account:name`.
 #[must_use]

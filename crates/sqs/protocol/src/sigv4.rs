@@ -25,7 +25,7 @@ pub use error::{Computed, SignatureError};
 pub use verifier::{Payload, Verifier};
 
 pub(crate) use amz_time::{date, number, seconds_of, time_of_day};
-pub(crate) use canonical::{CanonicalRequest, canonical_query, encode_into};
+pub(crate) use canonical::{CanonicalRequest, RESERVED, canonical_query, encode_into};
 pub(crate) use credential::Credential;
 pub(crate) use digest::Digest32;
 pub(crate) use signing_keys::{SigningKey, SigningKeys};

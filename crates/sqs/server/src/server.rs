@@ -190,7 +190,7 @@ async fn serve<Q: Queues, I: Identity>(
             settings.origins.clone(),
             settings.account.clone(),
         ),
-        request_ids: RefCell::new(RequestIds::new()),
+        request_ids: RefCell::new(RequestIds::default()),
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
         bodies,

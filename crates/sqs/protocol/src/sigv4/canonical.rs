@@ -1,5 +1,7 @@
 //! The canonical request: the one form that both ends bring a request into before they hash it.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
 use super::digest::Digest32;
 use super::{ALGORITHM, HttpRequest, SignatureError};
 
@@ -147,23 +149,17 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, SignatureError> {
 }
 
 fn encoded(bytes: &[u8]) -> String {
-    let mut out = Vec::with_capacity(bytes.len() + 8);
-    encode_into(&mut out, bytes);
-    String::from_utf8(out).expect("encoded text is ASCII")
+    percent_encode(bytes, RESERVED).to_string()
 }
 
 /// Percent-encoding of all but the unreserved characters of RFC 3986.
 pub(crate) fn encode_into(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(*byte);
-        } else {
-            let digit = |half: u8| DIGITS[usize::from(half)];
-            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
-        }
-    }
+    percent_encode(bytes, RESERVED).for_each(|part| out.extend_from_slice(part.as_bytes()));
 }
+
+/// All but the unreserved characters of RFC 3986, section 2.3.
+pub(crate) const RESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[cfg(test)]
 mod tests {

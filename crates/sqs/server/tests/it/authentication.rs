@@ -114,7 +114,7 @@ fn what_a_proxy_or_an_allowed_page_sends_needs_a_known_key() {
 }
 
 #[test]
-fn a_page_of_an_origin_that_is_not_allowed_changes_nothing_with_a_key_either() {
+fn a_page_of_a_forbidden_origin_changes_nothing_even_with_a_key() {
     for verify in [Verify::Remote, Verify::Always] {
         let server = server(verify);
         let mut client = server.connect();

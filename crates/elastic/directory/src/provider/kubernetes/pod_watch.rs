@@ -174,7 +174,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// How long a watch that failed waits before it begins again.
+/// How long a watch that failed waits before it begins again. `backon`'s are not `Backoff`s of `kube`, which are reset.
 #[derive(Default)]
 pub(super) struct WatchBackoff {
     last: Option<Duration>,
