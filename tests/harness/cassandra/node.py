@@ -6,7 +6,6 @@ It keeps its address and its data over `kill` and `start`.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -20,7 +19,8 @@ READY_TIMEOUT_S = 300
 """A third node has taken 90 s beside two compilers."""
 STOP_TIMEOUT_S = 60
 POLL_S = 0.2
-READY_LINE = b"Starting listening for CQL clients"
+READY_LINE = b"Startup complete"
+"""The line that it starts to listen for clients comes before it does."""
 SUPERUSER_LINE = b"Created default superuser role"
 """By it a new cluster's first user can sign in."""
 MAIN = "org.apache.cassandra.service.CassandraDaemon"
@@ -186,12 +186,6 @@ class Node:
             return os.waitpid(pid, os.WNOHANG) == (0, 0)
         except ChildProcessError:
             return True
-
-    def is_served(self) -> bool:
-        """Whether something listens for clients there."""
-        with socket.socket() as probe:
-            probe.settimeout(1)
-            return probe.connect_ex((self.place.address, self.place.cql_port)) == 0
 
     def log_tail(self, bytes_max=4_000) -> str:
         files = [self.place.directory / "logs" / name for name in ("output.log", "system.log")]
