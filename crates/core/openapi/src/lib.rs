@@ -1,5 +1,7 @@
 //! Routes of an HTTP interface together with what they take and answer, from which its OpenAPI 3.1 document is made: what
 //! is routed is documented, with the schemas of the types that handlers read and write.
+//! It must never know what is behind a route, verify who asks or open a socket: handlers and their state are those of the
+//! crates whose routes they are, and who mounts them does the rest.
 //! Start with [`Route`]; [`Document`] is made of routes.
 
 mod body;

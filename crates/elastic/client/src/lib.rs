@@ -2,6 +2,8 @@
 //! relays are, that they come, go and die, is seen to by the sessions of `quelea-elastic-proto`; here
 //! are their sockets. One task serves one producer or listener; who publishes or takes messages hands
 //! them over in batches, so that neither costs a wake-up.
+//! It must never decide where a message goes, in which order messages come or what is missing: that is those sessions'.
+//! Start with [`Client`] in `client.rs`, then `driver.rs`, a turn of the task.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), quelea_elastic_client::Error> {
