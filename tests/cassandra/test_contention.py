@@ -50,7 +50,7 @@ def test_of_two_that_make_a_queue_with_different_attributes_one_is_refused(front
                 assert client.attributes(url, "VisibilityTimeout") == {"VisibilityTimeout": kept}
 
 
-def test_a_queue_that_is_deleted_under_its_receivers_and_made_anew_gives_its_new_messages(three):
+def test_a_queue_deleted_under_its_receivers_and_remade_gives_new_messages(three):
     clients = [Sqs(front_end.sqs) for front_end in three]
     maker = clients[0]
     url = maker.create("reborn", VisibilityTimeout=600)

@@ -50,7 +50,7 @@ def test_an_owner_that_stops_in_order_is_followed_at_once(pair):
     assert [message["Body"] for message in other.poll(url, 10, wait=20)] == ["a", "b"]
 
 
-def test_what_is_in_flight_does_not_come_again_when_its_owner_stops_in_order(pair):
+def test_what_is_in_flight_stays_so_after_its_owners_orderly_stop(pair):
     one, other = (Sqs(front_end.sqs) for front_end in pair)
     url = one.create("handed-over.fifo", FifoQueue="true", ContentBasedDeduplication="true")
     for body in ("a", "b"):

@@ -29,7 +29,7 @@ def code_of(call) -> str:
     return refusal.value.response["Error"]["Code"]
 
 
-def test_what_is_sent_to_one_is_received_from_the_other_and_deleted_through_the_first(clients):
+def test_what_one_sends_the_other_receives_and_the_first_deletes(clients):
     one, other = clients
     url = one.create("shared", VisibilityTimeout=30)
     sent = one.send(url, "hello")

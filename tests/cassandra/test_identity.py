@@ -39,7 +39,7 @@ def admin(broker, *words) -> str:
     return done.stdout
 
 
-def test_a_user_of_a_front_end_signs_in_at_the_broker_and_is_gone_with_its_connections(broker, front_ends):
+def test_a_front_ends_user_signs_in_at_the_broker_until_deleted(broker, front_ends):
     management = Management(front_ends[0].http)
     management.put_user("grace", "secret", tags="monitoring")
     management.permit("/", "grace")
@@ -61,7 +61,7 @@ def test_a_user_of_a_front_end_signs_in_at_the_broker_and_is_gone_with_its_conne
     assert not signs_in(broker, "grace", "secret")
 
 
-def test_what_is_changed_at_the_broker_holds_there_at_once_and_at_front_ends(broker, front_ends):
+def test_a_brokers_change_holds_at_once_and_reaches_front_ends(broker, front_ends):
     management = Management(broker.http)
     management.put_user("alan", "secret")
     assert not signs_in(broker, "alan", "secret"), "without a permission"
@@ -125,7 +125,7 @@ def test_a_keyspace_without_users_gets_those_of_the_first_log(settings, tmp_path
             assert Management(front_end.http, "guest", "changed").get("/api/whoami")["name"] == "guest"
 
 
-def test_a_keyspace_with_users_takes_over_those_of_a_log_when_it_is_told_to(settings, front_ends, tmp_path):
+def test_a_keyspace_with_users_takes_over_a_logs_users_when_told(settings, front_ends, tmp_path):
     key = with_a_log(tmp_path / "broker")
     with Broker(binary_path(), tmp_path / "broker", settings) as broker:
         assert not signs_in(broker, "old", "of the log"), "Cassandra's users hold"

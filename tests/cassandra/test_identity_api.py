@@ -169,7 +169,7 @@ def test_what_makes_no_permission_is_named(api):
     assert api.get("/api/permissions/%2F/guest") == {**ALL, "user": "guest", "vhost": "/"}
 
 
-def test_the_name_of_the_account_of_the_default_virtual_host_is_no_virtual_host(api):
+def test_the_default_virtual_hosts_account_name_is_no_virtual_host(api):
     assert refused(api.put, "/api/permissions/000000000000/guest", ALL) == NOT_FOUND
     assert refused(api.get, "/api/permissions/000000000000/guest") == NOT_FOUND
     assert refused(api.get, "/api/vhosts/000000000000/permissions") == NOT_FOUND

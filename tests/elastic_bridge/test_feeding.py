@@ -32,7 +32,7 @@ def test_routing_keys_are_topics(bridged, ends):
     wait_for("them to be counted", lambda: broker.metric("fed_messages") == 4)
 
 
-def test_a_message_waits_in_the_durable_queue_until_the_elastic_queue_has_stored_it(bridged, ends):
+def test_the_durable_queue_keeps_a_message_until_the_elastic_stored_it(bridged, ends):
     broker = bridged(default=STORED, feeds=[FEED])
     channel = ends.channel(broker)
     queue(channel, "archive", durable=True, arguments={"x-max-length": 3, "x-overflow": "reject-publish"})

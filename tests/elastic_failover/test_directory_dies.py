@@ -94,7 +94,7 @@ def test_a_stop_ends_the_relays(clients):
         wait_for("the relays to end", lambda: not any(map(is_process, leases)))
 
 
-def test_a_stop_under_load_kills_no_relay_and_the_next_start_waits_for_none(clients):
+def test_a_stop_under_load_kills_no_relay_nor_delays_a_start(clients):
     with ElasticBroker() as broker:
         producers, listeners = joined(clients, broker, acknowledge="delivered")
         with Load(producers) as load:

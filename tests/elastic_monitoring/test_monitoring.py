@@ -70,7 +70,7 @@ def test_alerts_come_after_a_relay_was_killed(queues, alerts, hosts):
     assert hosts_of(alert) == ["rack-1", "rack-2", "rack-3"]
 
 
-def test_whoever_is_asked_to_stop_ends_in_order_and_a_wrong_option_is_named(start, alerts):
+def test_a_stop_ends_in_order_and_a_wrong_option_is_named(start, alerts):
     assert alerts.stop() == 0
     wrong = start("aggregate", "--threshold", "memory=much")
     assert wrong.process.wait(30) == 2

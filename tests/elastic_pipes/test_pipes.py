@@ -64,7 +64,7 @@ def test_records_are_binary_safe_and_a_large_input_comes_whole_and_in_order(brok
         assert said.startswith(f"printed {len(bodies)} messages in ") and said.endswith(", 0 gaps\n")
 
 
-def test_a_line_is_sent_when_it_is_there_and_not_when_the_input_ends(broker):
+def test_a_line_is_sent_at_once_not_when_the_input_ends(broker):
     with Listening(broker, "live") as listener, Pipe("elastic", "publish", "--directory", broker.elastic, "live") as publisher:
         for line in (b"a 1\n", b"a 2\n"):
             publisher.write(line)

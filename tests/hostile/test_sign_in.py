@@ -56,7 +56,7 @@ def test_sockets_that_send_a_wrong_password_and_leave_cost_nobody_anything(quele
     visitor.all()
 
 
-def test_wrong_passwords_that_wait_for_their_answers_hold_up_nobody_with_the_right_one(quelea, probe, size):
+def test_waiting_wrong_passwords_do_not_delay_the_right_one(quelea, probe, size):
     broker = quelea()
     visitor = probe(broker)
     waiting = [Raw(broker, timeout_s=PATIENCE_S) for _ in range(size(100, 400))]

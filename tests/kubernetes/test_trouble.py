@@ -27,7 +27,7 @@ def test_a_directory_that_restarts_adopts_its_pods_and_starts_none_twice(site):
     check_complete(listener, {producer.id: sent})
 
 
-def test_pods_that_ended_while_no_directory_looked_are_replaced_and_strangers_are_left_alone(site):
+def test_pods_that_ended_unseen_are_replaced_and_strangers_are_left_alone(site):
     site.make("prices", replicas=2)
     before = site.settled("prices", 2)
     stranger = {
@@ -75,7 +75,7 @@ def test_while_the_api_server_is_away_relays_and_clients_go_on(site):
     check_complete(listener, {producer.id: sent, late.id: 1}, after_a_kill=True)
 
 
-def test_a_watch_that_is_too_old_is_begun_anew_and_sees_what_it_missed(site):
+def test_a_watch_that_is_too_old_begins_anew_and_misses_nothing(site):
     site.make("prices", replicas=2)
     before = site.settled("prices", 2)
     site.wire.cut()

@@ -45,7 +45,7 @@ def until(events, is_it):
     raise AssertionError("the stream has ended")
 
 
-def test_an_answer_comes_at_once_and_when_it_is_another_and_else_it_is_the_same(api, name):
+def test_a_watch_answers_at_once_and_on_change_else_says_same(api, name):
     queue = name("watched")
     api.put(f"/api/queues/%2F/{queue}")
     path = f"/api/queues/%2F/{queue}"
@@ -67,7 +67,7 @@ def test_several_paths_are_watched_by_one_stream(api):
         assert {next(pushed)[1]["path"] for _ in paths} == set(paths)
 
 
-def test_a_user_sees_what_they_would_see_by_asking_and_nothing_after_another_password(api, name):
+def test_a_watch_shows_what_its_user_may_see_until_another_password(api, name):
     user = name("user")
     api.put_user(user, "a-password", "management")
     with watching(api.signed_in(user, "a-password"), "/api/users", interval_ms=1_000) as pushed:

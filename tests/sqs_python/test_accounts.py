@@ -111,7 +111,7 @@ def test_an_owner_makes_keys_for_nobody_else_and_sees_none_of_others(owner, mana
     assert full.status == 400 and "the limit of 16 is reached" in full.reason and len(made) == 16
 
 
-def test_an_owners_password_is_set_again_and_a_user_who_is_more_than_an_owner_stays(owner, management, name):
+def test_an_owners_password_is_set_again_but_no_administrators(owner, management, name):
     account = owner.get("/api/whoami")["name"]
     management.put(f"/api/accounts/{account}", {"password": "another"})
     assert refused(owner.get, "/api/whoami").status == 401

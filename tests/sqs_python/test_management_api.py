@@ -91,7 +91,7 @@ def test_a_user_may_what_an_access_key_of_theirs_may(api, made, name):
     api.delete(f"/api/users/{user}")
 
 
-def test_what_changes_a_queue_is_kept_with_who_did_it_and_what_takes_messages_is_not(api, call, made):
+def test_queue_changes_are_audited_with_their_author_and_message_calls_not(api, call, made):
     _, url = made
     call("SendMessage", QueueUrl=url, MessageBody="x")
     call("ReceiveMessage", QueueUrl=url)

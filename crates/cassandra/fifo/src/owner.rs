@@ -125,7 +125,7 @@ impl Owner {
         asked_at_ms: u64,
         now: Now,
     ) -> Self {
-        let segments = Segments::new(from.epoch, &from.sealed, &from.stretches);
+        let segments = Segments::new(from.epoch, &from.sealed, &from.ranges);
         let mut owner = Self {
             queue,
             generation,

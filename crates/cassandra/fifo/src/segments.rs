@@ -13,7 +13,7 @@ const LOOKED_AT_MAX: usize = 256;
 
 /// A partition and the numbers of it that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct SegmentRange {
     /// The partition.
     pub key: SegmentKey,
     /// The last number of it that counts.
@@ -48,11 +48,11 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    pub(crate) fn new(epoch: u64, sealed: &BTreeMap<u64, u64>, stretches: &[Stretch]) -> Self {
+    pub(crate) fn new(epoch: u64, sealed: &BTreeMap<u64, u64>, ranges: &[SegmentRange]) -> Self {
         let mut seals: BTreeMap<u64, (u64, usize)> =
             sealed.iter().map(|(epoch, seal)| (*epoch, (*seal, 0))).collect();
         let mut segments = BTreeMap::new();
-        for Stretch { key, last, ended_at_ms } in stretches {
+        for SegmentRange { key, last, ended_at_ms } in ranges {
             if let Some((_, count)) = seals.get_mut(&key.epoch) {
                 *count += 1;
             }
@@ -217,13 +217,13 @@ mod tests {
     }
 
     fn segments() -> Segments {
-        let stretch = |epoch, first, last| Stretch {
+        let range = |epoch, first, last| SegmentRange {
             key: SegmentKey { epoch, first },
             last,
             ended_at_ms: 100,
         };
-        let stretches = [stretch(1, 1, 4), stretch(1, 5, 7), stretch(2, 9, 12)];
-        Segments::new(3, &BTreeMap::from([(1, 7), (2, 12)]), &stretches)
+        let ranges = [range(1, 1, 4), range(1, 5, 7), range(2, 9, 12)];
+        Segments::new(3, &BTreeMap::from([(1, 7), (2, 12)]), &ranges)
     }
 
     #[test]
@@ -257,10 +257,10 @@ mod tests {
 
     #[test]
     fn partitions_behind_many_that_stay_go_too() {
-        let stretch = |first| Stretch { key: key(1, first), last: first, ended_at_ms: 100 };
+        let range = |first| SegmentRange { key: key(1, first), last: first, ended_at_ms: 100 };
         let count = LOOKED_AT_MAX as u64 + 20;
-        let stretches: Vec<Stretch> = (1..=count).map(stretch).collect();
-        let mut segments = Segments::new(2, &BTreeMap::from([(1, count)]), &stretches);
+        let ranges: Vec<SegmentRange> = (1..=count).map(range).collect();
+        let mut segments = Segments::new(2, &BTreeMap::from([(1, count)]), &ranges);
         for first in 1..=LOOKED_AT_MAX as u64 {
             segments.hold(key(1, first));
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::message::SegmentKey;
-use crate::segments::Stretch;
+use crate::segments::SegmentRange;
 
 /// The row that says whose a queue is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct TakeOver {
     /// [`OwnerRow::sealed_to`] of it: the next message has a larger number.
     pub sealed_to: u64,
     /// The partitions that count, the oldest first.
-    pub stretches: Vec<Stretch>,
+    pub ranges: Vec<SegmentRange>,
     /// What is in flight, as the last owner has said.
     pub received: Vec<u8>,
 }
@@ -95,7 +95,7 @@ pub fn take_over(
         |row: &&SegmentRow| sealed.get(&row.key.epoch).is_some_and(|seal| row.key.first <= *seal);
     let mut counted: Vec<&SegmentRow> = listed.iter().filter(counts).collect();
     counted.sort_unstable_by_key(|row| row.key);
-    let mut stretches: Vec<Stretch> = Vec::with_capacity(counted.len());
+    let mut ranges: Vec<SegmentRange> = Vec::with_capacity(counted.len());
     for (at, row) in counted.iter().enumerate() {
         let next = counted.get(at + 1);
         let seal = sealed.get(&row.key.epoch).copied().unwrap_or(0);
@@ -104,12 +104,12 @@ pub fn take_over(
             _ => seal,
         };
         let ended_at_ms = next.map_or(now_ms, |next| next.began_at_ms);
-        stretches.push(Stretch { key: row.key, last, ended_at_ms });
+        ranges.push(SegmentRange { key: row.key, last, ended_at_ms });
     }
-    let has_messages = |epoch: &u64| stretches.iter().any(|stretch| stretch.key.epoch == *epoch);
+    let has_messages = |epoch: &u64| ranges.iter().any(|range| range.key.epoch == *epoch);
     sealed.retain(|epoch, _| has_messages(epoch));
     let received = row.received.clone();
-    TakeOver { epoch: row.epoch + 1, sealed, sealed_to, stretches, received }
+    TakeOver { epoch: row.epoch + 1, sealed, sealed_to, ranges, received }
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_fresh_queue_has_nothing() {
         let fresh = take_over(None, &[], None, 100, 5);
-        assert_eq!((fresh.epoch, fresh.sealed_to, fresh.stretches.len()), (1, 99, 0));
+        assert_eq!((fresh.epoch, fresh.sealed_to, fresh.ranges.len()), (1, 99, 0));
     }
 
     #[test]
@@ -143,12 +143,12 @@ mod tests {
         let next = take_over(Some(&row), &rows, Some(12), 0, 99);
         assert_eq!((next.epoch, next.sealed_to), (3, 12));
         assert_eq!(next.sealed, BTreeMap::from([(1, 7), (2, 12)]));
-        let stretches = [
-            Stretch { key: key(1, 1), last: 4, ended_at_ms: 20 },
-            Stretch { key: key(1, 5), last: 7, ended_at_ms: 30 },
-            Stretch { key: key(2, 9), last: 12, ended_at_ms: 99 },
+        let ranges = [
+            SegmentRange { key: key(1, 1), last: 4, ended_at_ms: 20 },
+            SegmentRange { key: key(1, 5), last: 7, ended_at_ms: 30 },
+            SegmentRange { key: key(2, 9), last: 12, ended_at_ms: 99 },
         ];
-        assert_eq!(next.stretches, stretches);
+        assert_eq!(next.ranges, ranges);
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let rows = [listed(1, 1, 10), listed(1, 5, 20)];
         let next = take_over(Some(&owner(1, &[], 0)), &rows, None, 0, 99);
         assert_eq!((next.sealed_to, next.sealed), (4, BTreeMap::from([(1, 4)])));
-        assert_eq!(next.stretches, [Stretch { key: key(1, 1), last: 4, ended_at_ms: 99 }]);
+        assert_eq!(next.ranges, [SegmentRange { key: key(1, 1), last: 4, ended_at_ms: 99 }]);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let rows = [listed(1, 1, 10), listed(1, 8, 20), listed(3, 1, 5)];
         let row = owner(4, &[(1, 7)], 7);
         let next = take_over(Some(&row), &rows, None, 0, 99);
-        assert_eq!(next.stretches, [Stretch { key: key(1, 1), last: 7, ended_at_ms: 99 }]);
+        assert_eq!(next.ranges, [SegmentRange { key: key(1, 1), last: 7, ended_at_ms: 99 }]);
         assert_eq!(next.sealed, BTreeMap::from([(1, 7)]));
     }
 

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_flight_is_visible_again_at_its_time_unless_it_is_being_deleted() {
+    fn a_message_in_flight_returns_at_its_time_unless_being_deleted() {
         let mut window = window(&[1, 2]);
         window.receive(1, (1, 1), 100, 0);
         assert_eq!((window.next(None), window.in_flight()), (None, 1));

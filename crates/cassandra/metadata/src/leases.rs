@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::entries;
 use crate::fault::timed;
+use crate::lease_observations::{LeaseObservations, ObservedLease};
 use crate::limits::{CHANGES_MAX, LEASES_EVERY};
 use crate::plan::Plan;
 use crate::shared::{Shared, pause};
-use crate::sightings::{Beat, Sightings};
 use crate::tables::{LeaseRow, Tables, lease_of, unsigned};
 
 /// Why a lease ends.
@@ -64,22 +64,25 @@ pub(crate) fn keep_ending(shared: &Arc<Shared>) {
 }
 
 async fn watch_all(shared: Weak<Shared>) {
-    let mut sightings = Sightings::default();
+    let mut observations = LeaseObservations::default();
     let mut ticks = tokio::time::interval(LEASES_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let Some(shared) = shared.upgrade() else { return };
-        if let Err(error) = look(&shared, &mut sightings).await {
+        if let Err(error) = end_expired(&shared, &mut observations).await {
             tracing::debug!(%error, "leases of directories were not looked at");
         }
     }
 }
 
-async fn look(shared: &Shared, sightings: &mut Sightings) -> Result<(), MetaError> {
+async fn end_expired(
+    shared: &Shared,
+    observations: &mut LeaseObservations,
+) -> Result<(), MetaError> {
     let began = Instant::now();
     let found = timed("list leases", list(&shared.tables)).await?;
-    for Beat { lease, beat, .. } in sightings.look(began, Instant::now(), &found) {
+    for ObservedLease { lease, beat, .. } in observations.observe(began, Instant::now(), &found) {
         match timed("end a lease", end(shared, lease, End::Over(beat))).await {
             Ok(true) => tracing::info!("the lease {:016x} of a directory has ended", lease.0),
             Ok(false) => {}
@@ -89,20 +92,20 @@ async fn look(shared: &Shared, sightings: &mut Sightings) -> Result<(), MetaErro
     Ok(())
 }
 
-async fn list(tables: &Tables) -> Result<Vec<Beat>, MetaError> {
+async fn list(tables: &Tables) -> Result<Vec<ObservedLease>, MetaError> {
     let mut found = Vec::new();
     let mut after = String::new();
     loop {
         let rows = tables.leases_after(&after).await?;
         let Some(last) = rows.last() else { return Ok(found) };
         after.clone_from(&last.0);
-        found.extend(rows.into_iter().filter_map(beat_of));
+        found.extend(rows.into_iter().filter_map(observed));
     }
 }
 
-fn beat_of((key, beat, ttl_ms): LeaseRow) -> Option<Beat> {
+fn observed((key, beat, ttl_ms): LeaseRow) -> Option<ObservedLease> {
     let ttl = Duration::from_millis(unsigned(ttl_ms).max(1));
-    Some(Beat { lease: lease_of(&key)?, beat: beat?, ttl })
+    Some(ObservedLease { lease: lease_of(&key)?, beat: beat?, ttl })
 }
 
 /// Removes a lease's entries, as many at once as a transaction may change, and with the last of them the lease. From the first on
@@ -128,7 +131,7 @@ async fn end(shared: &Shared, lease: LeaseId, why: End) -> Result<bool, MetaErro
         }
         if outcome != Outcome::Done {
             let found = tables.lease(lease).await?;
-            let stands = found.and_then(beat_of).is_some_and(|found| match why {
+            let stands = found.and_then(observed).is_some_and(|found| match why {
                 End::Over(beat) => found.beat == beat,
                 End::Revoked => true,
             });

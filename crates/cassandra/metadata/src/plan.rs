@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_keeps_when_it_was_made_and_the_last_word_on_a_key_counts() {
+    fn an_entry_keeps_its_creation_and_a_keys_last_change_counts() {
         let seen = seen(&[("a", 3, 5), ("b", 4, 4)]);
         let changes = vec![put("a", Some(7)), put("c", None), delete("b"), delete("nothing")];
         let txn = Txn { compares: Vec::new(), changes };

@@ -163,7 +163,7 @@ mod tests {
         }
 
         #[test]
-        fn no_wide_bucket_gets_more_rows_than_it_should_however_many_front_ends_fill_it(
+        fn no_wide_bucket_is_overfilled_however_many_front_ends_fill_it(
             rows_per_s in 1i64..2_500,
             seconds in 1i64..16,
             front_ends in 1usize..9,

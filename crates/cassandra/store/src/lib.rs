@@ -3,7 +3,7 @@
 //! queues (`fifo.rs`), which have an owner.
 //! Start reading at `store.rs`, then `standard/send.rs` and `standard/receive.rs`. The rooms: `standard` (queues without an
 //! owner), `fifo` (those with one), `peers` (the other front-ends), `database` (the driver, the schema, statements and
-//! tables: nothing else speaks CQL but `fifo`'s tables). What has no I/O in it (`bucket.rs`; `standard`'s `head.rs`,
+//! tables: nothing else speaks CQL but `fifo`'s tables and `peers`' one). What has no I/O in it (`bucket.rs`; `standard`'s `head.rs`,
 //! `choice.rs`, `batch.rs`, `gather.rs`, `receipt.rs`, `backoff.rs`, `order_hint.rs`; `peers`' `alive.rs`, `interest.rs`,
 //! `claims.rs`) takes time and randomness as arguments.
 

@@ -1,18 +1,18 @@
 //! The other front-ends: who is alive, who polls what, who takes which entries, and what is sent to them. All of these are
 //! hints: a front-end that hears nothing serves every queue all the same. Only how long it goes by what it has read of a queue depends
-//! on what it hears (`peers/hearing.rs`).
+//! on what it hears (`peers/peer_changes.rs`).
 
 pub(crate) mod alive;
-pub(crate) mod beats;
 pub(crate) mod claims;
 pub(crate) mod cluster_view;
 pub(crate) mod datagram;
 pub(crate) mod front_end_table;
-pub(crate) mod hearing;
 pub(crate) mod heartbeat;
+pub(crate) mod heartbeat_timestamps;
 pub(crate) mod interest;
 pub(crate) mod internal_address;
 pub(crate) mod notices;
+pub(crate) mod peer_changes;
 pub(crate) mod peer_socket;
 pub(crate) mod rendezvous;
 
@@ -35,9 +35,9 @@ use crate::limits::{
 use crate::peers::alive::{Alive, FrontEnd, FrontEndView};
 use crate::peers::claims::{ClaimOutcome, Claims, Settled};
 use crate::peers::datagram::{Claim, Datagram, EntryName, PeerMessage, THINGS_MAX};
-use crate::peers::hearing::Hearing;
 use crate::peers::interest::{Interest, SAID_EVERY, some_of};
 use crate::peers::notices::Notices;
+use crate::peers::peer_changes::PeerChanges;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::rendezvous::owner;
 use crate::standard::order_hint::Others;
@@ -73,7 +73,7 @@ pub(crate) struct Peers {
     notices: Notices,
     /// Those of queues that may be under way here.
     changes: Semaphore,
-    hearing: Arc<Hearing>,
+    peer_changes: Arc<PeerChanges>,
     socket: OnceLock<Arc<dyn PeerSocket>>,
     /// Somebody has spoken who is not known.
     pub(crate) stranger: Notify,
@@ -128,7 +128,7 @@ impl Peers {
             claims: Mutex::new(Claims::new(id)),
             notices: Notices::default(),
             changes: Semaphore::new(CHANGES_AT_ONCE),
-            hearing: Arc::default(),
+            peer_changes: Arc::default(),
             socket: OnceLock::new(),
             stranger: Notify::new(),
             counts: Counts::default(),
@@ -138,13 +138,13 @@ impl Peers {
     /// Begins to speak with the others. `false`: it does already.
     pub(crate) fn set_socket(&self, socket: Arc<dyn PeerSocket>) -> bool {
         let is_first = self.socket.set(socket).is_ok();
-        self.hearing.begin();
+        self.peer_changes.begin();
         is_first
     }
 
     /// How much of what the others announce arrives here.
-    pub(crate) fn hearing(&self) -> Arc<Hearing> {
-        self.hearing.clone()
+    pub(crate) fn peer_changes(&self) -> Arc<PeerChanges> {
+        self.peer_changes.clone()
     }
 
     /// Where the others reach this front-end.
@@ -160,7 +160,7 @@ impl Peers {
         let is_new = {
             let mut alive = lock(&self.alive);
             let is_new = alive.observe(rows, now);
-            self.hearing.observe(alive.known(), asked_at, now);
+            self.peer_changes.observe(alive.known(), asked_at, now);
             self.front_ends.store(alive.members(now).len(), Ordering::Relaxed);
             is_new
         };
@@ -239,7 +239,7 @@ impl Peers {
         let now = Instant::now();
         let is_told = |since| {
             self.front_ends() <= INTERESTED_MAX
-                && self.hearing.is_complete_since(since, now)
+                && self.peer_changes.is_complete_since(since, now)
                 && lock(&self.interest).polls_since(generation, since, now)
         };
         let age_ms = match now.checked_sub(KNOWN_AFTER).is_some_and(is_told) {
@@ -396,7 +396,7 @@ impl Peers {
         }
         let now = Instant::now();
         if !lock(&self.alive).knows(from) {
-            self.hearing.on_stranger(now);
+            self.peer_changes.on_stranger(now);
             self.stranger.notify_one();
         }
         match message {
@@ -418,9 +418,9 @@ impl Peers {
             PeerMessage::Listed { generation, buckets } => {
                 news(generation, PeerEvent::Listed(buckets));
             }
-            PeerMessage::ChangeCount { changes } => self.hearing.on_count(from, changes, now),
+            PeerMessage::ChangeCount { changes } => self.peer_changes.on_count(from, changes, now),
             PeerMessage::Changed { notice, queue } => {
-                self.hearing.on_change(from, notice, now);
+                self.peer_changes.on_change(from, notice, now);
                 news(Uuid::nil(), PeerEvent::Changed(queue));
                 self.send(&[from], PeerMessage::Noted { notice });
             }
@@ -494,7 +494,7 @@ impl Peers {
         let counts = &self.counts;
         PeerStats {
             front_ends: self.members().len() as u64,
-            hears_all: self.hearing.is_complete(Instant::now()),
+            hears_all: self.peer_changes.is_complete(Instant::now()),
             datagrams_sent: read(&counts.datagrams_sent),
             datagrams_heard: read(&counts.datagrams_heard),
             datagrams_unreadable: read(&counts.datagrams_unreadable),

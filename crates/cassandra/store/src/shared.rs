@@ -14,8 +14,8 @@ use crate::database::queue_table::QueueTable;
 use crate::database::take_over_table::TakeOverTable;
 use crate::fifo::Fifo;
 use crate::passed::PassedQueues;
-use crate::peers::beats::Beats;
 use crate::peers::front_end_table::FrontEndTable;
+use crate::peers::heartbeat_timestamps::HeartbeatTimestamps;
 use crate::standard::Standard;
 
 /// How many nodes are asked for the time at once: each may be any of them.
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) cooldown_ms: u64,
     pub(crate) passed: PassedQueues,
     pub(crate) front_ends: FrontEndTable,
-    pub(crate) beats: Beats,
+    pub(crate) heartbeat_timestamps: HeartbeatTimestamps,
     /// When the last heartbeat began that Cassandra has answered.
     pub(crate) beaten_at: Mutex<Option<Instant>>,
     /// Whether the last heartbeat was answered.

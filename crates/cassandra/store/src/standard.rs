@@ -14,10 +14,10 @@ pub(crate) mod directory;
 pub(crate) mod fair;
 pub(crate) mod gather;
 pub(crate) mod head;
+pub(crate) mod head_read;
 pub(crate) mod heard_buckets;
 pub(crate) mod in_flight;
 pub(crate) mod jobs;
-pub(crate) mod look;
 pub(crate) mod move_step;
 pub(crate) mod order_hint;
 pub(crate) mod peek;
@@ -59,7 +59,7 @@ pub(crate) struct Standard {
     /// The other front-ends.
     pub(crate) peers: Peers,
     pub(crate) counted: Counted,
-    /// Held to read by each look at a queue's head until its messages are answered, or visible again.
+    /// Held to read by each read of a queue's head until its messages are answered, or visible again.
     pub(crate) rounds: RwLock<()>,
     pub(crate) served: Served,
     /// Messages that the sweep has found.

@@ -30,8 +30,8 @@ use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
 use crate::limits::{CHANGES_AWAITED_MS_MAX, FACTS_AGE_MS_MAX};
 use crate::passed::{Passed, PassedQueues};
-use crate::peers::beats::Beats;
 use crate::peers::front_end_table::FrontEndTable;
+use crate::peers::heartbeat_timestamps::HeartbeatTimestamps;
 use crate::peers::internal_address::listen;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerStats, Peers};
@@ -66,7 +66,7 @@ impl CassandraQueues {
         let read_time = prepare_read_time(&preparing).await.map_err(failed)?;
         let statements = Statements::prepare(&preparing).await.map_err(failed)?;
         let peers = Peers::new(Uuid::from_u128(fastrand::u128(..)), !settings.is_classic);
-        let queues = QueueTable::prepare(&preparing, peers.hearing()).await.map_err(failed)?;
+        let queues = QueueTable::prepare(&preparing, peers.peer_changes()).await.map_err(failed)?;
         let queues = Arc::new(queues);
         let move_tasks = MoveTable::prepare(&preparing).await.map_err(failed)?;
         let identity = IdentityTable::prepare(&preparing).await.map_err(failed)?;
@@ -104,7 +104,7 @@ impl CassandraQueues {
             cooldown_ms: settings.cooldown_ms,
             passed: PassedQueues::default(),
             front_ends,
-            beats: Beats::default(),
+            heartbeat_timestamps: HeartbeatTimestamps::default(),
             beaten_at: Mutex::default(),
             is_answered: AtomicBool::new(true),
         });

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_belongs_to_its_bucket_and_what_is_longer_than_all_to_the_last() {
+    fn a_bound_counts_in_its_bucket_and_longer_in_the_last() {
         let mut histogram = LatencyHistogram::default();
         for us in [0, 100, 101, 10_000_000, 10_000_001, u64::MAX] {
             histogram.record(us, 2);

@@ -2,8 +2,8 @@
 //! keys, so that a broker that does not answer does not hold up the keys.
 
 mod list;
-mod look;
 mod screen;
+mod snapshot;
 mod view;
 
 use std::io::{self, IsTerminal as _};
@@ -15,8 +15,8 @@ use clap::Args;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use self::look::{Looked, Selection, look_again_and_again};
 use self::screen::Screen;
+use self::snapshot::{Selection, SnapshotResult, poll_snapshots};
 use super::AdminError;
 use super::client::Client;
 use super::sqs::Account;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: TopArgs, client: Client, output: Output) -> Result<(), A
     let address = client.address().to_owned();
     // It ends with the process, or when nobody listens to it.
     thread::spawn(move || {
-        look_again_and_again(&client, &args.account, interval, &wishes, &sender);
+        poll_snapshots(&client, &args.account, interval, &wishes, &sender);
     });
     let terminal = ratatui::try_init().map_err(AdminError::Terminal)?;
     let shown = show(terminal, Screen::new(address), &wish, &receiver);
@@ -65,14 +65,14 @@ fn show(
     mut terminal: DefaultTerminal,
     mut screen: Screen,
     wish: &Sender<Selection>,
-    receiver: &Receiver<Looked>,
+    receiver: &Receiver<SnapshotResult>,
 ) -> io::Result<()> {
     // The other thread lives as long as this one.
     let _ = wish.send(screen.wanted());
     let mut is_stale = true;
     loop {
-        for looked in receiver.try_iter() {
-            screen.take(looked);
+        for result in receiver.try_iter() {
+            screen.take(result);
             is_stale = true;
         }
         if is_stale {

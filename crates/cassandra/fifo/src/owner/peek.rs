@@ -4,17 +4,17 @@
 use quelea_sqs_protocol::PeekedState;
 
 use super::Owner;
-use crate::glimpse::{Glimpse, Glimpses};
 use crate::message::RowKey;
+use crate::peeked_row::{PeekedRow, PeekedRows};
 use crate::window::State;
 
 impl Owner {
     /// The oldest messages that are in memory, at most so many.
     #[must_use]
-    pub fn peek(&self, max: usize) -> Glimpses {
+    pub fn peek(&self, max: usize) -> PeekedRows {
         let oldest = self.window.oldest_first().take(max);
-        let messages: Vec<Glimpse> = oldest
-            .map(|(number, held)| Glimpse {
+        let messages: Vec<PeekedRow> = oldest
+            .map(|(number, held)| PeekedRow {
                 row: RowKey { segment: held.segment, number },
                 id: held.id,
                 bytes: held.bytes,
@@ -30,6 +30,6 @@ impl Owner {
             .collect();
         let is_all_loaded = self.loaded_to >= self.acked_to && !self.is_loading;
         let is_whole = is_all_loaded && messages.len() == self.window.len();
-        Glimpses { messages, is_whole }
+        PeekedRows { messages, is_whole }
     }
 }

@@ -7,14 +7,14 @@ use quelea_sqs_protocol::{Delivery, Fault, PeekedState, ReceiptOutcome};
 use uuid::Uuid;
 
 use super::*;
-use crate::glimpse::Glimpses;
 use crate::limits::{
     LEASE_MS, MOVE_WAITED_MS, RENEW_EVERY_MS, WAITING_ROWS_MAX, WINDOW_MESSAGES_MIN,
 };
 use crate::message::{Content, Row, SegmentKey};
 use crate::moving::{MoveCall, MovedOut};
+use crate::peeked_row::PeekedRows;
 use crate::receipt::Receipt;
-use crate::segments::Stretch;
+use crate::segments::SegmentRange;
 
 const QUEUE: (Uuid, Uuid) = (Uuid::nil(), Uuid::nil());
 const SETTINGS: Settings = Settings { retention_ms: 86_400_000, receives_max: None };
@@ -23,15 +23,15 @@ const fn at(ms: u64) -> Now {
     Now { wall_ms: 1_000_000 + ms, steady_ms: ms }
 }
 
-fn owner(epoch: u64, stretches: Vec<Stretch>, settings: Settings) -> Owner {
-    let sealed_to = stretches.last().map_or(999, |stretch| stretch.last);
+fn owner(epoch: u64, ranges: Vec<SegmentRange>, settings: Settings) -> Owner {
+    let sealed_to = ranges.last().map_or(999, |range| range.last);
     let mut sealed = BTreeMap::new();
-    for stretch in &stretches {
-        sealed.insert(stretch.key.epoch, stretch.last);
+    for range in &ranges {
+        sealed.insert(range.key.epoch, range.last);
     }
     Owner::new(
         QUEUE,
-        TakeOver { epoch, sealed, sealed_to, stretches, received: Vec::new() },
+        TakeOver { epoch, sealed, sealed_to, ranges, received: Vec::new() },
         settings,
         0,
         at(0),
@@ -141,7 +141,7 @@ fn a_receipt_of_an_epoch_before_the_messages_own_is_refused() {
 #[test]
 fn such_a_receipt_deletes_nothing_that_is_not_in_memory_either() {
     let key = SegmentKey { epoch: 2, first: 1_000 };
-    let mut owner = owner(5, vec![Stretch { key, last: 1_005, ended_at_ms: 0 }], SETTINGS);
+    let mut owner = owner(5, vec![SegmentRange { key, last: 1_005, ended_at_ms: 0 }], SETTINGS);
     owner.loaded(Vec::new(), 1_005, at(0));
     effects(&mut owner);
     owner.loaded_to = 999;
@@ -156,7 +156,7 @@ fn such_a_receipt_deletes_nothing_that_is_not_in_memory_either() {
 #[test]
 fn an_owner_reads_on_with_few_messages_only_while_memory_is_short() {
     const ROWS: u64 = 200;
-    let partition = |at: u64| Stretch {
+    let partition = |at: u64| SegmentRange {
         key: SegmentKey { epoch: 1, first: 1_000 + at * ROWS },
         last: 999 + (at + 1) * ROWS,
         ended_at_ms: 0,
@@ -236,7 +236,7 @@ fn sequence(number: u64) -> String {
 }
 
 #[test]
-fn a_receive_waits_for_what_it_has_moved_to_the_dead_letter_queue_but_not_for_long() {
+fn a_receive_waits_briefly_for_its_moves_to_the_dead_letter_queue() {
     let settings = Settings { receives_max: Some(1), ..SETTINGS };
     let mut owner = owner(1, Vec::new(), settings);
     (1..=2).for_each(|call| drop(send(&mut owner, call, at(0))));
@@ -270,8 +270,8 @@ fn followed(mut first: Owner, messages: &[u64], now: Now) -> Owner {
     let received = released.unwrap().received;
     let (key, last) = (SegmentKey { epoch: 1, first: 1_000 }, 1_001);
     let sealed = BTreeMap::from([(1, last)]);
-    let stretches = vec![Stretch { key, last, ended_at_ms: 0 }];
-    let from = TakeOver { epoch: 2, sealed, sealed_to: last, stretches, received };
+    let ranges = vec![SegmentRange { key, last, ended_at_ms: 0 }];
+    let from = TakeOver { epoch: 2, sealed, sealed_to: last, ranges, received };
     let mut next = Owner::new(QUEUE, from, SETTINGS, now.steady_ms, now);
     let row = |number: &u64| Row {
         number: *number,
@@ -367,7 +367,7 @@ fn a_look_is_no_use_and_says_what_is_in_flight() {
     let mut first = owner(1, Vec::new(), SETTINGS);
     (1..=3).for_each(|call| drop(send(&mut first, call, at(0))));
     assert_eq!(receive(&mut first, 4, 0, at(1)).len(), 1);
-    let Glimpses { messages, is_whole } = first.peek(2);
+    let PeekedRows { messages, is_whole } = first.peek(2);
     let seen: Vec<_> =
         messages.iter().map(|one| (one.row.number, one.receive_count, one.state)).collect();
     let in_flight = PeekedState::InFlight { until_ms: at(11).wall_ms };

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use crate::history::Event;
 
+use crate::fifo_simulation::FifoSimulation;
 use crate::happenings::*;
-use crate::world::World;
 
-impl World {
+impl FifoSimulation {
     pub(crate) fn next_wish(&mut self, client: usize) {
         let is_active = self.agenda.now_us() < ACTIVE_US;
         let one = &mut self.clients[client];

@@ -11,10 +11,10 @@ use quelea_sqs_protocol::Fault;
 use crate::front_end::{Group, Purpose};
 use crate::replicas::{Key, Mutation, Partition, Rows, Value};
 
+use crate::fifo_simulation::FifoSimulation;
 use crate::happenings::*;
-use crate::world::World;
 
-impl World {
+impl FifoSimulation {
     /// Carries out what the owner wants done.
     pub(crate) fn carry_out(&mut self, at: usize) {
         while let Some(effect) = self.front_ends[at].owner.as_mut().and_then(Owner::poll_effect) {

@@ -8,10 +8,10 @@ use uuid::Uuid;
 use crate::front_end::{FrontEnd, Purpose};
 use crate::replicas::{Key, Partition, Rows, Value};
 
+use crate::fifo_simulation::FifoSimulation;
 use crate::happenings::*;
-use crate::world::World;
 
-impl World {
+impl FifoSimulation {
     pub(crate) fn crash(&mut self, at: usize) {
         let old = &self.front_ends[at];
         self.front_ends[at] = FrontEnd {
@@ -158,7 +158,7 @@ impl World {
 /// Has readers count what an earlier owner writes beyond its seal.
 fn count_late_writes(take: &mut TakeOver) {
     const LATE: u64 = 30;
-    let Some(last) = take.stretches.last_mut() else { return };
+    let Some(last) = take.ranges.last_mut() else { return };
     let Some(seal) = take.sealed.get_mut(&last.key.epoch) else { return };
     last.last += LATE;
     *seal += LATE;

@@ -4,24 +4,24 @@
 
 mod clients;
 mod effects;
+mod fifo_simulation;
 mod front_end;
 mod front_ends;
 mod happenings;
 mod history;
 mod replicas;
 mod requests;
-mod world;
 
+use fifo_simulation::FifoSimulation;
 use happenings::{Chaos, Outcome};
 use quelea_testkit::{Seed, seeds};
-use world::World;
 
 const SEEDS: u64 = 60;
 
 fn play_all(chaos: Chaos) -> (u64, Outcome) {
     let (mut played, mut all) = (0, Outcome::default());
     seeds::for_each(0..SEEDS, |seed| {
-        let outcome = World::new(seed, chaos).play();
+        let outcome = FifoSimulation::new(seed, chaos).play();
         assert!(outcome.faults.is_empty(), "{:#?}", outcome.faults);
         played += 1;
         all.add(&outcome);
@@ -48,7 +48,7 @@ fn without_failures_everything_is_received_once() {
 
 /// Whether one of the seeds has something wrong.
 fn is_found_out(chaos: Chaos) -> bool {
-    (0..SEEDS).any(|seed| !World::new(Seed(seed), chaos).play().faults.is_empty())
+    (0..SEEDS).any(|seed| !FifoSimulation::new(Seed(seed), chaos).play().faults.is_empty())
 }
 
 /// Without this fence (an owner always takes its lease to be valid) order breaks.

@@ -7,10 +7,10 @@ use quelea_cassandra_fifo::{Owner, OwnerRow};
 use crate::front_end::Purpose;
 use crate::replicas::{Mutation, Partition, REPLICAS};
 
+use crate::fifo_simulation::FifoSimulation;
 use crate::happenings::*;
-use crate::world::World;
 
-impl World {
+impl FifoSimulation {
     pub(crate) fn answer(&mut self, request: u64, answer: Answer) {
         let one = self.requests.get_mut(&request).unwrap();
         if one.is_done || (self.chaos.lost_answers && self.rng.f64() < 0.02) {

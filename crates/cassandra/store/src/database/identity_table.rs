@@ -332,7 +332,7 @@ impl IdentityTable {
         account: &str,
     ) -> Result<(), Fault> {
         let (partition, session) = (&self.permissions.partition, &database.session);
-        let _turn = partition.turn().await?;
+        let _lock = partition.lock().await?;
         let mut attempts = Attempts::begin();
         while attempts.next().await {
             // Permissions in an account come after it, so that they are no part of this revision if it is not there.

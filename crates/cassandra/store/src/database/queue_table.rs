@@ -21,10 +21,10 @@ use uuid::Uuid;
 use crate::database::driver;
 use crate::database::fault::{unavailable, unreadable};
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, Turns, Unmade, fresh_id, undecided};
+use crate::database::transaction::{Change, PartitionLocks, Unmade, fresh_id, undecided};
 use crate::database::{Database, For};
 use crate::limits::{FACTS_AGE_MS_MAX, REMEMBERED_QUEUES_MAX, WAITING_MS_MAX};
-use crate::peers::hearing::Hearing;
+use crate::peers::peer_changes::PeerChanges;
 use crate::remembered::Remembered;
 
 /// Attempts to make a queue whose name is being made or deleted by others.
@@ -52,8 +52,8 @@ pub(crate) struct QueueTable {
     list: PreparedStatement,
     all: PreparedStatement,
     remembered: Remembered<QueueRef, Arc<Record>>,
-    hearing: Arc<Hearing>,
-    turns: Turns,
+    peer_changes: Arc<PeerChanges>,
+    locks: PartitionLocks,
 }
 
 type Texts = BTreeMap<String, String>;
@@ -81,7 +81,7 @@ enum NameLookup {
 impl QueueTable {
     pub(crate) async fn prepare(
         preparing: &Preparing<'_>,
-        hearing: Arc<Hearing>,
+        peer_changes: Arc<PeerChanges>,
     ) -> Result<Self, PrepareError> {
         let change = |cql: String| async move { preparing.prepare(&cql).await };
         let read = |cql: String| async move {
@@ -128,8 +128,8 @@ impl QueueTable {
                 Duration::from_millis(FACTS_AGE_MS_MAX),
                 REMEMBERED_QUEUES_MAX,
             ),
-            hearing,
-            turns: Turns::default(),
+            peer_changes,
+            locks: PartitionLocks::default(),
         })
     }
 
@@ -143,7 +143,7 @@ impl QueueTable {
     ) -> Result<Option<Arc<Record>>, Fault> {
         let now = Instant::now();
         let valid_at =
-            |read_at: Instant| self.hearing.valid_at(read_at.into(), now.into()).into_std();
+            |read_at: Instant| self.peer_changes.valid_at(read_at.into(), now.into()).into_std();
         match self.remembered.recall_by(queue, now, valid_at) {
             Some(record) => Ok(Some(record)),
             None => self.record_now(database, queue).await,
@@ -419,7 +419,7 @@ impl QueueTable {
         statement: &PreparedStatement,
         values: impl SerializeRow + Sync,
     ) -> Result<Change, Fault> {
-        self.turns.change(database, &queue.account, statement, &values).await
+        self.locks.change(database, &queue.account, statement, &values).await
     }
 
     // -- listing ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
-use crate::database::transaction::{Change, Write, change_all, fresh_id, turn, undecided};
+use crate::database::transaction::{Change, Write, change_all, fresh_id, lock_in_time, undecided};
 use crate::database::{Database, driver};
 use crate::limits::{REVISED_ATTEMPTS, WAITING_MS_MAX};
 use crate::standard::backoff::Backoff;
@@ -22,7 +22,7 @@ pub(crate) struct Revised {
     read: PreparedStatement,
     advance: PreparedStatement,
     /// Of changes from here one at a time, since they would only disturb each other.
-    turns: Mutex<()>,
+    lock: Mutex<()>,
 }
 
 /// What a change does with its row.
@@ -92,12 +92,12 @@ impl Revised {
         read.set_consistency(Consistency::LocalSerial);
         let advance = format!("UPDATE @{table} SET revision = ? WHERE slot = 0 IF revision = ?");
         let advance = preparing.prepare(&advance).await?;
-        Ok(Self { read, advance, turns: Mutex::default() })
+        Ok(Self { read, advance, lock: Mutex::default() })
     }
 
-    /// Waits for the turn of a change.
-    pub(crate) async fn turn(&self) -> Result<MutexGuard<'_, ()>, Fault> {
-        turn(&self.turns).await
+    /// Waits for the lock that a change needs.
+    pub(crate) async fn lock(&self) -> Result<MutexGuard<'_, ()>, Fault> {
+        lock_in_time(&self.lock).await
     }
 
     /// The revision that there is.
@@ -131,7 +131,7 @@ impl Revised {
         database: &Database,
         change: &RowChange<'_>,
     ) -> Result<bool, Fault> {
-        let _turn = self.turn().await?;
+        let _lock = self.lock().await?;
         let mut attempts = Attempts::begin();
         // For which revision and which row it was tried, without an outcome.
         let mut tried: Option<(Option<Uuid>, LastChange)> = None;
@@ -173,7 +173,7 @@ impl Revised {
 
     /// Has every change fail that was made for what is there now.
     pub(crate) async fn outdate(&self, database: &Database) -> Result<(), Fault> {
-        let _turn = self.turn().await?;
+        let _lock = self.lock().await?;
         let mut attempts = Attempts::begin();
         let first = self.revision(database).await?;
         let (mut seen, next) = (first, fresh_id());

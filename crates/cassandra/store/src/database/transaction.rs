@@ -87,12 +87,12 @@ fn counted(database: &Database, change: Result<Change, Fault>) -> Result<Change,
     change
 }
 
-/// The transactions of a table: of each partition one at a time, since they would disturb each other.
+/// The locks of a table's partitions: of each one transaction at a time, since they would disturb each other.
 #[derive(Default)]
-pub(crate) struct Turns([Mutex<()>; AT_ONCE]);
+pub(crate) struct PartitionLocks([Mutex<()>; AT_ONCE]);
 
-impl Turns {
-    /// Carries one out when it is its turn.
+impl PartitionLocks {
+    /// Carries one out while it holds the lock of its partition.
     pub(crate) async fn change(
         &self,
         database: &Database,
@@ -102,15 +102,15 @@ impl Turns {
     ) -> Result<Change, Fault> {
         let mut hasher = FxHasher::default();
         partition.hash(&mut hasher);
-        let _alone = turn(&self.0[hasher.finish() as usize % AT_ONCE]).await?;
+        let _lock = lock_in_time(&self.0[hasher.finish() as usize % AT_ONCE]).await?;
         change(database, statement, values).await
     }
 }
 
-/// Waits for the turn, if others have it not for too long.
-pub(crate) async fn turn(turns: &Mutex<()>) -> Result<MutexGuard<'_, ()>, Fault> {
-    let turn = tokio::time::timeout(Duration::from_millis(WAITING_MS_MAX), turns.lock());
-    turn.await
+/// Waits for the lock, if others have it not for too long.
+pub(crate) async fn lock_in_time(lock: &Mutex<()>) -> Result<MutexGuard<'_, ()>, Fault> {
+    let held = tokio::time::timeout(Duration::from_millis(WAITING_MS_MAX), lock.lock());
+    held.await
         .map_err(|_| Fault::Unavailable("Cassandra takes too long for other changes".to_owned()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quelea_cassandra_fifo::{Content, Glimpses, MoveCall, MovedOut, Receipt};
+use quelea_cassandra_fifo::{Content, MoveCall, MovedOut, PeekedRows, Receipt};
 use quelea_sqs_protocol::{
     Backlog, Delivery, Fault, QueueRef, ReceiptOutcome, Receive, Received, SendOutcome,
 };
@@ -67,7 +67,7 @@ pub(crate) enum Answer {
     Settled(Vec<ReceiptOutcome>),
     Backlog(Backlog),
     MovedOut(MovedOut),
-    Peeked(Glimpses),
+    Peeked(PeekedRows),
     Failed(Fault),
     /// Somebody else is the owner, or nobody.
     NotOwner,

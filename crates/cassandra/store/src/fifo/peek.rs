@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use quelea_cassandra_fifo::{
-    Content, Glimpse, Glimpses, OwnerRow, RowKey, SegmentKey, Unowned, listed_from, sent_at_ms,
+    Content, OwnerRow, PeekedRow, PeekedRows, RowKey, SegmentKey, Unowned, listed_from, sent_at_ms,
     sequence_number,
 };
 use quelea_sqs_protocol::{Fault, PEEKED_BYTES_MAX, Peeked, PeekedMessage, QueueFacts};
@@ -24,7 +24,7 @@ impl Shared {
     /// Looks at the oldest messages of a FIFO queue.
     pub(crate) async fn fifo_peek(&self, facts: &QueueFacts, max: usize) -> Result<Peeked, Fault> {
         let queue = self.fifo_queue(facts).await?;
-        let Glimpses { mut messages, mut is_whole } = self.glimpses(&queue, max).await?;
+        let PeekedRows { mut messages, mut is_whole } = self.peeked_rows(&queue, max).await?;
         // The first is read whatever its size.
         let fitting = within_bytes(messages.iter().map(|one| one.bytes), PEEKED_BYTES_MAX);
         let wanted = fitting.max(1).min(messages.len());
@@ -32,14 +32,14 @@ impl Shared {
         messages.truncate(wanted);
         let mut contents = self.peeked_contents(queue.generation, &messages).await?;
         // What was deleted meanwhile is not there any more.
-        let shown = messages.into_iter().filter_map(|glimpse| {
-            let content = contents.remove(&glimpse.row)?;
-            Some(peeked(glimpse, content))
+        let shown = messages.into_iter().filter_map(|peeked_row| {
+            let content = contents.remove(&peeked_row.row)?;
+            Some(peeked(peeked_row, content))
         });
         Ok(Peeked { messages: shown.collect(), is_whole })
     }
 
-    async fn glimpses(&self, queue: &FifoQueue, max: usize) -> Result<Glimpses, Fault> {
+    async fn peeked_rows(&self, queue: &FifoQueue, max: usize) -> Result<PeekedRows, Fault> {
         let place = self.fifo.place(queue.generation);
         if place.owner().is_some() {
             let called = self.fifo_call_here(&place, queue.clone(), Operation::Peek(max));
@@ -49,7 +49,7 @@ impl Shared {
         }
         let Some(row) = self.fifo.owners.look(&self.database, queue.generation).await? else {
             // Nobody has sent anything to it yet.
-            return Ok(Glimpses { messages: Vec::new(), is_whole: true });
+            return Ok(PeekedRows { messages: Vec::new(), is_whole: true });
         };
         if row.held_until_ms != 0 && place.is_elsewhere(&row) {
             let called = self.fifo.peers.call(self.caller(), &row, queue, Operation::Peek(max));
@@ -57,16 +57,16 @@ impl Shared {
                 return Ok(found);
             }
         }
-        self.unowned_glimpses(queue, &row, max).await
+        self.unowned_peeked_rows(queue, &row, max).await
     }
 
     /// The oldest messages by their rows.
-    async fn unowned_glimpses(
+    async fn unowned_peeked_rows(
         &self,
         queue: &FifoQueue,
         row: &OwnerRow,
         max: usize,
-    ) -> Result<Glimpses, Fault> {
+    ) -> Result<PeekedRows, Fault> {
         let (rows, database, generation) = (&self.fifo.rows, &*self.database, queue.generation);
         let (from, most) = (listed_from(Some(row)), PEEKED_SEGMENTS_MAX);
         let listed = rows.list_first(database, generation, from, most).await?;
@@ -84,21 +84,21 @@ impl Shared {
                     continue;
                 }
                 if messages.len() == max {
-                    return Ok(Glimpses { messages, is_whole: false });
+                    return Ok(PeekedRows { messages, is_whole: false });
                 }
-                messages.push(unowned.glimpse(segment, &row, now_ms));
+                messages.push(unowned.peeked_row(segment, &row, now_ms));
             }
         }
-        Ok(Glimpses { messages, is_whole: listed.len() < PEEKED_SEGMENTS_MAX })
+        Ok(PeekedRows { messages, is_whole: listed.len() < PEEKED_SEGMENTS_MAX })
     }
 
     async fn peeked_contents(
         &self,
         generation: Uuid,
-        glimpses: &[Glimpse],
+        peeked_rows: &[PeekedRow],
     ) -> Result<BTreeMap<RowKey, Content>, Fault> {
         let mut contents = BTreeMap::new();
-        let sized = glimpses.iter().map(|one| (one.row.segment, one.bytes, one.row.number));
+        let sized = peeked_rows.iter().map(|one| (one.row.segment, one.bytes, one.row.number));
         for batch in batches(sized) {
             let (rows, segment) = (&self.fifo.rows, batch.partition);
             let read = rows.contents(&self.database, generation, segment, &batch.rows).await?;
@@ -109,14 +109,14 @@ impl Shared {
     }
 }
 
-fn peeked(glimpse: Glimpse, content: Content) -> PeekedMessage {
-    let sent_at_ms = sent_at_ms(glimpse.id);
-    let first_received_at_ms = glimpse.first_received_at_ms;
+fn peeked(peeked_row: PeekedRow, content: Content) -> PeekedMessage {
+    let sent_at_ms = sent_at_ms(peeked_row.id);
+    let first_received_at_ms = peeked_row.first_received_at_ms;
     PeekedMessage {
-        message_id: glimpse.id.to_string(),
+        message_id: peeked_row.id.to_string(),
         body: content.body,
         attributes: content.attributes,
-        receive_count: glimpse
+        receive_count: peeked_row
             .receive_count
             .map(|count| count.saturating_add(content.earlier_receives)),
         sent_at_ms,
@@ -127,8 +127,8 @@ fn peeked(glimpse: Glimpse, content: Content) -> PeekedMessage {
         trace_header: content.trace_header,
         group_id: Some(content.group_id),
         deduplication_id: content.deduplication_id,
-        sequence_number: Some(sequence_number(glimpse.row.number)),
+        sequence_number: Some(sequence_number(peeked_row.row.number)),
         dead_letter_source: content.source,
-        state: glimpse.state,
+        state: peeked_row.state,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quelea_cassandra_fifo::limits::BATCH_ROWS_MAX;
-use quelea_cassandra_fifo::{Content, Glimpses, MoveCall, MovedOut};
+use quelea_cassandra_fifo::{Content, MoveCall, MovedOut, PeekedRows};
 use quelea_sqs_protocol::{
     Backlog, Fault, MessageAttribute, PEEKED_MESSAGES_MAX, QueueRef, ReceiptOutcome, Receive,
     Received, Sent,
@@ -14,8 +14,8 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
-use super::glimpse_wire::WireGlimpse;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
+use super::peeked_row_wire::WirePeekedRow;
 
 /// Where calls go.
 pub(super) const PATH: &str = "/quelea/fifo/1";
@@ -79,7 +79,7 @@ enum WireAnswer {
     Failed(WireFault),
     NotOwner,
     MovedOut { moved: u64, is_empty: bool },
-    Peeked { messages: Vec<WireGlimpse>, is_whole: bool },
+    Peeked { messages: Vec<WirePeekedRow>, is_whole: bool },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -193,8 +193,8 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Option<Answer> {
         WireAnswer::NotOwner => Answer::NotOwner,
         WireAnswer::MovedOut { moved, is_empty } => Answer::MovedOut(MovedOut { moved, is_empty }),
         WireAnswer::Peeked { messages, is_whole } => {
-            let messages = messages.into_iter().map(WireGlimpse::glimpse).collect();
-            Answer::Peeked(Glimpses { messages, is_whole })
+            let messages = messages.into_iter().map(WirePeekedRow::peeked_row).collect();
+            Answer::Peeked(PeekedRows { messages, is_whole })
         }
     })
 }
@@ -330,8 +330,8 @@ fn wire_answer(answer: Answer) -> WireAnswer {
         Answer::Failed(failed) => WireAnswer::Failed(wire_fault(failed)),
         Answer::NotOwner => WireAnswer::NotOwner,
         Answer::MovedOut(MovedOut { moved, is_empty }) => WireAnswer::MovedOut { moved, is_empty },
-        Answer::Peeked(Glimpses { messages, is_whole }) => {
-            let messages = messages.into_iter().map(WireGlimpse::of).collect();
+        Answer::Peeked(PeekedRows { messages, is_whole }) => {
+            let messages = messages.into_iter().map(WirePeekedRow::of).collect();
             WireAnswer::Peeked { messages, is_whole }
         }
     }

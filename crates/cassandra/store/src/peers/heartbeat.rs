@@ -50,7 +50,9 @@ impl Shared {
     /// # Errors
     /// Cassandra did not answer: then the others are believed to be alive for a while.
     pub(crate) async fn beat(&self) -> Result<(), Fault> {
-        let Some(beat) = self.beats.next(self.database.clock.now_us()) else { return Ok(()) };
+        let Some(beat) = self.heartbeat_timestamps.next(self.database.clock.now_us()) else {
+            return Ok(());
+        };
         let began = Instant::now();
         let done = self.say_and_look(beat).await;
         self.is_answered.store(done.is_ok(), Ordering::Relaxed);
@@ -81,7 +83,9 @@ impl Shared {
 
     /// Takes this front-end's row away: the others need not wait for its end.
     pub(crate) async fn leave(&self) -> Result<(), Fault> {
-        let Some(beat) = self.beats.last(self.database.clock.now_us()) else { return Ok(()) };
+        let Some(beat) = self.heartbeat_timestamps.last(self.database.clock.now_us()) else {
+            return Ok(());
+        };
         self.front_ends.leave(&self.database, self.standard.peers.id, beat).await
     }
 

@@ -1,4 +1,4 @@
-//! By what front-ends tell each other something. This crate knows no sockets: `cassandra/front` has one of CMQ.
+//! By what front-ends notify each other, which `cassandra/front` does by a socket of CMQ.
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! When a waiting receive looks again, and when a change that another has overtaken is made anew.
+//! When a waiting receive reads the head again, and when a change that another has overtaken is made anew.
 
 /// The first pause, in ms.
 const FIRST_MS: u64 = 20;
@@ -13,8 +13,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// How long to wait after another look that found nothing. `random` is below 2^32; it takes up to a quarter off, so
-    /// that those who wait for the same queue do not all look at once.
+    /// How long to wait after another read that found nothing. `random` is below 2^32; it takes up to a quarter off, so
+    /// that those who wait for the same queue do not all read at once.
     pub(crate) fn next_ms(&mut self, random: u32) -> u64 {
         self.last_ms =
             if self.last_ms == 0 { FIRST_MS } else { (self.last_ms * 2).min(LONGEST_MS) };

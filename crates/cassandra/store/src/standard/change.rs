@@ -1,5 +1,5 @@
 //! A change of a queue that other front-ends may know as it was: its purge, its deletion, other attributes. As long as it is under way
-//! the others do not hear that all is as it was, so that they read for themselves (`peers/hearing.rs`): it may be made at any
+//! the others do not hear that all is as it was, so that they read for themselves (`peers/peer_changes.rs`): it may be made at any
 //! time, also after its answer was lost.
 
 use std::pin::pin;

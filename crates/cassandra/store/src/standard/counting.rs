@@ -18,7 +18,7 @@ use crate::limits::{
 use crate::message_id::sent_at_ms;
 use crate::standard::Standard;
 use crate::standard::head::Start;
-use crate::standard::look::read_directory;
+use crate::standard::head_read::read_directory;
 use crate::standard::queue::Queue;
 use crate::standard::rows::Rows;
 
@@ -128,7 +128,7 @@ impl Standard {
         let rows = self.rows(facts, queue);
         let start = {
             let mut head = queue.head.lock().await;
-            self.prepare_look(&rows, &mut head).await?
+            self.prepare_head_read(&rows, &mut head).await?
         };
         let now_us = start.now_us;
         let directory = read_directory(&rows, Start { from_us: now_us, ..start }).await?;
@@ -160,13 +160,14 @@ impl Standard {
         let rows = self.rows(facts, &queue);
         let (start, low_us) = {
             let mut head = queue.head.lock().await;
-            (self.prepare_look(&rows, &mut head).await?, head.low_us())
+            (self.prepare_head_read(&rows, &mut head).await?, head.low_us())
         };
         let now_us = start.now_us;
         // Anew: the head's may be without what others have begun a moment ago.
         let directory = read_directory(&rows, Start { from_us: low_us, ..start }).await?;
         // The first entry alone says how old it is.
-        let oldest = self.look(&rows, &directory, start, 1).await?.visible.into_iter().next();
+        let oldest =
+            self.read_visible(&rows, &directory, start, 1).await?.visible.into_iter().next();
         let buckets = present_first(directory.buckets_from(low_us), now_us);
         let mut entries = Vec::new();
         let mut counted = 0;

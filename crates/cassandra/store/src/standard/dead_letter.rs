@@ -11,8 +11,8 @@ use crate::standard::Standard;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::StoredMessage;
 use crate::standard::head::{Reach, Start};
+use crate::standard::head_read::read_directory;
 use crate::standard::jobs::{Outgoing, kept_s, time_left_s};
-use crate::standard::look::read_directory;
 use crate::standard::queue::Queue;
 use crate::standard::receive::is_young;
 
@@ -152,7 +152,7 @@ impl Standard {
         let rows = self.rows(facts, queue);
         let mut start = {
             let mut head = queue.head.lock().await;
-            let start = self.prepare_look(&rows, &mut head).await?;
+            let start = self.prepare_head_read(&rows, &mut head).await?;
             Start { from_us: head.low_us(), reach: Reach::Full, ..start }
         };
         let mut directory = read_directory(&rows, start).await?;
@@ -160,13 +160,13 @@ impl Standard {
             if !directory.covers(start.from_us) {
                 directory = read_directory(&rows, start).await?;
             }
-            let look = self.look(&rows, &directory, start, most).await?;
-            match look.seen_to_us {
+            let read = self.read_visible(&rows, &directory, start, most).await?;
+            match read.seen_to_us {
                 // Buckets whose messages are all consumed: the head is behind them.
-                Some(seen_to_us) if look.visible.is_empty() && seen_to_us > start.from_us => {
+                Some(seen_to_us) if read.visible.is_empty() && seen_to_us > start.from_us => {
                     start.from_us = seen_to_us;
                 }
-                _ => break look.visible.into_iter().take(most).collect(),
+                _ => break read.visible.into_iter().take(most).collect(),
             }
         };
         let mut entries: Vec<Entry> =

@@ -35,7 +35,7 @@ impl Directory {
 
     /// Adds a bucket that was heard of. Returns whether it was not listed.
     pub(crate) fn add(&mut self, bucket: Bucket) -> bool {
-        // What is behind its end is read when a look comes there.
+        // What is behind its end is read when a read of the head comes there.
         if self.to_us.is_some_and(|to_us| bucket.start_us() >= to_us) {
             return false;
         }
@@ -44,7 +44,7 @@ impl Directory {
         true
     }
 
-    /// Whether it says which buckets a look from there has to read.
+    /// Whether it says which buckets a read of the head from there has to read.
     pub(crate) fn covers(&self, from_us: i64) -> bool {
         self.from_us <= from_us && self.to_us.is_none_or(|to_us| from_us < to_us)
     }
@@ -54,7 +54,7 @@ impl Directory {
         (0..age_us_max).contains(&now_us.saturating_sub(self.read_at_us))
     }
 
-    /// The buckets that a look from there has to read, in order.
+    /// The buckets that a read of the head from there has to read, in order.
     pub(crate) fn buckets_from(&self, from_us: i64) -> Vec<Bucket> {
         self.buckets.iter().copied().filter(|bucket| bucket.end_us() > from_us).collect()
     }

@@ -25,7 +25,7 @@ const REMEMBERED_MAX: usize = 20_000;
 const SUSPICIOUS_IN_FLIGHT: i64 = NOISY_IN_FLIGHT_MIN / 2;
 const COUNTED_EVERY_US: i64 = 1_000_000;
 
-/// Entries that a look reads more while a group is noisy: what is behind more of them waits.
+/// Entries that a read of the head takes in more while a group is noisy: what is behind more of them waits.
 const ROWS_MORE: usize = 500;
 
 /// The number of a message's group; 0 of none.
@@ -128,7 +128,7 @@ impl Fairness {
         self.held_then.clone_from(&self.held);
     }
 
-    /// How many entries more a look is to read.
+    /// How many entries more a read of the head is to take in.
     pub(crate) fn rows_more(&self) -> usize {
         if self.counted.keys().any(|group| self.is_noisy(*group)) { ROWS_MORE } else { 0 }
     }

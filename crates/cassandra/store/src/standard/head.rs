@@ -1,8 +1,8 @@
 //! Where a queue's head is, as one front-end knows it: how far it has read, and which buckets there are.
 //!
-//! Consumed messages leave deleted rows behind, and a read that passes thousands of them is slow. So most looks begin a
+//! Consumed messages leave deleted rows behind, and a read that passes thousands of them is slow. So most reads begin a
 //! little before the place that the last one came to. Entries of other front-ends may still arrive before that place, since
-//! clocks differ and writes take time: every two seconds a look goes some seconds back, and now and then to the
+//! clocks differ and writes take time: every two seconds a read goes some seconds back, and now and then to the
 //! low-water mark. Behind the mark, which is stored and only moves forward, nothing lives: no front-end confirms an
 //! entry that it inserts that far in the past.
 
@@ -10,19 +10,19 @@ use crate::entry::Entry;
 use crate::standard::directory::Directory;
 use crate::standard::heard_buckets::HeardBuckets;
 
-/// How far before its place a look begins, in µs.
+/// How far before its place a read begins, in µs.
 const OVERLAP_US: i64 = 300_000;
 
-/// How far back a look goes once in a while, in µs, and how often.
-const LOOK_BACK_US: i64 = 3_000_000;
-const LOOK_BACK_EVERY_US: i64 = 2_000_000;
+/// How far back a read goes once in a while, in µs, and how often.
+const READ_BACK_US: i64 = 3_000_000;
+const READ_BACK_EVERY_US: i64 = 2_000_000;
 
 /// By how much the mark has to have moved to be stored again, in µs: by the queue's owner among the front-ends (by rendezvous
 /// hashing), and by the others, in case the owner does not poll the queue.
 const MARK_STEP_US: i64 = 10_000_000;
 const MARK_STEP_OF_OTHERS_US: i64 = 30_000_000;
 
-/// How old the stored mark may be as it was read, in µs. It matters to a front-end only that has not looked for a while: each moves
+/// How old the stored mark may be as it was read, in µs. It matters to a front-end only that has not read for a while: each moves
 /// one of its own.
 const MARK_AGE_US_MAX: i64 = 60_000_000;
 
@@ -37,13 +37,13 @@ pub(crate) struct Head {
     stored_low_us: i64,
     /// So far it was read.
     place_us: i64,
-    looked_back_at_us: i64,
-    looked_fully_at_us: i64,
-    /// A full look that came to no end.
+    read_back_at_us: i64,
+    read_fully_at_us: i64,
+    /// A full read that came to no end.
     unended: Option<Unended>,
 }
 
-/// A full look that goes on in further steps.
+/// A full read that goes on in further steps.
 #[derive(Clone, Copy, Debug)]
 struct Unended {
     /// How far it came, without an entry.
@@ -52,7 +52,7 @@ struct Unended {
     known_at_us: i64,
 }
 
-/// How far back a look goes.
+/// How far back a read goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// A little before the last place.
@@ -63,18 +63,18 @@ pub(crate) enum Reach {
     Full,
 }
 
-/// Where a look begins.
+/// Where a read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) from_us: i64,
-    /// The present, as the look has it: a time before anything of it was read.
+    /// The present, as the read has it: a time before anything of it was read.
     pub(crate) now_us: i64,
     pub(crate) reach: Reach,
 }
 
-/// What a look has found.
+/// What a read has found.
 #[derive(Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct HeadRead {
     /// Visible entries, the oldest first.
     pub(crate) visible: Vec<Entry>,
     /// When the next one becomes visible, as far as is known.
@@ -84,7 +84,7 @@ pub(crate) struct Look {
 }
 
 impl Head {
-    /// Whether the directory has to be read for that look.
+    /// Whether the directory has to be read for that read.
     pub(crate) fn wants_directory(&self, start: Start, age_us_max: i64) -> bool {
         self.expects_more
             || !self.directory.is_fresh(start.now_us, age_us_max)
@@ -104,7 +104,7 @@ impl Head {
     /// A bucket was not known that has begun: what is in it may be older than the place, as far as the time when the directory was
     /// read without it.
     fn go_back(&mut self) {
-        self.looked_back_at_us = 0;
+        self.read_back_at_us = 0;
         let unlisted_at_us = self.directory.read_at_us();
         self.place_us = self.place_us.min(unlisted_at_us);
         if let Some(unended) = &mut self.unended {
@@ -126,7 +126,7 @@ impl Head {
         &self.directory
     }
 
-    /// Whether the stored mark has to be read before a full look, since other front-ends move it.
+    /// Whether the stored mark has to be read before a full read, since other front-ends move it.
     pub(crate) fn wants_mark(&self, now_us: i64, fully_every_us: i64) -> bool {
         let is_read = (0..MARK_AGE_US_MAX).contains(&(now_us - self.mark_read_at_us));
         !is_read && self.unended.is_none() && self.is_full_due(now_us, fully_every_us)
@@ -144,7 +144,7 @@ impl Head {
         self.low_us = self.low_us.max(low_us);
     }
 
-    /// Where a look begins that is made now.
+    /// Where a read begins that is made now.
     pub(crate) fn start(&self, now_us: i64, fully_every_us: i64) -> Start {
         if let Some(unended) = self.unended {
             let from_us = unended.place_us.max(self.low_us);
@@ -153,8 +153,8 @@ impl Head {
         if self.is_full_due(now_us, fully_every_us) {
             return Start { from_us: self.low_us, now_us, reach: Reach::Full };
         }
-        let (back_us, reach) = if now_us - self.looked_back_at_us >= LOOK_BACK_EVERY_US {
-            (LOOK_BACK_US, Reach::Back)
+        let (back_us, reach) = if now_us - self.read_back_at_us >= READ_BACK_EVERY_US {
+            (READ_BACK_US, Reach::Back)
         } else {
             (OVERLAP_US, Reach::Near)
         };
@@ -163,27 +163,27 @@ impl Head {
     }
 
     fn is_full_due(&self, now_us: i64, fully_every_us: i64) -> bool {
-        !(0..fully_every_us).contains(&(now_us - self.looked_fully_at_us))
+        !(0..fully_every_us).contains(&(now_us - self.read_fully_at_us))
     }
 
-    /// A look was made, and so many of its visible entries stay: the first of those has this time.
+    /// A read was made, and so many of its visible entries stay: the first of those has this time.
     ///
-    /// All is judged by the time at which the look began: an entry that came while it read may be behind it.
-    pub(crate) fn looked(
+    /// All is judged by the time at which the read began: an entry that came while it read may be behind it.
+    pub(crate) fn on_read(
         &mut self,
         start: Start,
-        look: &Look,
+        read: &HeadRead,
         first_left_us: Option<i64>,
         grace_us: i64,
     ) {
         let now_us = start.now_us;
-        let seen_to_us = look.seen_to_us.unwrap_or(now_us);
+        let seen_to_us = read.seen_to_us.unwrap_or(now_us);
         self.place_us = first_left_us.unwrap_or(seen_to_us).min(seen_to_us);
         if start.reach != Reach::Near {
-            self.looked_back_at_us = now_us;
+            self.read_back_at_us = now_us;
         }
         if start.reach == Reach::Full {
-            self.looked_fully(now_us, seen_to_us, look, grace_us);
+            self.on_full_read(now_us, seen_to_us, read, grace_us);
         }
     }
 
@@ -192,18 +192,18 @@ impl Head {
         self.place_us = self.place_us.min(at_us);
     }
 
-    fn looked_fully(&mut self, now_us: i64, seen_to_us: i64, look: &Look, grace_us: i64) {
+    fn on_full_read(&mut self, now_us: i64, seen_to_us: i64, read: &HeadRead, grace_us: i64) {
         let read_at_us = now_us.min(self.directory.read_at_us());
         let known_at_us =
             self.unended.map_or(read_at_us, |unended| unended.known_at_us.min(read_at_us));
         // Those that were taken are not yet deleted: the mark stays before them until the next time.
-        let first_us = look.visible.first().map_or(seen_to_us, |entry| entry.visible_at_us);
+        let first_us = read.visible.first().map_or(seen_to_us, |entry| entry.visible_at_us);
         self.low_us = self.low_us.max(first_us.min(seen_to_us).min(known_at_us - grace_us));
         // One that came to no end goes on at once.
-        self.unended = (look.seen_to_us.is_some() && look.visible.is_empty())
+        self.unended = (read.seen_to_us.is_some() && read.visible.is_empty())
             .then_some(Unended { place_us: seen_to_us, known_at_us });
         if self.unended.is_none() {
-            self.looked_fully_at_us = now_us;
+            self.read_fully_at_us = now_us;
         }
     }
 
@@ -238,18 +238,18 @@ mod tests {
     const FULLY: i64 = 10 * SECOND;
     const GRACE: i64 = 10 * SECOND;
 
-    fn looked(
+    fn read(
         head: &mut Head,
         now_us: i64,
         visible: Vec<Entry>,
         first_left_us: Option<i64>,
     ) -> Start {
         let start = start(head, now_us);
-        head.looked(start, &Look { visible, ..Look::default() }, first_left_us, GRACE);
+        head.on_read(start, &HeadRead { visible, ..HeadRead::default() }, first_left_us, GRACE);
         start
     }
 
-    /// As a look is prepared: the directory is read when it has to be.
+    /// As a read is prepared: the directory is read when it has to be.
     fn start(head: &mut Head, now_us: i64) -> Start {
         let start = head.start(now_us, FULLY);
         if head.wants_directory(start, SECOND) {
@@ -263,10 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_look_is_full_and_the_next_begins_where_it_ended() {
+    fn the_first_read_is_full_and_the_next_begins_where_it_ended() {
         let mut head = Head::default();
         head.set_stored_low(NOW - 3_600 * SECOND, NOW);
-        assert_eq!(looked(&mut head, NOW, vec![], None).from_us, NOW - 3_600 * SECOND);
+        assert_eq!(read(&mut head, NOW, vec![], None).from_us, NOW - 3_600 * SECOND);
         let next = head.start(NOW + SECOND, FULLY);
         assert_eq!(next, start_at(NOW - OVERLAP_US, NOW + SECOND, Reach::Near));
     }
@@ -275,10 +275,10 @@ mod tests {
     fn the_mark_stays_behind_the_oldest_entry_and_the_grace() {
         let mut head = Head::default();
         let oldest = entry_for_tests(NOW - 60 * SECOND, 1);
-        looked(&mut head, NOW, vec![oldest], None);
+        read(&mut head, NOW, vec![oldest], None);
         assert_eq!(head.mark_to_store(|| false), Some(NOW - 60 * SECOND));
         assert_eq!(head.mark_to_store(|| true), None);
-        looked(&mut head, NOW + 11 * SECOND, vec![], None);
+        read(&mut head, NOW + 11 * SECOND, vec![], None);
         assert_eq!(head.mark_to_store(|| true), Some(NOW + SECOND));
     }
 
@@ -286,30 +286,30 @@ mod tests {
     fn the_owner_stores_the_mark_more_often_than_the_others() {
         let mut head = Head::default();
         head.set_stored_low(NOW - 29 * SECOND - GRACE, NOW);
-        looked(&mut head, NOW, vec![], None);
+        read(&mut head, NOW, vec![], None);
         assert_eq!(head.mark_to_store(|| false), None);
-        looked(&mut head, NOW + 10 * SECOND, vec![], None);
+        read(&mut head, NOW + 10 * SECOND, vec![], None);
         assert_eq!(head.mark_to_store(|| false), Some(NOW));
-        looked(&mut head, NOW + 21 * SECOND, vec![], None);
+        read(&mut head, NOW + 21 * SECOND, vec![], None);
         assert_eq!(head.mark_to_store(|| true), Some(NOW + 11 * SECOND));
     }
 
     #[test]
-    fn a_look_goes_back_every_two_seconds() {
+    fn a_read_goes_back_every_two_seconds() {
         let mut head = Head::default();
-        looked(&mut head, NOW, vec![], None);
-        assert_eq!(head.start(NOW + LOOK_BACK_EVERY_US - 1, FULLY).reach, Reach::Near);
-        let back = looked(&mut head, NOW + LOOK_BACK_EVERY_US, vec![], None);
-        assert_eq!(back, start_at(NOW - LOOK_BACK_US, NOW + LOOK_BACK_EVERY_US, Reach::Back));
-        assert_eq!(head.start(NOW + LOOK_BACK_EVERY_US + 1, FULLY).reach, Reach::Near);
+        read(&mut head, NOW, vec![], None);
+        assert_eq!(head.start(NOW + READ_BACK_EVERY_US - 1, FULLY).reach, Reach::Near);
+        let back = read(&mut head, NOW + READ_BACK_EVERY_US, vec![], None);
+        assert_eq!(back, start_at(NOW - READ_BACK_US, NOW + READ_BACK_EVERY_US, Reach::Back));
+        assert_eq!(head.start(NOW + READ_BACK_EVERY_US + 1, FULLY).reach, Reach::Near);
     }
 
     #[test]
-    fn a_bucket_that_was_not_known_has_the_next_look_go_back() {
+    fn a_bucket_that_was_not_known_has_the_next_read_go_back() {
         let mut head = Head::default();
         let (known, new) = (Bucket::holding(NOW, 3), Bucket::holding(NOW, 0));
         head.set_directory(Directory::new(vec![known], 0, NOW), NOW);
-        looked(&mut head, NOW, vec![], None);
+        read(&mut head, NOW, vec![], None);
         head.set_directory(Directory::new(vec![known], 0, NOW + SECOND), NOW + SECOND);
         assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Near);
         head.set_directory(Directory::new(vec![known, new], 0, NOW + SECOND), NOW + SECOND);
@@ -324,7 +324,7 @@ mod tests {
         let [known, new, later] = [(NOW, 3), (NOW, 0), (NOW + 600 * SECOND, 0)]
             .map(|(at_us, level)| Bucket::holding(at_us, level));
         head.set_directory(Directory::new(vec![known], 0, NOW), NOW);
-        looked(&mut head, NOW, vec![], None);
+        read(&mut head, NOW, vec![], None);
         for (bucket, reach) in [(known, Reach::Near), (later, Reach::Near), (new, Reach::Back)] {
             head.hear_of(HeardBuckets { buckets: vec![bucket], are_more: false }, NOW + 1);
             let start = head.start(NOW + 1, FULLY);
@@ -335,64 +335,64 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_is_heard_of_late_is_read_from_when_it_was_not_there() {
+    fn a_bucket_heard_of_late_is_read_from_when_it_was_missing() {
         let later = NOW + 9 * SECOND;
         for is_told in [false, true] {
             let mut head = Head::default();
             let new = Bucket::holding(NOW, 0);
             head.set_directory(Directory::new(Vec::new(), 0, NOW), NOW);
-            looked(&mut head, NOW, vec![], None);
-            // It has known none for longer than a look goes back.
+            read(&mut head, NOW, vec![], None);
+            // It has known none for longer than a read goes back.
             let start = head.start(later, FULLY);
-            head.looked(start, &Look::default(), None, GRACE);
+            head.on_read(start, &HeadRead::default(), None, GRACE);
             if is_told {
                 head.hear_of(HeardBuckets { buckets: vec![new], are_more: false }, later);
             }
             head.set_directory(Directory::new(vec![new], 0, later), later);
             let back = head.start(later, FULLY);
-            assert_eq!(back, start_at(NOW - LOOK_BACK_US, later, Reach::Back));
+            assert_eq!(back, start_at(NOW - READ_BACK_US, later, Reach::Back));
         }
     }
 
     #[test]
-    fn an_entry_that_was_left_is_where_the_next_look_begins() {
+    fn an_entry_that_was_left_is_where_the_next_read_begins() {
         let mut head = Head::default();
         let (taken, left) =
             (entry_for_tests(NOW - 9 * SECOND, 1), entry_for_tests(NOW - 8 * SECOND, 2));
-        looked(&mut head, NOW, vec![taken, left], Some(left.visible_at_us));
+        read(&mut head, NOW, vec![taken, left], Some(left.visible_at_us));
         assert_eq!(head.start(NOW, FULLY).from_us, left.visible_at_us - OVERLAP_US);
     }
 
     #[test]
-    fn a_look_that_ended_early_is_gone_on_with() {
+    fn a_read_that_ended_early_is_gone_on_with() {
         let mut head = Head::default();
         let first = start(&mut head, NOW);
-        let look = Look { seen_to_us: Some(NOW - 500 * SECOND), ..Look::default() };
-        head.looked(first, &look, None, GRACE);
+        let read = HeadRead { seen_to_us: Some(NOW - 500 * SECOND), ..HeadRead::default() };
+        head.on_read(first, &read, None, GRACE);
         assert_eq!(head.start(NOW, FULLY), start_at(NOW - 500 * SECOND, NOW, Reach::Full));
     }
 
     #[test]
-    fn a_full_look_goes_on_though_the_mark_cannot_move() {
+    fn a_full_read_goes_on_though_the_mark_cannot_move() {
         let mut head = Head::default();
         head.set_stored_low(NOW - GRACE, NOW);
         let first = start(&mut head, NOW);
-        let look = Look { seen_to_us: Some(NOW - 2 * SECOND), ..Look::default() };
-        head.looked(first, &look, None, GRACE);
+        let read = HeadRead { seen_to_us: Some(NOW - 2 * SECOND), ..HeadRead::default() };
+        head.on_read(first, &read, None, GRACE);
         assert_eq!(head.low_us(), NOW - GRACE);
         let next = start(&mut head, NOW + SECOND);
         assert_eq!(next, start_at(NOW - 2 * SECOND, NOW + SECOND, Reach::Full));
         // What came into the places that the first step has passed is not known.
-        head.looked(next, &Look::default(), None, GRACE);
+        head.on_read(next, &HeadRead::default(), None, GRACE);
         assert_eq!(head.low_us(), NOW - GRACE);
     }
 
     #[test]
-    fn the_mark_goes_by_the_time_at_which_a_look_began() {
+    fn the_mark_goes_by_the_time_at_which_a_read_began() {
         let mut head = Head::default();
         let slow = start(&mut head, NOW);
         // It took 20 s, in which another front-end has confirmed an entry at NOW + 2 s.
-        head.looked(slow, &Look::default(), None, GRACE);
+        head.on_read(slow, &HeadRead::default(), None, GRACE);
         assert_eq!(head.low_us(), NOW - GRACE);
         assert!(head.start(NOW + 20 * SECOND, FULLY).from_us <= NOW + 2 * SECOND);
     }
@@ -402,16 +402,16 @@ mod tests {
         let mut head = Head::default();
         let first = head.start(NOW, FULLY);
         head.set_directory(Directory::new(Vec::new(), 0, NOW - SECOND / 2), NOW);
-        head.looked(first, &Look::default(), None, GRACE);
+        head.on_read(first, &HeadRead::default(), None, GRACE);
         assert_eq!(head.low_us(), NOW - SECOND / 2 - GRACE);
     }
 
     #[test]
-    fn the_stored_mark_is_read_with_a_full_look_once_a_minute() {
+    fn the_stored_mark_is_read_with_a_full_read_once_a_minute() {
         let mut head = Head::default();
         assert!(head.wants_mark(NOW, FULLY));
         head.set_stored_low(NOW - 60 * SECOND, NOW);
-        looked(&mut head, NOW, vec![], None);
+        read(&mut head, NOW, vec![], None);
         let later = NOW + MARK_AGE_US_MAX;
         assert!(!head.wants_mark(later - 1, FULLY));
         assert!(head.wants_mark(later, FULLY));

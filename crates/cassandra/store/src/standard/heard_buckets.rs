@@ -1,4 +1,4 @@
-//! Buckets of a queue's index that are in use, as this front-end and the others say, between two looks at the queue's head.
+//! Buckets of a queue's index that are in use, as this front-end and the others say, between two reads of the queue's head.
 
 use crate::bucket::Bucket;
 use crate::limits::HEARD_BUCKETS_MAX;

@@ -4,7 +4,7 @@
 //! know of (others announce theirs by claims, and it leaves those entries alone) a share of 1/K falls on the same entry, so
 //! that the duplicates per message are u · w · s² / K: `u` entries a second are taken by others, a share `s` of them without a
 //! word, and `w` seconds pass from reading the head to the entry's deletion. All are observed: an entry that stood in the
-//! last look and is gone from this one was taken by another. The square, because a claim that is lost is followed by
+//! last read and is gone from this one was taken by another. The square, because a claim that is lost is followed by
 //! another, of whoever hears that somebody takes what is taken. K is the smallest that keeps this below the target, and larger
 //! if duplicates are seen all the same. Where claims arrive, `s` is next to nothing, and K is 1.
 
@@ -15,12 +15,12 @@ use crate::peers::datagram::EntryName;
 #[cfg(test)]
 mod simulation;
 
-/// Entries of a look that the next one is compared with.
+/// Entries of a read of the head that the next one is compared with.
 const SEEN_MAX: usize = 64;
 
-/// Looks that an estimate needs, and that it remembers.
-const LOOKS_MIN: u32 = 6;
-const LOOKS_REMEMBERED: f64 = 256.0;
+/// Reads of the head that an estimate needs, and that it remembers.
+const READS_MIN: u32 = 6;
+const READS_REMEMBERED: f64 = 256.0;
 
 /// K before there is an estimate, where others cannot be heard.
 const FIRST_K: usize = 16;
@@ -38,15 +38,15 @@ const SLACK: f64 = 0.05;
 #[derive(Debug)]
 pub(crate) struct AutoHint {
     k: usize,
-    /// What stood in the last look, and when that was.
+    /// What stood in the last read of the head, and when that was.
     seen: Vec<VisibleEntry>,
     seen_at_us: i64,
-    looks: u32,
-    /// Over the looks that are remembered: entries that others took, those of them without a word, and in how many seconds.
+    reads: u32,
+    /// Over the reads that are remembered: entries that others took, those of them without a word, and in how many seconds.
     gone: f64,
     unannounced: f64,
     passed_s: f64,
-    /// From a look to the deletion of what it chose, on average.
+    /// From a read to the deletion of what it chose, on average.
     window_s: f64,
     /// Messages that were delivered here, those of them that others delivered too, and the sum of the K they had.
     delivered: f64,
@@ -57,7 +57,7 @@ pub(crate) struct AutoHint {
 /// What `OrderHint=auto` has made of a queue at one front-end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HintView {
-    /// The K of the last look.
+    /// The K of the last read.
     pub k: usize,
     /// Of the messages that were lately delivered here, the part that another front-end is known to have delivered too;
     /// `None`: there were none.
@@ -88,7 +88,7 @@ impl Default for AutoHint {
             k: 1,
             seen: Vec::new(),
             seen_at_us: 0,
-            looks: 0,
+            reads: 0,
             gone: 0.0,
             unannounced: 0.0,
             passed_s: 0.0,
@@ -105,8 +105,8 @@ impl AutoHint {
     pub(crate) fn k(&mut self, others: Others, duplicates_max: f64) -> usize {
         self.k = match others {
             Others::None => 1,
-            Others::Announcing if self.looks < LOOKS_MIN => 1,
-            Others::Silent if self.looks < LOOKS_MIN => FIRST_K,
+            Others::Announcing if self.reads < READS_MIN => 1,
+            Others::Silent if self.reads < READS_MIN => FIRST_K,
             Others::Announcing | Others::Silent => self.settled(duplicates_max.max(1e-6)),
         };
         self.k
@@ -148,7 +148,7 @@ impl AutoHint {
 
     /// These entries are visible at `now_us`, the oldest first; `is_whole`: there are no others. `is_announced` says of an
     /// entry whether another front-end said that it takes it.
-    pub(crate) fn looked(
+    pub(crate) fn on_head_read(
         &mut self,
         now_us: i64,
         visible: &[VisibleEntry],
@@ -173,14 +173,14 @@ impl AutoHint {
             fade(&mut self.gone, gone * all);
             fade(&mut self.unannounced, unannounced * all);
             fade(&mut self.passed_s, passed_us as f64 / 1e6);
-            self.looks = self.looks.saturating_add(1);
+            self.reads = self.reads.saturating_add(1);
         }
         self.seen.clear();
         self.seen.extend(visible.iter().take(SEEN_MAX).copied());
         self.seen_at_us = now_us;
     }
 
-    /// These were chosen here: that they are gone from the next look says nothing.
+    /// These were chosen here: that they are gone from the next read says nothing.
     pub(crate) fn chose(&mut self, entries: impl Iterator<Item = EntryName>) {
         for entry in entries {
             if let Some(place) = self.seen.iter().position(|seen| seen.entry == entry) {
@@ -189,14 +189,14 @@ impl AutoHint {
         }
     }
 
-    /// So many were delivered, and so long after the look their entries were gone.
+    /// So many were delivered, and so long after the read their entries were gone.
     pub(crate) fn delivered(&mut self, count: usize, window: Duration) {
         if count == 0 {
             return;
         }
         let window_s = window.as_secs_f64();
         // The first ones weigh more, so that one of them is not believed for long.
-        let weight = (1.0 / (1.0 + self.delivered)).max(4.0 / LOOKS_REMEMBERED);
+        let weight = (1.0 / (1.0 + self.delivered)).max(4.0 / READS_REMEMBERED);
         self.window_s += (window_s - self.window_s) * weight;
         fade(&mut self.duplicates, 0.0);
         fade(&mut self.k_of_delivered, (count * self.k) as f64);
@@ -209,12 +209,12 @@ impl AutoHint {
     }
 }
 
-/// Looks that are further apart say nothing: claims in between may be forgotten.
+/// Reads that are further apart say nothing: claims in between may be forgotten.
 const RECENT_US: i64 = 4_000_000;
 
 /// Adds to a sum what is new, while what is old fades away.
 fn fade(sum: &mut f64, more: f64) {
-    *sum = *sum * (1.0 - 1.0 / LOOKS_REMEMBERED) + more;
+    *sum = *sum * (1.0 - 1.0 / READS_REMEMBERED) + more;
 }
 
 #[cfg(test)]
@@ -230,12 +230,12 @@ mod tests {
         VisibleEntry { entry, visible_at_us: number }
     }
 
-    /// A look each 100 ms, between which others take so many of the oldest, and this one takes one.
-    fn observed(auto: &mut AutoHint, looks: i64, others_take: i64, is_announced: bool) {
-        for look in 1..=looks {
-            let first = look * (others_take + 1);
+    /// A read each 100 ms, between which others take so many of the oldest, and this one takes one.
+    fn observed(auto: &mut AutoHint, reads: i64, others_take: i64, is_announced: bool) {
+        for read in 1..=reads {
+            let first = read * (others_take + 1);
             let visible: Vec<VisibleEntry> = (first..first + 40).map(seen).collect();
-            auto.looked(look * 100_000, &visible, false, |_| is_announced);
+            auto.on_head_read(read * 100_000, &visible, false, |_| is_announced);
             auto.chose([visible[0].entry].into_iter());
             auto.delivered(1, Duration::from_millis(10));
         }
@@ -278,9 +278,9 @@ mod tests {
     #[test]
     fn it_is_bounded_whatever_happens() {
         let mut auto = AutoHint::default();
-        for look in 1..1_000 {
-            let visible: Vec<VisibleEntry> = (look * 100..look * 100 + 100).map(seen).collect();
-            auto.looked(look, &visible, true, |_| false);
+        for read in 1..1_000 {
+            let visible: Vec<VisibleEntry> = (read * 100..read * 100 + 100).map(seen).collect();
+            auto.on_head_read(read, &visible, true, |_| false);
             auto.delivered(1, Duration::from_secs(3_600));
             auto.duplicated();
             assert!((1..=K_MAX).contains(&auto.k(Others::Silent, 0.0)));
@@ -289,10 +289,10 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_are_far_apart_say_nothing() {
+    fn reads_that_are_far_apart_say_nothing() {
         let mut auto = AutoHint::default();
-        for look in 1..100 {
-            auto.looked(look * RECENT_US, &[seen(look)], true, |_| false);
+        for read in 1..100 {
+            auto.on_head_read(read * RECENT_US, &[seen(read)], true, |_| false);
             auto.delivered(1, Duration::from_millis(10));
         }
         assert_eq!(auto.unannounced, 0.0);

@@ -15,7 +15,7 @@ use crate::standard::batch::within_bytes;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::{Content, StoredMessage};
 use crate::standard::head::{Reach, Start, merge};
-use crate::standard::look::read_directory;
+use crate::standard::head_read::read_directory;
 use crate::standard::receive::{Taken, classify, is_young};
 use crate::standard::rows::Rows;
 

@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     auto_hint: Mutex<AutoHint>,
     pub(crate) in_flight: InFlight,
     fair: Mutex<Fairness>,
-    /// Entries of the last look that others were taking.
+    /// Entries of the last read of the head that others were taking.
     passed_over: AtomicUsize,
     heard: Mutex<HeardBuckets>,
     places: Mutex<Places>,
@@ -80,7 +80,7 @@ impl Queue {
         self.passed_over.load(Ordering::Relaxed)
     }
 
-    /// So many were taken by others in a look. The next one reads somewhat more.
+    /// So many were taken by others in a read of the head. The next one reads somewhat more.
     pub(crate) fn pass_over(&self, count: usize) {
         let more = if count == 0 { 0 } else { count + count / 2 + 4 };
         self.passed_over.store(more, Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl Queue {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(buckets);
     }
 
-    /// The buckets that were heard of since this was last asked, for the next look.
+    /// The buckets that were heard of since this was last asked, for the next read of the head.
     pub(crate) fn take_heard(&self) -> HeardBuckets {
         std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! ReceiveMessage: BDQS §III-B.2 and 3. A look at the head serves all who wait here; each message gets a new entry at the
+//! ReceiveMessage: BDQS §III-B.2 and 3. A read of the head serves all who wait here; each message gets a new entry at the
 //! end of its visibility timeout, and loses the old one: with the same write where both are in one partition, else
 //! afterwards. A crash in between duplicates it, and never loses it.
 
@@ -21,7 +21,7 @@ use crate::standard::batch::within_bytes;
 use crate::standard::choice::{choose, take_leftovers};
 use crate::standard::content::{StoredMessage, Timed};
 use crate::standard::gather::Size;
-use crate::standard::head::{Head, Look, Start};
+use crate::standard::head::{Head, HeadRead, Start};
 use crate::standard::jobs::ReceiveJob;
 use crate::standard::order_hint::VisibleEntry;
 use crate::standard::queue::Queue;
@@ -31,8 +31,8 @@ use crate::standard::rows::Rows;
 use crate::standard::send::{ENTRY_OUTLIVES_S, First, stopped};
 use crate::standard::{Standard, id_of};
 
-/// Looks of one round, each of which goes on where the last ended.
-const LOOKS_AT_ONCE: usize = 64;
+/// Reads of one round, each of which goes on where the last ended.
+const READS_AT_ONCE: usize = 64;
 
 /// Entries of one round whose messages could not be had; when there are so many, those behind them wait, too.
 const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
@@ -47,12 +47,12 @@ pub(super) enum Taken {
     Later,
 }
 
-/// What a look has chosen to be received.
+/// What a read of the head has chosen to be received.
 struct Chosen {
     entries: Vec<Entry>,
     /// What goes since its message has a newer entry.
     leftovers: Vec<Entry>,
-    looked_at: Instant,
+    read_at: Instant,
 }
 
 /// A message to be delivered: its entry, the one that replaces it, and whose call it is for.
@@ -110,7 +110,7 @@ impl Standard {
         }
     }
 
-    /// Looks at the head, again and again, until nobody waits.
+    /// Reads the head, again and again, until nobody waits.
     async fn serve_receives(self: &Arc<Self>, queue: &Arc<Queue>) {
         let mut waiting: Vec<ReceiveJob> = Vec::new();
         let mut backoff = Backoff::default();
@@ -157,7 +157,7 @@ impl Standard {
         }
     }
 
-    /// One look at the head, and what follows from it.
+    /// One read of the head, and what follows from it.
     async fn serve_round(
         self: &Arc<Self>,
         queue: &Arc<Queue>,
@@ -172,28 +172,28 @@ impl Standard {
         let k = self.k(&facts, queue);
         let more_of_fair = queue.fair().rows_more();
         let mut undelivered: Vec<Uuid> = Vec::new();
-        // Until all is moved: another look would find the same.
+        // Until all is moved: another read would find the same.
         let mut head = queue.head.lock().await;
         head.hear_of(queue.take_heard(), self.clock.now_us());
-        for _ in 0..LOOKS_AT_ONCE {
-            let looked_at = Instant::now();
+        for _ in 0..READS_AT_ONCE {
+            let read_at = Instant::now();
             let more = undelivered.len() + queue.passed_over() + more_of_fair;
-            let look = self.look_at_head(&rows, &mut head, wanted.max(k) + more).await;
-            let (start, look) = match look {
+            let read = self.read_head(&rows, &mut head, wanted.max(k) + more).await;
+            let (start, read) = match read {
                 Ok(found) => found,
                 Err(fault) => return fail(waiting, &fault),
             };
-            let mut candidates = look.visible.clone();
+            let mut candidates = read.visible.clone();
             candidates.retain(|entry| !undelivered.contains(&entry.message));
             self.hear_peers();
-            self.observe_head(&facts, queue, start, &look);
+            self.observe_head(&facts, queue, start, &read);
             let leftovers = take_leftovers(&mut candidates);
             let visible = candidates.len();
             self.peers.retain_free(queue.generation, &mut candidates);
             queue.pass_over(visible - candidates.len());
             let has_room = wanted + queue.passed_over() < READ_ROWS_MAX;
-            if candidates.is_empty() && visible > 0 && look.seen_to_us.is_some() && has_room {
-                // Others take all of these: the next look sees those behind them.
+            if candidates.is_empty() && visible > 0 && read.seen_to_us.is_some() && has_room {
+                // Others take all of these: the next read sees those behind them.
                 continue;
             }
             let (candidates, k) = queue.fair().in_turn(candidates, k);
@@ -206,14 +206,14 @@ impl Standard {
             queue.fair().chose(chosen.len());
             self.peers.claim(queue.generation, &chosen);
             queue.auto_hint().chose(chosen.iter().map(name));
-            head.looked(start, &look, first_left_us(&look, &chosen), self.grace_us(&rows));
+            head.on_read(start, &read, first_left_us(&read, &chosen), self.grace_us(&rows));
             self.store_mark(&rows, &mut head);
-            if look.visible.is_empty() && look.seen_to_us.is_some() {
+            if read.visible.is_empty() && read.seen_to_us.is_some() {
                 // Buckets whose messages are all consumed: the head is behind them.
                 continue;
             }
             let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
-            let chosen = Chosen { entries: chosen, leftovers, looked_at };
+            let chosen = Chosen { entries: chosen, leftovers, read_at };
             let (is_any, first_undelivered_us) =
                 self.deliver(&facts, &rows, queue, chosen, waiting).await;
             if let Some(at_us) = first_undelivered_us {
@@ -227,7 +227,7 @@ impl Standard {
                 }
                 let now_us = self.clock.now_us();
                 let until =
-                    look.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
+                    read.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
                 return Served::None { next_visible_in: until.map(Duration::from_micros) };
             }
             return Served::Some;
@@ -236,15 +236,15 @@ impl Standard {
         if undelivered.is_empty() { Served::Some } else { Served::None { next_visible_in: None } }
     }
 
-    /// As many visible entries as are wanted, and where the look for them began.
-    async fn look_at_head(
+    /// As many visible entries as are wanted, and where the read for them began.
+    async fn read_head(
         &self,
         rows: &Rows<'_>,
         head: &mut Head,
         wanted: usize,
-    ) -> Result<(Start, Look), Fault> {
-        let start = self.prepare_look(rows, head).await?;
-        Ok((start, self.look(rows, head.directory(), start, wanted).await?))
+    ) -> Result<(Start, HeadRead), Fault> {
+        let start = self.prepare_head_read(rows, head).await?;
+        Ok((start, self.read_visible(rows, head.directory(), start, wanted).await?))
     }
 
     /// Among how many of the oldest entries one is chosen.
@@ -258,17 +258,17 @@ impl Standard {
         }
     }
 
-    /// What is gone from the head since the last look was taken by others.
-    fn observe_head(&self, facts: &QueueFacts, queue: &Queue, start: Start, look: &Look) {
+    /// What is gone from the head since the last read was taken by others.
+    fn observe_head(&self, facts: &QueueFacts, queue: &Queue, start: Start, read: &HeadRead) {
         if facts.settings.order_hint != OrderHint::Auto {
             return;
         }
         let seen =
             |entry: &Entry| VisibleEntry { entry: name(entry), visible_at_us: entry.visible_at_us };
-        let seen: Vec<VisibleEntry> = look.visible.iter().map(seen).collect();
+        let seen: Vec<VisibleEntry> = read.visible.iter().map(seen).collect();
         let is_announced = |entry| !self.peers.is_free(queue.generation, entry);
-        let is_whole = look.seen_to_us.is_none();
-        queue.auto_hint().looked(start.now_us, &seen, is_whole, is_announced);
+        let is_whole = read.seen_to_us.is_none();
+        queue.auto_hint().on_head_read(start.now_us, &seen, is_whole, is_announced);
     }
 
     /// Reads the messages, moves their entries, answers the calls. Returns whether something came of it, and the time of the
@@ -278,7 +278,7 @@ impl Standard {
         facts: &Arc<QueueFacts>,
         rows: &Rows<'_>,
         queue: &Arc<Queue>,
-        Chosen { entries, leftovers, looked_at }: Chosen,
+        Chosen { entries, leftovers, read_at }: Chosen,
         waiting: &mut Vec<ReceiveJob>,
     ) -> (bool, Option<i64>) {
         let (chosen, is_any_moved) = self.without_exhausted(facts, queue, entries).await;
@@ -304,7 +304,7 @@ impl Standard {
         let moves = self.moves(facts, queue, found, waiting, now_us);
         let moved = self.move_entries(rows, queue, moves, stale, &mut left).await;
         self.peers.release(rows.of.generation, &left);
-        queue.auto_hint().delivered(moved.len(), looked_at.elapsed());
+        queue.auto_hint().delivered(moved.len(), read_at.elapsed());
         queue.in_flight.delivered(moved.len());
         queue.note_fair(moved.iter().map(|one| &one.new.row));
         let first_left_us = left.iter().map(|entry| entry.visible_at_us).min();
@@ -461,8 +461,8 @@ impl Standard {
 }
 
 /// When the first visible entry became so that is not taken.
-fn first_left_us(look: &Look, chosen: &[Entry]) -> Option<i64> {
-    let left = look.visible.iter().find(|entry| !chosen.contains(entry));
+fn first_left_us(read: &HeadRead, chosen: &[Entry]) -> Option<i64> {
+    let left = read.visible.iter().find(|entry| !chosen.contains(entry));
     left.map(|entry| entry.visible_at_us)
 }
 

@@ -13,7 +13,7 @@ mod operators;
 mod process;
 mod queue_rows;
 mod replica;
-mod world;
+mod standard_simulation;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ use chaos::{Chaos, Outcome, Reread};
 use cluster::Mishap;
 use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, Receive};
 use quelea_testkit::{Seed, seeds};
+use standard_simulation::{StandardSimulation, in_virtual_time, play};
 use tokio::time::sleep;
-use world::{World, in_virtual_time, play};
 
 use crate::entry::Entry;
 use crate::standard::Standard;
@@ -104,8 +104,8 @@ fn one_replica_is_enough_where_the_others_hear_later() {
 }
 
 /// A front-end, which has sent one message to the queue.
-async fn sent_alone(world: &World) -> (Arc<Standard>, Arc<QueueFacts>) {
-    let (standard, facts) = (world.any_front_end().standard.clone(), world.queue.clone());
+async fn sent_alone(simulation: &StandardSimulation) -> (Arc<Standard>, Arc<QueueFacts>) {
+    let (standard, facts) = (simulation.any_front_end().standard.clone(), simulation.queue.clone());
     let message = NewMessage { body: "body".into(), ..NewMessage::default() };
     standard.send(&facts, vec![message]).await.unwrap().remove(0).unwrap();
     (standard, facts)
@@ -119,8 +119,8 @@ fn hidden_for_a_second(wait_ms: u64) -> Receive {
 #[test]
 fn a_message_with_two_entries_comes_once_and_is_not_lost() {
     in_virtual_time(async {
-        let world = World::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
-        let (standard, facts) = sent_alone(&world).await;
+        let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
+        let (standard, facts) = sent_alone(&simulation).await;
         let receive = hidden_for_a_second(0);
         let received = standard.receive(&facts, receive.clone()).await.unwrap();
         let newer = Receipt::decode(&received[0].delivery).unwrap().entry;
@@ -143,10 +143,10 @@ fn a_message_with_two_entries_comes_once_and_is_not_lost() {
 fn a_reception_that_is_written_late_and_not_again_loses_nothing() {
     for failures in [1, 20] {
         in_virtual_time(async {
-            let world = World::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
-            let (standard, facts) = sent_alone(&world).await;
-            world.common.cluster.have([Mishap::Late(Duration::from_secs(6))]);
-            world.common.cluster.have((0..failures).map(|_| Mishap::Fails));
+            let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
+            let (standard, facts) = sent_alone(&simulation).await;
+            simulation.common.cluster.have([Mishap::Late(Duration::from_secs(6))]);
+            simulation.common.cluster.have((0..failures).map(|_| Mishap::Fails));
             let receive = hidden_for_a_second(1_000);
             let mut received = 0;
             for _ in 0..20 {

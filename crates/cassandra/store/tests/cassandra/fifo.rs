@@ -97,7 +97,7 @@ fn calls_reach_the_owner_wherever_they_come_in() {
 }
 
 #[test]
-fn a_long_poll_at_another_front_end_is_answered_and_one_that_is_dropped_takes_nothing() {
+fn a_long_poll_elsewhere_is_answered_and_a_dropped_one_takes_nothing() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (one, other) = (site.another().await, site.another().await);
@@ -131,7 +131,7 @@ fn a_queue_whose_owner_is_gone_goes_on_at_another_front_end() {
 }
 
 #[test]
-fn what_was_in_flight_at_an_owner_that_is_gone_comes_again_at_its_place() {
+fn what_was_in_flight_at_a_lost_owner_returns_to_its_place() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (owner, other) = (site.another().await, site.another().await);

@@ -44,7 +44,7 @@ fn a_long_poll_at_one_front_end_gets_what_another_sends() {
 }
 
 #[test]
-fn what_one_front_end_did_another_sees_at_once_if_it_asks_for_the_present() {
+fn a_read_of_the_present_sees_what_another_front_end_did() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (one, other) = (&site.queues, site.another().await);
@@ -75,7 +75,7 @@ async fn delivered_after_a_purge(
 }
 
 #[test]
-fn a_front_end_that_has_not_heard_of_a_purge_takes_nothing_for_purged_that_came_later() {
+fn a_front_end_that_missed_a_purge_takes_nothing_later_for_purged() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (one, other) = (&site.queues, site.another().await);
@@ -96,7 +96,7 @@ fn a_front_end_that_has_not_heard_of_a_purge_takes_nothing_for_purged_that_came_
 }
 
 #[test]
-fn what_is_sent_and_taken_at_one_front_end_is_counted_at_another_at_once() {
+fn sends_and_receives_at_one_front_end_count_at_another_at_once() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (one, other) = (&site.queues, site.another().await);

@@ -218,7 +218,7 @@ fn who_made_a_virtual_host_and_was_interrupted_gets_the_permissions_later() {
 }
 
 #[test]
-fn a_deletion_whose_caller_has_hung_up_is_awaited_by_a_front_end_that_stops() {
+fn a_front_end_that_stops_awaits_a_deletion_whose_caller_hung_up() {
     Site::shared().runtime.block_on(async {
         let (_alone, here) = (alone().await, &Site::shared().queues);
         let way = HeldWay::open().await;

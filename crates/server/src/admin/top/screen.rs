@@ -7,7 +7,7 @@ use ratatui::widgets::TableState;
 use serde_json::Value;
 
 use super::list::{LISTS, List};
-use super::look::{Looked, Selection, Snapshot};
+use super::snapshot::{Selection, Snapshot, SnapshotResult};
 
 /// Rates that are drawn beside each other.
 const SEEN_MAX: usize = 400;
@@ -17,7 +17,7 @@ pub(super) struct Screen {
     pub(super) address: String,
     wanted: Selection,
     pub(super) last: Option<Snapshot>,
-    /// Why the last look failed; what was seen before stays in sight.
+    /// Why the last snapshot failed; what was seen before stays in sight.
     pub(super) trouble: Option<String>,
     /// Messages a second, the newest last.
     pub(super) published: VecDeque<u64>,
@@ -65,8 +65,8 @@ impl Screen {
         self.last.as_ref().and_then(|last| last.overview.pointer(place)).unwrap_or(&Value::Null)
     }
 
-    pub(super) fn take(&mut self, looked: Looked) {
-        match looked {
+    pub(super) fn take(&mut self, result: SnapshotResult) {
+        match result {
             Ok(snapshot) => {
                 self.trouble = None;
                 self.last = Some(snapshot);

@@ -126,7 +126,7 @@ mod tests {
     use ratatui::crossterm::event::KeyCode;
     use serde_json::json;
 
-    use super::super::look::{Selection, Snapshot};
+    use super::super::snapshot::{Selection, Snapshot};
     use super::*;
 
     fn drawn(screen: &mut Screen) -> String {

@@ -78,7 +78,7 @@ impl Outcome {
 /// What happens next, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Look,
+    ReadHead,
     Choose(Vec<usize>, u64),
     Settle(usize, u64),
     Deliver(usize, u64),
@@ -127,7 +127,7 @@ impl Simulation {
         };
         for receiver in 0..run.receivers {
             let at = simulation.rng.u64(0..=run.pause_us);
-            simulation.plan(at, receiver, Event::Look);
+            simulation.plan(at, receiver, Event::ReadHead);
         }
         simulation
     }
@@ -144,21 +144,17 @@ impl Simulation {
     fn run(mut self) -> Outcome {
         while let Some(Reverse((now_us, _, receiver, event))) = self.events.pop() {
             match event {
-                Event::Look => self.look(now_us, receiver),
-                Event::Choose(visible, looked_us) => {
-                    self.choose(now_us, receiver, &visible, looked_us)
-                }
-                Event::Settle(message, looked_us) => {
-                    self.settle(now_us, receiver, message, looked_us)
-                }
-                Event::Deliver(message, looked_us) => {
+                Event::ReadHead => self.read_head(now_us, receiver),
+                Event::Choose(visible, read_us) => self.choose(now_us, receiver, &visible, read_us),
+                Event::Settle(message, read_us) => self.settle(now_us, receiver, message, read_us),
+                Event::Deliver(message, read_us) => {
                     self.there.remove(&message);
                     self.delivered.push(message);
-                    let window = Duration::from_micros(now_us - looked_us);
+                    let window = Duration::from_micros(now_us - read_us);
                     self.front_ends[receiver].auto.delivered(1, window);
                     let pause = self.run.pause_us;
                     let at = now_us + self.rng.u64(pause * 9 / 10..=pause * 11 / 10);
-                    self.plan(at, receiver, Event::Look);
+                    self.plan(at, receiver, Event::ReadHead);
                 }
                 Event::Hear { from, message, is_delivered } => {
                     self.on_claim(now_us, receiver, from, message, is_delivered)
@@ -182,7 +178,7 @@ impl Simulation {
     }
 
     /// The rows are read at once, and arrive later.
-    fn look(&mut self, now_us: u64, receiver: usize) {
+    fn read_head(&mut self, now_us: u64, receiver: usize) {
         let most = self.k(receiver).max(1) + ROWS_MORE;
         let visible: Vec<usize> = self.there.iter().take(most).copied().collect();
         if visible.is_empty() {
@@ -192,7 +188,7 @@ impl Simulation {
         self.plan(arrives, receiver, Event::Choose(visible, now_us));
     }
 
-    fn choose(&mut self, now_us: u64, receiver: usize, visible: &[usize], looked_us: u64) {
+    fn choose(&mut self, now_us: u64, receiver: usize, visible: &[usize], read_us: u64) {
         let (k, now) = (self.k(receiver), self.at(now_us));
         let seen: Vec<VisibleEntry> = visible
             .iter()
@@ -201,7 +197,7 @@ impl Simulation {
         let members: Vec<Uuid> = self.front_ends.iter().map(|one| one.id).collect();
         let FrontEnd { id, claims, auto } = &mut self.front_ends[receiver];
         let is_announced = |entry| !claims.is_free(QUEUE, entry, now);
-        auto.looked(looked_us as i64 + 1, &seen, false, is_announced);
+        auto.on_head_read(read_us as i64 + 1, &seen, false, is_announced);
         let free: Vec<usize> =
             visible.iter().copied().filter(|one| claims.is_free(QUEUE, name(*one), now)).collect();
         let is_mine =
@@ -215,7 +211,7 @@ impl Simulation {
         };
         let Some(message) = chosen else {
             let at = now_us + self.rng.u64(15_000..20_000);
-            return self.plan(at, receiver, Event::Look);
+            return self.plan(at, receiver, Event::ReadHead);
         };
         auto.chose([name(message)].into_iter());
         if self.run.lost_per_mille.is_some() {
@@ -225,7 +221,7 @@ impl Simulation {
             }
         }
         let moved = now_us + self.rng.u64(2_500..8_000);
-        self.plan(moved, receiver, Event::Settle(message, looked_us));
+        self.plan(moved, receiver, Event::Settle(message, read_us));
     }
 
     fn notify(&mut self, now_us: u64, from: usize, to: usize, message: usize, is_delivered: bool) {
@@ -254,18 +250,18 @@ impl Simulation {
         }
     }
 
-    fn settle(&mut self, now_us: u64, receiver: usize, message: usize, looked_us: u64) {
+    fn settle(&mut self, now_us: u64, receiver: usize, message: usize, read_us: u64) {
         let now = self.at(now_us);
         if self.run.lost_per_mille.is_some() {
             let claims = &mut self.front_ends[receiver].claims;
             if claims.settle(QUEUE, name(message), now) == Settled::Theirs {
                 self.yielded += 1;
                 let at = now_us + self.rng.u64(1_500..4_000);
-                return self.plan(at, receiver, Event::Look);
+                return self.plan(at, receiver, Event::ReadHead);
             }
         }
         let deleted = now_us + self.rng.u64(1_500..4_000);
-        self.plan(deleted, receiver, Event::Deliver(message, looked_us));
+        self.plan(deleted, receiver, Event::Deliver(message, read_us));
     }
 
     fn outcome(self) -> Outcome {
@@ -329,7 +325,7 @@ fn smallest_fixed(seeds: std::ops::Range<u64>, of: Run) -> (usize, Outcome) {
 }
 
 #[test]
-fn with_claims_one_of_three_receivers_hardly_ever_gets_a_duplicate_and_order_is_kept() {
+fn with_claims_three_receivers_hardly_get_duplicates_and_keep_the_order() {
     for lost_per_mille in [0, 10, 100] {
         let among_one = Rule::Among(Hint::Fixed(1));
         let outcome = over_seeds(seeds(), run(3, among_one, Some(lost_per_mille)));
@@ -352,7 +348,7 @@ fn shares_of_the_head_by_message_avoid_duplicates_and_lose_the_order() {
 }
 
 #[test]
-fn auto_meets_the_target_at_every_concurrency_with_the_order_of_the_smallest_k_that_does() {
+fn auto_meets_the_target_and_orders_as_the_smallest_k_that_does() {
     // Where others are not heard, a pause at which no number of receivers has a K that just misses the target.
     for (claims, pause_us) in [(Some(0), SECOND_US), (Some(100), SECOND_US), (None, 600_000)] {
         let most = if claims.is_some() { 16 } else { 4 };

@@ -10,7 +10,7 @@ use quelea_sqs_protocol::{
 use tokio::time::{Instant, sleep};
 
 use super::history::Reception;
-use super::world::World;
+use super::standard_simulation::StandardSimulation;
 
 /// How long a client waits for an answer.
 fn patience() -> Duration {
@@ -24,7 +24,7 @@ fn ms(range: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(fastrand::u64(range))
 }
 
-impl World {
+impl StandardSimulation {
     pub(super) async fn produce(self: Arc<Self>, producer: usize) {
         let mut number = 0;
         while self.began.elapsed() < self.common.chaos.active {

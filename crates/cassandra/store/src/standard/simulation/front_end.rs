@@ -125,7 +125,11 @@ impl FrontEnd {
             cluster: common.cluster.clone(),
             clock: common.clock.clone(),
             gate: gate.clone(),
-            queues: KnownQueues::new(common.queues.clone(), peers.hearing(), common.chaos.reread),
+            queues: KnownQueues::new(
+                common.queues.clone(),
+                peers.peer_changes(),
+                common.chaos.reread,
+            ),
         };
         let clock = Arc::new(Clock::beginning_at(common.clock.now_us()));
         clock.set_wrong_by_us(wrong_by_us);

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::front_end::FrontEnd;
 use super::process::Process;
-use super::world::World;
+use super::standard_simulation::StandardSimulation;
 use crate::database::transaction::Unmade;
 use crate::standard::move_step::Step;
 use crate::standard::tables::Asked;
@@ -20,13 +20,15 @@ const HELD: Duration = Duration::from_secs(10);
 /// Messages that a step moves at most.
 const MOST: usize = 20;
 
-impl World {
+impl StandardSimulation {
     pub(super) async fn purge_now_and_then(self: Arc<Self>) {
         while self.began.elapsed() < self.common.chaos.active {
             sleep(Duration::from_millis(fastrand::u64(3_000..20_000))).await;
             let (front_end, (answer, answered)) = (self.any_front_end(), oneshot::channel());
-            let (world, purging) = (self.clone(), front_end.clone());
-            tokio::spawn(async move { purging.by_itself(world.purge(&purging, answer)).await });
+            let (simulation, purging) = (self.clone(), front_end.clone());
+            tokio::spawn(
+                async move { purging.by_itself(simulation.purge(&purging, answer)).await },
+            );
             let _ = front_end.call(Duration::from_secs(20), answered).await;
         }
     }

@@ -12,7 +12,7 @@ use super::chaos::Reread;
 use super::process::lock;
 use crate::database::queue_table::Record;
 use crate::limits::{FACTS_AGE_HEARD_MS_MAX, FACTS_AGE_MS_MAX};
-use crate::peers::hearing::Hearing;
+use crate::peers::peer_changes::PeerChanges;
 
 /// For how long a front-end goes on with what it has read.
 pub(super) const AGE: Duration = Duration::from_millis(FACTS_AGE_MS_MAX);
@@ -48,14 +48,18 @@ type Read = (Instant, Option<Arc<Record>>);
 /// What a front-end knows of them.
 pub(super) struct KnownQueues {
     rows: Arc<QueueRows>,
-    hearing: Arc<Hearing>,
+    peer_changes: Arc<PeerChanges>,
     reread: Reread,
     read: Mutex<BTreeMap<QueueRef, Read>>,
 }
 
 impl KnownQueues {
-    pub(super) fn new(rows: Arc<QueueRows>, hearing: Arc<Hearing>, reread: Reread) -> Self {
-        Self { rows, hearing, reread, read: Mutex::default() }
+    pub(super) fn new(
+        rows: Arc<QueueRows>,
+        peer_changes: Arc<PeerChanges>,
+        reread: Reread,
+    ) -> Self {
+        Self { rows, peer_changes, reread, read: Mutex::default() }
     }
 
     /// What it has read of a queue, if that is good still.
@@ -63,7 +67,7 @@ impl KnownQueues {
         let read = lock(&self.read);
         let now = Instant::now();
         let is_good = |(at, _): &&Read| match self.reread {
-            Reread::AsHeard => now - self.hearing.valid_at(*at, now) < AGE,
+            Reread::AsHeard => now - self.peer_changes.valid_at(*at, now) < AGE,
             Reread::AsIfHeard => now - *at < AGE_HEARD,
             Reread::Never => true,
         };

@@ -1,12 +1,12 @@
 //! What an owner says of messages that are looked at, as bytes.
 
-use quelea_cassandra_fifo::{Glimpse, RowKey, SegmentKey};
+use quelea_cassandra_fifo::{PeekedRow, RowKey, SegmentKey};
 use quelea_sqs_protocol::PeekedState;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct WireGlimpse {
+pub(super) struct WirePeekedRow {
     epoch: u64,
     first: u64,
     number: u64,
@@ -24,8 +24,8 @@ enum WireState {
     InFlight { until_ms: u64 },
 }
 
-impl WireGlimpse {
-    pub(super) fn of(one: Glimpse) -> Self {
+impl WirePeekedRow {
+    pub(super) fn of(one: PeekedRow) -> Self {
         let RowKey { segment: SegmentKey { epoch, first }, number } = one.row;
         let state = |state| match state {
             PeekedState::Visible => WireState::Visible,
@@ -44,14 +44,14 @@ impl WireGlimpse {
         }
     }
 
-    pub(super) fn glimpse(self) -> Glimpse {
+    pub(super) fn peeked_row(self) -> PeekedRow {
         let segment = SegmentKey { epoch: self.epoch, first: self.first };
         let state = |state| match state {
             WireState::Visible => PeekedState::Visible,
             WireState::Delayed { until_ms } => PeekedState::Delayed { until_ms },
             WireState::InFlight { until_ms } => PeekedState::InFlight { until_ms },
         };
-        Glimpse {
+        PeekedRow {
             row: RowKey { segment, number: self.number },
             id: Uuid::from_u128(self.id),
             bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
@@ -64,7 +64,7 @@ impl WireGlimpse {
 
 #[cfg(test)]
 mod tests {
-    use quelea_cassandra_fifo::Glimpses;
+    use quelea_cassandra_fifo::PeekedRows;
 
     use super::*;
     use crate::fifo::operation::Answer;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_message_survives() {
-        let glimpse = |number, state| Glimpse {
+        let peeked_row = |number, state| PeekedRow {
             row: RowKey { segment: SegmentKey { epoch: 1, first: 2 }, number },
             id: Uuid::from_u128(4),
             bytes: 5,
@@ -80,12 +80,12 @@ mod tests {
             first_received_at_ms: 7,
             state,
         };
-        let all = || Glimpses {
+        let all = || PeekedRows {
             messages: vec![
-                glimpse(1, Some(PeekedState::Visible)),
-                glimpse(2, Some(PeekedState::Delayed { until_ms: 8 })),
-                glimpse(3, Some(PeekedState::InFlight { until_ms: 9 })),
-                Glimpse { receive_count: None, ..glimpse(4, None) },
+                peeked_row(1, Some(PeekedState::Visible)),
+                peeked_row(2, Some(PeekedState::Delayed { until_ms: 8 })),
+                peeked_row(3, Some(PeekedState::InFlight { until_ms: 9 })),
+                PeekedRow { receive_count: None, ..peeked_row(4, None) },
             ],
             is_whole: true,
         };

@@ -9,20 +9,20 @@ use crate::limits::{
 };
 use crate::standard::Standard;
 use crate::standard::directory::{Directory, LISTED_BUCKETS_MAX};
-use crate::standard::head::{Head, Look, Start, merge};
+use crate::standard::head::{Head, HeadRead, Start, merge};
 use crate::standard::rows::Rows;
 
-/// Rows that are read beyond those that are wanted: so one look often knows when the next message becomes visible.
+/// Rows that are read beyond those that are wanted: so one read often knows when the next message becomes visible.
 const ROWS_MORE: usize = 8;
 
 impl Standard {
     /// Brings the list of buckets up to date; returns where to begin.
-    pub(crate) async fn prepare_look(
+    pub(crate) async fn prepare_head_read(
         &self,
         rows: &Rows<'_>,
         head: &mut Head,
     ) -> Result<Start, Fault> {
-        // One time for all of a look, from before anything is read: what comes meanwhile may stay unseen.
+        // One time for all of a read, from before anything is read: what comes meanwhile may stay unseen.
         let now_us = self.clock.now_us();
         let fully_every_us = self.grace_us(rows);
         if head.wants_mark(now_us, fully_every_us) {
@@ -34,7 +34,7 @@ impl Standard {
             Consistency::One => (BUCKETS_AGE_MS_MAX * 1_000) as i64,
             Consistency::LocalQuorum => self.peers.buckets_age_us_max(rows.of.generation),
         };
-        // A new bucket may have the look go back, beyond what was just read.
+        // A new bucket may have the read go back, beyond what was just read.
         for _ in 0..2 {
             if head.wants_directory(start, age_us_max) {
                 head.set_directory(read_directory(rows, start).await?, now_us);
@@ -45,13 +45,13 @@ impl Standard {
     }
 
     /// Reads entries until as many are visible as are wanted, or none is left.
-    pub(crate) async fn look(
+    pub(crate) async fn read_visible(
         &self,
         rows: &Rows<'_>,
         directory: &Directory,
         start: Start,
         wanted: usize,
-    ) -> Result<Look, Fault> {
+    ) -> Result<HeadRead, Fault> {
         let now_us = start.now_us;
         let most = (wanted + ROWS_MORE).min(READ_ROWS_MAX);
         let mut found = Vec::new();
@@ -91,7 +91,7 @@ impl Standard {
             .chain(next_bucket_at_us)
             .min();
         found.retain(|entry| is_known(entry) && entry.visible_at_us <= now_us);
-        Ok(Look {
+        Ok(HeadRead {
             visible: found,
             next_visible_at_us,
             seen_to_us: seen_to_us.filter(|seen| *seen <= now_us),
@@ -121,7 +121,7 @@ impl Standard {
     }
 }
 
-/// Reads the buckets that a look may need.
+/// Reads the buckets that a read may need.
 pub(crate) async fn read_directory(rows: &Rows<'_>, start: Start) -> Result<Directory, Fault> {
     let first_s = Directory::first_s(start.from_us);
     let buckets = rows.tables.listed_from(rows.of, first_s, LISTED_BUCKETS_MAX).await?;

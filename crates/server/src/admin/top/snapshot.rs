@@ -1,4 +1,4 @@
-//! Asks the broker again and again.
+//! Snapshots of the broker, which is asked again and again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) struct Selection {
 }
 
 /// What the broker said, or why it did not.
-pub(super) type Looked = Result<Snapshot, String>;
+pub(super) type SnapshotResult = Result<Snapshot, String>;
 
 /// The broker at one moment.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub(super) struct Snapshot {
     pub(super) refusal: Option<String>,
 }
 
-/// Looks each `interval`, and at once when something else is wanted, until nobody listens any more.
-pub(super) fn look_again_and_again(
+/// Takes one each `interval`, and at once when something else is wanted, until nobody listens any more.
+pub(super) fn poll_snapshots(
     client: &Client,
     account: &Account,
     interval: Duration,
     wishes: &Receiver<Selection>,
-    sender: &Sender<Looked>,
+    sender: &Sender<SnapshotResult>,
 ) {
     let mut wanted = Selection::default();
     loop {
@@ -46,14 +46,18 @@ pub(super) fn look_again_and_again(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        let looked = look(client, account, wanted).map_err(|error| error.to_string());
-        if sender.send(looked).is_err() {
+        let result = take_snapshot(client, account, wanted).map_err(|error| error.to_string());
+        if sender.send(result).is_err() {
             return;
         }
     }
 }
 
-fn look(client: &Client, account: &Account, wanted: Selection) -> Result<Snapshot, AdminError> {
+fn take_snapshot(
+    client: &Client,
+    account: &Account,
+    wanted: Selection,
+) -> Result<Snapshot, AdminError> {
     // A front-end alone has no broker of which there were an overview.
     let overview = client.find("/api/overview")?.unwrap_or_default();
     let list = &LISTS[wanted.list];

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Numbers that only grow, whatever the clock does, until the last one.
 #[derive(Debug, Default)]
-pub(crate) struct Beats(Mutex<State>);
+pub(crate) struct HeartbeatTimestamps(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -12,7 +12,7 @@ struct State {
     is_over: bool,
 }
 
-impl Beats {
+impl HeartbeatTimestamps {
     /// The next one: the time, unless the clock went back. `None`: it was the last.
     pub(crate) fn next(&self, now_us: i64) -> Option<i64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,10 +37,11 @@ mod tests {
 
     #[test]
     fn beats_grow_though_the_clock_goes_back_until_the_last() {
-        let beats = Beats::default();
-        let next: Vec<_> = [100, 50, 50, 200].into_iter().map(|now| beats.next(now)).collect();
+        let heartbeat_timestamps = HeartbeatTimestamps::default();
+        let next: Vec<_> =
+            [100, 50, 50, 200].into_iter().map(|now| heartbeat_timestamps.next(now)).collect();
         assert_eq!(next, [Some(100), Some(101), Some(102), Some(200)]);
-        assert_eq!(beats.last(150), Some(201));
-        assert_eq!((beats.next(300), beats.last(300)), (None, None));
+        assert_eq!(heartbeat_timestamps.last(150), Some(201));
+        assert_eq!((heartbeat_timestamps.next(300), heartbeat_timestamps.last(300)), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! The world: the agenda, the replicas, front-ends and clients.
+//! One run: the agenda, the replicas, front-ends and clients.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::replicas::{Key, Replicas};
 
 use crate::happenings::*;
 
-pub(crate) struct World {
+pub(crate) struct FifoSimulation {
     pub(crate) chaos: Chaos,
     pub(crate) rng: fastrand::Rng,
     pub(crate) agenda: Agenda<Happening>,
@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) outcome: Outcome,
 }
 
-impl World {
+impl FifoSimulation {
     pub(crate) fn new(seed: Seed, chaos: Chaos) -> Self {
         let mut rng = seed.rng("fifo");
         let mut agenda = Agenda::new();

@@ -26,7 +26,7 @@ use crate::standard::sweep::Pace;
 fn patience(consistency: Consistency) -> Duration {
     match consistency {
         Consistency::LocalQuorum => Duration::from_secs(90),
-        // What a replica has heard of late is seen by the next look that goes back to the low-water mark.
+        // What a replica has heard of late is seen by the next read that goes back to the low-water mark.
         Consistency::One => Duration::from_millis(GRACE_OF_ONE_MS) + Duration::from_secs(90),
     }
 }
@@ -36,7 +36,7 @@ const CONSUMERS: usize = 4;
 const START_US: i64 = 1_700_000_000_000_000;
 const SECOND_US: i64 = 1_000_000;
 
-pub(super) struct World {
+pub(super) struct StandardSimulation {
     pub(super) common: Common,
     pub(super) queue: Arc<QueueFacts>,
     pub(super) dead_letters: Arc<QueueFacts>,
@@ -61,42 +61,42 @@ pub(super) fn in_virtual_time<T>(what: impl Future<Output = T>) -> T {
 }
 
 async fn run(chaos: Chaos) -> Outcome {
-    let world = Arc::new(World::new(chaos).await);
-    let heart = tokio::spawn(world.clone().keep_hearts_beating());
+    let simulation = Arc::new(StandardSimulation::new(chaos).await);
+    let heart = tokio::spawn(simulation.clone().keep_hearts_beating());
     let mut tasks = Vec::new();
-    tasks.push(tokio::spawn(world.clone().inject_faults()));
-    tasks.extend((0..PRODUCERS).map(|at| tokio::spawn(world.clone().produce(at))));
+    tasks.push(tokio::spawn(simulation.clone().inject_faults()));
+    tasks.extend((0..PRODUCERS).map(|at| tokio::spawn(simulation.clone().produce(at))));
     if chaos.purges {
-        tasks.push(tokio::spawn(world.clone().purge_now_and_then()));
+        tasks.push(tokio::spawn(simulation.clone().purge_now_and_then()));
     }
     if chaos.moves {
-        tasks.push(tokio::spawn(world.clone().move_dead_letters_back()));
+        tasks.push(tokio::spawn(simulation.clone().move_dead_letters_back()));
     }
-    tasks.extend((0..CONSUMERS).map(|_| tokio::spawn(world.clone().consume())));
+    tasks.extend((0..CONSUMERS).map(|_| tokio::spawn(simulation.clone().consume())));
     for task in tasks {
         task.await.expect("no panic");
     }
-    world.calm_down();
+    simulation.calm_down();
     let (calm, patience) = (Instant::now(), patience(chaos.consistency));
-    while !world.history().left().is_empty() && calm.elapsed() < patience {
-        world.clone().drain().await;
+    while !simulation.history().left().is_empty() && calm.elapsed() < patience {
+        simulation.clone().drain().await;
     }
     let mut faults = Vec::new();
-    for left in world.history().left() {
+    for left in simulation.history().left() {
         faults.push(format!("{left} did not come within {:?}", calm.elapsed()));
     }
     // What replicas hear of late must not bring anything back.
     let empty = Instant::now();
     while empty.elapsed() < patience {
-        world.clone().drain().await;
+        simulation.clone().drain().await;
     }
-    for queue in [&world.queue, &world.dead_letters] {
-        faults.extend(world.count(queue).await);
+    for queue in [&simulation.queue, &simulation.dead_letters] {
+        faults.extend(simulation.count(queue).await);
     }
-    let restored = world.sweep().await;
-    faults.extend(world.history().faults(chaos.consistency, chaos.is_calm()));
+    let restored = simulation.sweep().await;
+    faults.extend(simulation.history().faults(chaos.consistency, chaos.is_calm()));
     heart.abort();
-    world.outcome(faults, restored)
+    simulation.outcome(faults, restored)
 }
 
 fn queue(name: &str, attributes: &[(&str, String)]) -> Arc<Record> {
@@ -117,7 +117,7 @@ fn queue(name: &str, attributes: &[(&str, String)]) -> Arc<Record> {
     Arc::new(Record { facts: Arc::new(facts), generation, purged_at_ms: 0 })
 }
 
-impl World {
+impl StandardSimulation {
     pub(super) async fn new(chaos: Chaos) -> Self {
         let dead = queue("dead-letters", &[]);
         let receives_max = if chaos.moves { 2 } else { 4 };
@@ -138,7 +138,7 @@ impl World {
             net: Arc::new(Net::default()),
             queues,
         };
-        let world = Self {
+        let simulation = Self {
             common,
             queue: record.facts.clone(),
             dead_letters: dead.facts.clone(),
@@ -150,11 +150,11 @@ impl World {
             pauses: AtomicU64::new(0),
         };
         for at in 0..chaos.front_ends {
-            let front_end = world.start_front_end(at).await;
-            lock(&world.front_ends).push(front_end);
+            let front_end = simulation.start_front_end(at).await;
+            lock(&simulation.front_ends).push(front_end);
         }
-        world.share_heartbeats();
-        world
+        simulation.share_heartbeats();
+        simulation
     }
 
     async fn start_front_end(&self, at: usize) -> Arc<FrontEnd> {

@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use crate::message::{Row, RowKey, SegmentKey};
 use crate::receptions::{Reception, decode};
-use crate::segments::Stretch;
+use crate::segments::SegmentRange;
 use crate::take_over::{OwnerRow, SegmentRow, take_over};
 
 /// A message that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glimpse {
+pub struct PeekedRow {
     /// Where its row is.
     pub row: RowKey,
     /// Its id.
@@ -29,9 +29,9 @@ pub struct Glimpse {
 
 /// The oldest messages of a queue, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Glimpses {
+pub struct PeekedRows {
     /// They.
-    pub messages: Vec<Glimpse>,
+    pub messages: Vec<PeekedRow>,
     /// Whether there are no others.
     pub is_whole: bool,
 }
@@ -60,13 +60,13 @@ impl Unowned {
     #[must_use]
     pub fn parts(row: &OwnerRow, listed: &[SegmentRow]) -> Vec<(SegmentKey, u64, u64)> {
         let all = take_over(Some(row), listed, Some(i64::MAX.unsigned_abs()), 1, 0);
-        let part = |one: Stretch| (one.key, one.key.first.saturating_sub(1), one.last);
-        all.stretches.into_iter().map(part).collect()
+        let part = |one: SegmentRange| (one.key, one.key.first.saturating_sub(1), one.last);
+        all.ranges.into_iter().map(part).collect()
     }
 
     /// A message of one of them.
     #[must_use]
-    pub fn glimpse(&self, segment: SegmentKey, row: &Row, now_ms: u64) -> Glimpse {
+    pub fn peeked_row(&self, segment: SegmentKey, row: &Row, now_ms: u64) -> PeekedRow {
         let reception = self.received.as_ref().map(|all| all.get(&row.number));
         let state = match reception {
             _ if row.visible_at_ms > now_ms => {
@@ -80,7 +80,7 @@ impl Unowned {
         };
         let is_delayed = matches!(state, Some(PeekedState::Delayed { .. }));
         let count = reception.map(|one| one.map_or(0, |one| one.receive_count));
-        Glimpse {
+        PeekedRow {
             row: RowKey { segment, number: row.number },
             id: row.id,
             bytes: row.bytes,
@@ -106,8 +106,8 @@ mod tests {
     fn states(of: &Unowned) -> Vec<(Option<u32>, Option<PeekedState>)> {
         let key = SegmentKey { epoch: 1, first: 1 };
         let rows = [row(1, 0), row(2, 0), row(3, 0), row(4, NOW_MS + 5)];
-        let glimpses = rows.iter().map(|row| of.glimpse(key, row, NOW_MS));
-        glimpses.map(|one| (one.receive_count, one.state)).collect()
+        let peeked_rows = rows.iter().map(|row| of.peeked_row(key, row, NOW_MS));
+        peeked_rows.map(|one| (one.receive_count, one.state)).collect()
     }
 
     fn owner(held_until_ms: i64) -> OwnerRow {

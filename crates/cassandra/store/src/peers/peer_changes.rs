@@ -22,7 +22,7 @@ const OBSERVED_MAX: Duration = Duration::from_millis(OBSERVED_MS_MAX);
 
 /// What was heard of the others' changes.
 #[derive(Debug)]
-pub(crate) struct Hearing(Mutex<State>);
+pub(crate) struct PeerChanges(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -51,7 +51,7 @@ struct Heard {
     at: Instant,
 }
 
-impl Default for Hearing {
+impl Default for PeerChanges {
     fn default() -> Self {
         Self(Mutex::new(State {
             has_socket: false,
@@ -63,7 +63,7 @@ impl Default for Hearing {
     }
 }
 
-impl Hearing {
+impl PeerChanges {
     /// From now on the others are heard.
     pub(crate) fn begin(&self) {
         self.lock().has_socket = true;
@@ -195,158 +195,162 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// One that has begun at that time.
-    fn fresh(now: Instant) -> Hearing {
-        let hearing = Hearing::default();
-        hearing.lock().complete_since = now;
-        hearing
+    fn fresh(now: Instant) -> PeerChanges {
+        let peer_changes = PeerChanges::default();
+        peer_changes.lock().complete_since = now;
+        peer_changes
     }
 
     /// One that hears two others, each of which has notified of five changes.
-    fn hearing(now: Instant) -> Hearing {
-        let hearing = fresh(now);
-        hearing.begin();
-        hearing.observe([OTHER, THIRD].into_iter(), now, now);
-        hearing.on_count(OTHER, 5, now);
-        hearing.on_count(THIRD, 5, now);
-        hearing
+    fn peer_changes(now: Instant) -> PeerChanges {
+        let peer_changes = fresh(now);
+        peer_changes.begin();
+        peer_changes.observe([OTHER, THIRD].into_iter(), now, now);
+        peer_changes.on_count(OTHER, 5, now);
+        peer_changes.on_count(THIRD, 5, now);
+        peer_changes
     }
 
     #[test]
-    fn what_was_read_is_as_it_was_for_as_long_as_all_others_are_heard() {
+    fn what_was_read_stays_valid_while_all_others_are_heard() {
         let start = Instant::now();
-        let hearing = hearing(start);
+        let peer_changes = peer_changes(start);
         for times in 1..=3 {
             let now = start + 500 * MS * times;
-            hearing.on_count(OTHER, 5, now);
-            assert_eq!(hearing.valid_at(start, now), now - 500 * MS, "one was heard before");
-            hearing.on_count(THIRD, 5, now);
-            assert_eq!(hearing.valid_at(start, now + MS), now);
+            peer_changes.on_count(OTHER, 5, now);
+            assert_eq!(peer_changes.valid_at(start, now), now - 500 * MS, "one was heard before");
+            peer_changes.on_count(THIRD, 5, now);
+            assert_eq!(peer_changes.valid_at(start, now + MS), now);
         }
-        assert_eq!(hearing.valid_at(start - MS, start), start - MS, "it was read before");
+        assert_eq!(peer_changes.valid_at(start - MS, start), start - MS, "it was read before");
         // One is silent: what it has done since may not have been heard.
         let later = start + 3_500 * MS;
-        hearing.on_count(OTHER, 5, start + 2_500 * MS);
-        hearing.on_count(OTHER, 5, later);
-        assert_eq!(hearing.valid_at(start, later), start + 1_500 * MS);
-        assert!(!hearing.is_complete_since(start, later));
-        hearing.on_count(THIRD, 5, later);
-        assert_eq!(hearing.valid_at(start, later + MS), start + 1_500 * MS);
-        assert_eq!(hearing.valid_at(later, later + MS), later);
-        assert!(hearing.is_complete_since(later, later + MS));
+        peer_changes.on_count(OTHER, 5, start + 2_500 * MS);
+        peer_changes.on_count(OTHER, 5, later);
+        assert_eq!(peer_changes.valid_at(start, later), start + 1_500 * MS);
+        assert!(!peer_changes.is_complete_since(start, later));
+        peer_changes.on_count(THIRD, 5, later);
+        assert_eq!(peer_changes.valid_at(start, later + MS), start + 1_500 * MS);
+        assert_eq!(peer_changes.valid_at(later, later + MS), later);
+        assert!(peer_changes.is_complete_since(later, later + MS));
     }
 
     #[test]
     fn a_change_that_was_heard_of_leaves_the_rest_as_it_is() {
         let start = Instant::now();
-        let hearing = hearing(start);
-        hearing.on_change(OTHER, 6, start + MS);
-        hearing.on_change(OTHER, 6, start + 2 * MS);
-        hearing.on_count(OTHER, 6, start + 3 * MS);
-        hearing.on_count(THIRD, 5, start + 3 * MS);
-        assert_eq!(hearing.valid_at(start, start + 4 * MS), start + 3 * MS);
+        let peer_changes = peer_changes(start);
+        peer_changes.on_change(OTHER, 6, start + MS);
+        peer_changes.on_change(OTHER, 6, start + 2 * MS);
+        peer_changes.on_count(OTHER, 6, start + 3 * MS);
+        peer_changes.on_count(THIRD, 5, start + 3 * MS);
+        assert_eq!(peer_changes.valid_at(start, start + 4 * MS), start + 3 * MS);
     }
 
     #[test]
     fn a_change_that_was_missed_is_noticed_by_the_next_and_by_the_count() {
         let start = Instant::now();
-        let [by_next, by_count] = [hearing(start), hearing(start)];
+        let [by_next, by_count] = [peer_changes(start), peer_changes(start)];
         let now = start + 100 * MS;
         by_next.on_change(OTHER, 7, now);
         by_count.on_count(OTHER, 6, now);
-        for hearing in [by_next, by_count] {
-            hearing.on_count(OTHER, hearing.heard(OTHER), now);
-            hearing.on_count(THIRD, 5, now);
+        for peer_changes in [by_next, by_count] {
+            peer_changes.on_count(OTHER, peer_changes.heard(OTHER), now);
+            peer_changes.on_count(THIRD, 5, now);
             assert_eq!(
-                hearing.valid_at(start, now + MS),
+                peer_changes.valid_at(start, now + MS),
                 start,
                 "it may be the one that was changed"
             );
-            assert_eq!(hearing.valid_at(now, now + MS), now);
+            assert_eq!(peer_changes.valid_at(now, now + MS), now);
         }
     }
 
     #[test]
     fn a_count_that_comes_late_says_nothing_of_the_present() {
         let start = Instant::now();
-        let hearing = hearing(start);
-        hearing.on_change(OTHER, 6, start + MS);
+        let peer_changes = peer_changes(start);
+        peer_changes.on_change(OTHER, 6, start + MS);
         for from in [THIRD, OTHER] {
-            hearing.on_count(from, 5, start + 2 * MS);
+            peer_changes.on_count(from, 5, start + 2 * MS);
         }
-        assert_eq!(hearing.heard(OTHER), 6);
-        assert_eq!(hearing.valid_at(start, start + 3 * MS), start);
+        assert_eq!(peer_changes.heard(OTHER), 6);
+        assert_eq!(peer_changes.valid_at(start, start + 3 * MS), start);
     }
 
     #[test]
     fn what_is_found_out_later_reaches_further_back() {
         let start = Instant::now();
-        let hearing = hearing(start);
+        let peer_changes = peer_changes(start);
         let now = start + 1_000 * MS;
-        hearing.on_count(OTHER, 5, now);
-        hearing.on_count(THIRD, 5, now);
-        hearing.on_count(OTHER, 7, now + MS);
-        assert_eq!(hearing.valid_at(start, now + MS), now);
+        peer_changes.on_count(OTHER, 5, now);
+        peer_changes.on_count(THIRD, 5, now);
+        peer_changes.on_count(OTHER, 7, now + MS);
+        assert_eq!(peer_changes.valid_at(start, now + MS), now);
         // Somebody has come since the rows were read, at the start.
-        hearing.on_stranger(now + 2 * MS);
-        assert_eq!(hearing.valid_at(start, now + 2 * MS), start);
+        peer_changes.on_stranger(now + 2 * MS);
+        assert_eq!(peer_changes.valid_at(start, now + 2 * MS), start);
     }
 
     #[test]
     fn who_comes_has_to_speak_first_and_who_goes_may_have_done_something_last() {
         let start = Instant::now();
-        let hearing = fresh(start);
-        hearing.observe([].into_iter(), start, start);
-        assert_eq!(hearing.valid_at(start, start + MS), start, "nobody can be heard");
-        hearing.begin();
-        assert_eq!(hearing.valid_at(start, start + MS), start + MS, "there is nobody else");
-        hearing.on_stranger(start + 10 * MS);
-        assert_eq!(hearing.valid_at(start, start + 20 * MS), start);
-        hearing.observe([OTHER].into_iter(), start + 30 * MS, start + 30 * MS);
-        assert_eq!(hearing.valid_at(start + 30 * MS, start + 40 * MS), start + 30 * MS);
-        hearing.on_count(OTHER, 0, start + 50 * MS);
-        assert_eq!(hearing.valid_at(start + 30 * MS, start + 60 * MS), start + 30 * MS);
-        assert_eq!(hearing.valid_at(start + 50 * MS, start + 60 * MS), start + 50 * MS);
+        let peer_changes = fresh(start);
+        peer_changes.observe([].into_iter(), start, start);
+        assert_eq!(peer_changes.valid_at(start, start + MS), start, "nobody can be heard");
+        peer_changes.begin();
+        assert_eq!(peer_changes.valid_at(start, start + MS), start + MS, "there is nobody else");
+        peer_changes.on_stranger(start + 10 * MS);
+        assert_eq!(peer_changes.valid_at(start, start + 20 * MS), start);
+        peer_changes.observe([OTHER].into_iter(), start + 30 * MS, start + 30 * MS);
+        assert_eq!(peer_changes.valid_at(start + 30 * MS, start + 40 * MS), start + 30 * MS);
+        peer_changes.on_count(OTHER, 0, start + 50 * MS);
+        assert_eq!(peer_changes.valid_at(start + 30 * MS, start + 60 * MS), start + 30 * MS);
+        assert_eq!(peer_changes.valid_at(start + 50 * MS, start + 60 * MS), start + 50 * MS);
         let gone = start + 70 * MS;
-        hearing.observe([].into_iter(), gone, gone);
-        assert_eq!(hearing.valid_at(gone, gone + 9_999 * MS), gone);
+        peer_changes.observe([].into_iter(), gone, gone);
+        assert_eq!(peer_changes.valid_at(gone, gone + 9_999 * MS), gone);
         let later = gone + Duration::from_millis(DEAD_AFTER_MS);
-        hearing.observe([].into_iter(), later, later);
-        assert_eq!(hearing.valid_at(later, later + MS), later + MS);
+        peer_changes.observe([].into_iter(), later, later);
+        assert_eq!(peer_changes.valid_at(later, later + MS), later + MS);
     }
 
     #[test]
     fn who_does_not_know_who_is_there_does_not_know_whom_to_hear() {
         let start = Instant::now();
-        let hearing = fresh(start);
-        hearing.begin();
-        assert_eq!(hearing.valid_at(start, start + MS), start);
-        hearing.observe([].into_iter(), start, start);
+        let peer_changes = fresh(start);
+        peer_changes.begin();
+        assert_eq!(peer_changes.valid_at(start, start + MS), start);
+        peer_changes.observe([].into_iter(), start, start);
         let end = start + Duration::from_millis(OBSERVED_MS_MAX);
-        assert_eq!(hearing.valid_at(start, end + MS), end);
-        hearing.observe([].into_iter(), end + MS, end + MS);
-        assert_eq!(hearing.valid_at(start, end + 2 * MS), start, "somebody may have come and gone");
-        assert_eq!(hearing.valid_at(end + MS, end + 2 * MS), end + 2 * MS);
+        assert_eq!(peer_changes.valid_at(start, end + MS), end);
+        peer_changes.observe([].into_iter(), end + MS, end + MS);
+        assert_eq!(
+            peer_changes.valid_at(start, end + 2 * MS),
+            start,
+            "somebody may have come and gone"
+        );
+        assert_eq!(peer_changes.valid_at(end + MS, end + 2 * MS), end + 2 * MS);
         let many = (1..FRONT_ENDS_MAX as u128).map(Uuid::from_u128);
-        hearing.observe(many.clone(), end, end);
-        many.for_each(|id| hearing.on_count(id, 0, end));
-        assert!(!hearing.is_complete_since(end, end), "there may be more than were read");
+        peer_changes.observe(many.clone(), end, end);
+        many.for_each(|id| peer_changes.on_count(id, 0, end));
+        assert!(!peer_changes.is_complete_since(end, end), "there may be more than were read");
     }
 
     #[test]
     fn however_well_all_are_heard_it_is_read_again() {
         let start = Instant::now();
-        let hearing = fresh(start);
-        hearing.begin();
+        let peer_changes = fresh(start);
+        peer_changes.begin();
         let mut now = start;
         while now < start + Duration::from_millis(FACTS_AGE_HEARD_MS_MAX) {
-            hearing.observe([].into_iter(), now, now);
+            peer_changes.observe([].into_iter(), now, now);
             now += 2_000 * MS;
         }
-        let aged = now - hearing.valid_at(start, now);
+        let aged = now - peer_changes.valid_at(start, now);
         assert!(aged >= SILENT_MAX, "{aged:?}");
     }
 
-    impl Hearing {
+    impl PeerChanges {
         fn heard(&self, id: Uuid) -> u64 {
             self.lock().others[&id].map_or(0, |heard| heard.changes)
         }
