@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::rust::product_code;
+
 /// Path of a module within its crate; empty for the root.
 type Module = Vec<String>;
 
@@ -111,28 +113,6 @@ fn module_of(path: &str) -> Module {
         "lib" | "main" => Module::new(),
         path => path.trim_end_matches("/mod").split('/').map(str::to_owned).collect(),
     }
-}
-
-/// A source without comments and without what is compiled for tests only: the item that an attribute `cfg(test)` is
-/// for ends at the first line that ends it at the attribute's own indentation.
-fn product_code(text: &str) -> String {
-    let mut code = String::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        let indentation = &line[..line.len() - line.trim_start().len()];
-        if line.trim() == "#[cfg(test)]" {
-            let ends = |line: &str| {
-                line.strip_prefix(indentation).is_some_and(|rest| {
-                    !rest.starts_with([' ', '#']) && rest.trim_end().ends_with(['}', ';', ','])
-                })
-            };
-            lines.by_ref().find(|line| ends(line));
-            continue;
-        }
-        code.push_str(line.split("//").next().unwrap_or_default());
-        code.push('\n');
-    }
-    code
 }
 
 /// What the source hands on by `pub use`: its name here, and where it is from.

@@ -10,4 +10,4 @@ mod rust;
 pub use imports::Imports;
 pub use markdown::Page;
 pub use repository::{CrateManifest, Repository};
-pub use rust::{CodeLine, code_lines};
+pub use rust::{CodeLine, code_lines, product_code};

@@ -9,6 +9,9 @@ pub struct Page {
     pub links: Vec<(usize, String)>,
     /// What can follow a `#`: the slugs of headings and the identifiers of anchors.
     pub anchors: Vec<String>,
+    /// What stands between backticks, with the number of the line where it begins; it may go on in the next
+    /// line. Code in fences is not among it.
+    pub codes: Vec<(usize, String)>,
 }
 
 impl Page {
@@ -18,14 +21,22 @@ impl Page {
         let mut page = Self::default();
         let mut slugs: BTreeMap<String, usize> = BTreeMap::new();
         let mut fence: Option<&str> = None;
+        // A code ends in its paragraph: one backtick too many spoils no more than that.
+        let mut paragraph = String::new();
         for (at, line) in text.lines().enumerate() {
             let trimmed = line.trim_start();
             let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+            if trimmed.is_empty() || mark.is_some() {
+                page.take_codes(&mut paragraph, at);
+            } else if fence.is_none() {
+                paragraph.push_str(line);
+                paragraph.push('\n');
+            }
             match (fence, mark) {
                 (None, Some(mark)) => fence = Some(mark),
                 (Some(open), Some(mark)) if open == mark => fence = None,
                 (None, None) => {
-                    let prose = without_code(line);
+                    let (prose, _) = split_codes(line);
                     page.links.extend(targets(&prose).map(|target| (at + 1, target)));
                     page.anchors.extend(identifiers(&prose));
                     if let Some(slug) = heading(line) {
@@ -38,24 +49,36 @@ impl Page {
                 _ => {}
             }
         }
+        page.take_codes(&mut paragraph, text.lines().count());
         page
+    }
+
+    /// Takes the codes of a paragraph, behind whose last line so many lines have been read.
+    fn take_codes(&mut self, paragraph: &mut String, read: usize) {
+        let first = read - paragraph.lines().count() + 1;
+        let (_, codes) = split_codes(paragraph);
+        let line = |at: usize| first + paragraph[..at].matches('\n').count();
+        self.codes.extend(codes.into_iter().map(|(at, code)| (line(at), code.to_owned())));
+        paragraph.clear();
     }
 }
 
-/// Blanks what stands between backticks.
-fn without_code(line: &str) -> String {
-    let mut prose = String::with_capacity(line.len());
-    let mut rest = line;
+/// The text with its codes blanked, and what stands between backticks, each with its place.
+fn split_codes(text: &str) -> (String, Vec<(usize, &str)>) {
+    let mut prose = String::with_capacity(text.len());
+    let mut codes = Vec::new();
+    let mut rest = text;
     while let Some(start) = rest.find('`') {
         let ticks = rest[start..].len() - rest[start..].trim_start_matches('`').len();
         let after = &rest[start + ticks..];
         let Some(end) = after.find(&"`".repeat(ticks)) else { break };
         prose.push_str(&rest[..start]);
         prose.push('`');
+        codes.push((text.len() - after.len(), &after[..end]));
         rest = &after[end + ticks..];
     }
     prose.push_str(rest);
-    prose
+    (prose, codes)
 }
 
 /// Targets of `[text](target)`, `[name]: target` and `<a href="target">`.
@@ -118,6 +141,14 @@ mod tests {
         let page = Page::parse(text);
         let targets: Vec<_> = page.links.iter().map(|(line, to)| (*line, to.as_str())).collect();
         assert_eq!(targets, [(1, "a.md#x"), (1, "<b>"), (5, "c.md")]);
+    }
+
+    #[test]
+    fn codes_are_found_over_lines_and_not_in_fences() {
+        let text = "A `b` and ``c`d``, `e\nf`.\n```\n`no`\n```\nAn odd ` one.\n\n`g`\n";
+        let page = Page::parse(text);
+        let codes: Vec<_> = page.codes.iter().map(|(line, code)| (*line, code.as_str())).collect();
+        assert_eq!(codes, [(1, "b"), (1, "c`d"), (1, "e\nf"), (8, "g")]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! AMQP sessions without I/O: a [`Session`] turns the events of one connection's wire into the
 //! broker's operations, and the broker's effects and the store's progress into frames. It must
-//! never read a clock, touch a socket, or know how a queue works; which reply code a failure has
-//! stands in `errors.rs` alone. Start with [`Session`], then `methods.rs` and `publish.rs`.
+//! never read a clock, touch a socket, or know how a queue works; which reply code a failure of the
+//! broker has stands in `errors.rs` alone. Start with [`Session`], then `methods.rs` and `publish.rs`.
 //!
 //! # Driving sessions
 //! A turn of the shell, over all its sessions and their one broker:

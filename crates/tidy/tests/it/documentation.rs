@@ -102,53 +102,6 @@ fn every_rust_example_of_the_documentation_is_compiled_by_a_crate() {
     assert_none("pages with Rust that no crate takes as a doctest", &faults);
 }
 
-/// Pages that are maps of the tree: a path in backticks on them is a place in it.
-const MAPS: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "fuzz/README.md"];
-
-/// Where a path may begin, if it is not written out from the root of the tree.
-const ROOTS: [&str; 3] = ["", "crates/", "docs/"];
-
-#[test]
-fn every_path_on_a_map_exists() {
-    let repository = Repository::open();
-    let sources = repository.files("", &[]);
-    let mut faults = Vec::new();
-    for map in MAPS {
-        for (at, line) in repository.read(map).lines().enumerate() {
-            let quoted = line.split('`').skip(1).step_by(2);
-            for path in quoted.filter(|text| is_path(text)) {
-                let exists = match path.contains('/') {
-                    true => {
-                        ROOTS.iter().any(|root| repository.path(&format!("{root}{path}")).exists())
-                    }
-                    false => sources.iter().any(|file| file.rsplit('/').next() == Some(path)),
-                };
-                if !exists {
-                    faults.push(format!("{map}:{}: {path}", at + 1));
-                }
-            }
-        }
-    }
-    assert_none("paths that do not exist", &faults);
-}
-
-/// Whether a word in backticks is a path: a source by its ending, or something below a folder of the tree.
-fn is_path(word: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    let is_source = [".rs", ".py", ".toml", ".md"].iter().any(|ending| word.ends_with(ending));
-    let below = [
-        "crates/",
-        "experiments/",
-        "docs/",
-        "tests/",
-        "fuzz/",
-        "bindings/",
-        "examples/",
-        "deploy/",
-    ];
-    word.chars().all(plain) && (is_source || below.iter().any(|folder| word.starts_with(folder)))
-}
-
 #[test]
 fn the_changelog_begins_with_what_is_unreleased() {
     let text = Repository::open().read("CHANGELOG.md");
