@@ -36,7 +36,7 @@ EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
 ALL_TARGETS = [*ALL_TESTS, "--examples", "--benches"]
 DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```|^#\[doc = include_str!", re.MULTILINE)
-QUICK_CASES = {"QUELEA_SEEDS": 32, "PROPTEST_CASES": 32}
+QUICK_CASES = {"QUELEA_SEEDS_MAX": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
 _built: dict[str, Path] = {}
 

@@ -128,6 +128,8 @@ fn what_was_confirmed_is_there_after_a_restart() {
         client.publish("orders", PERSISTENT, format!("order {n}"));
     }
     client.until_confirmed(1_000).unwrap();
+    // Otherwise the stop waits for it to close.
+    drop(client);
     let _ = server.stop();
     let server = Server::start(&dir);
     let mut client = Client::connect(server.address);
