@@ -1,6 +1,6 @@
 //! A queue's attributes and tags.
 
-use quelea_sqs_protocol::{Fault, NewQueue, OrderHint, Queues};
+use quelea_sqs_protocol::{Consistency, Fault, NewQueue, OrderHint, QueueDurability, Queues};
 
 use crate::suite::{Suite, map, message};
 
@@ -36,6 +36,33 @@ pub(crate) async fn attributes_and_tags_are_kept_as_they_were_set<Q: Queues>(sui
     let tagged = suite.facts(&queue).await.unwrap();
     assert_eq!((&tagged.attributes, &tagged.tags), (&attributes, &other_tags));
     assert_ne!(tagged.revision, set.revision);
+}
+
+pub(crate) async fn attributes_that_its_class_has_are_served<Q: Queues>(suite: &Suite<Q>) {
+    let capabilities = suite.capabilities();
+    let mut declared = Vec::new();
+    if capabilities.order_hint_auto {
+        declared.push(("OrderHint", "auto"));
+    }
+    if capabilities.durability {
+        declared.extend([("Durability", "fsync"), ("Durability", "os")]);
+    }
+    if capabilities.consistency.is_some() {
+        declared.extend(Consistency::ALL.map(|consistency| ("Consistency", consistency.name())));
+    }
+    for (name, value) in declared {
+        let queue = suite.queue(&[(name, value)]).await;
+        let settings = &queue.settings;
+        let is_set = match name {
+            "OrderHint" => settings.order_hint == OrderHint::Auto,
+            "Durability" => (settings.durability == QueueDurability::Os) == (value == "os"),
+            _ => settings.consistency == Consistency::from_name(value),
+        };
+        assert!(is_set, "{name}={value}: {settings:?}");
+        suite.send_bodies(&queue, &["1", "2", "3"]).await;
+        assert_eq!(suite.receive_bodies(&queue, 3).await, ["1", "2", "3"], "{name}={value}");
+        suite.expect_nothing(&queue).await;
+    }
 }
 
 pub(crate) async fn a_change_of_what_was_not_seen_is_a_conflict<Q: Queues>(suite: &Suite<Q>) {

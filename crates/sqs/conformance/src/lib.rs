@@ -75,6 +75,7 @@ cases! {
         a_key_of_another_class_is_no_queue;
     attributes:
         attributes_and_tags_are_kept_as_they_were_set
+        attributes_that_its_class_has_are_served
         a_change_of_what_was_not_seen_is_a_conflict
         of_two_changes_at_once_one_conflicts
         settings_act_from_the_next_look_up;
