@@ -19,8 +19,8 @@ READY_TIMEOUT_S = 300
 """A third node has taken 90 s beside two compilers."""
 STOP_TIMEOUT_S = 60
 POLL_S = 0.2
-READY_LINE = b"Startup complete"
-"""The line that it starts to listen for clients comes before it does."""
+READY_LINES = [b"Starting listening for CQL clients", b"Startup complete"]
+"""The first comes before it listens, the second also where it does not."""
 SUPERUSER_LINE = b"Created default superuser role"
 """By it a new cluster's first user can sign in."""
 MAIN = "org.apache.cassandra.service.CassandraDaemon"
@@ -111,7 +111,7 @@ class Node:
                 preexec_fn=None if self.options.detached else die_with_parent,
             )
         self.pid_file.write_text(str(process.pid))
-        lines = [READY_LINE]
+        lines = [*READY_LINES]
         if self.options.has_accounts and is_first and self.place.seed == self.place.address:
             lines.append(SUPERUSER_LINE)
         self._wait_for_lines(process, lines, log_begins_at)
