@@ -42,7 +42,8 @@ def facts(report):
 def made(of):
     """Where and when: a report, or a step, which another machine may have made."""
     machine = of["machine"]
-    return [f"{machine['cores']} cores of {html.escape(machine['processor'])}, kernel {machine['kernel']}", f"{of['date']}, commit {of['commit']}"]
+    words = [f"{machine['cores']} cores of {machine['processor']}, kernel {machine['kernel']}", f"{of['date']}, commit {of['commit']}"]
+    return [html.escape(word) for word in words]
 
 
 def section(report, step):

@@ -132,7 +132,8 @@ def run_all(args, steps):
 
 
 def report(args, steps):
-    made = [one for one in (shown(args, step) for step in steps) if one]
+    # With all that an earlier one has, whichever steps were asked for now.
+    made = [one for one in (shown(args, step) for step in STEPS if step in steps or step.name in args.earlier) if one]
     return {**where_and_when(), "scale": args.scale, "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]),
             "steps": [step for step, _ in made], "charts": [chart for _, drawn in made for chart in drawn]}
 
@@ -183,7 +184,7 @@ def parse():
         parser.error("--fresh and --earlier: one runs again what the other has")
     try:
         args.earlier = earlier_steps(args.earlier, args.scale) if args.earlier else {}
-    except (OSError, ValueError, KeyError) as unusable:
+    except (OSError, ValueError, KeyError, TypeError) as unusable:
         parser.error(f"--earlier: {args.earlier} is no report to go on from: {unusable!r}")
     for program in ("", "-bench"):
         if not args.quelea.with_name(args.quelea.name + program).exists():
@@ -205,7 +206,8 @@ def main():
     write_whole(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
     write_whole(args.results / "report.html", page.write(made, uplot))
     print(args.results / "report.html")
-    return 1 if any(step["error"] or step["unfinished"] for step in made["steps"]) or len(made["steps"]) < len(steps) else 0
+    whole = {step["name"] for step in made["steps"] if not step["error"] and not step["unfinished"]}
+    return 0 if whole >= {step.name for step in steps} else 1
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from harness.amqp.peer import until
@@ -231,8 +232,11 @@ def test_a_report_goes_on_from_one_that_was_made_elsewhere(results, tmp_path):
     done = subprocess.run(command(tmp_path, *only), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stderr.count("done before") == 1, done.stderr
     report, text = json.loads((tmp_path / "report.json").read_text()), (tmp_path / "report.html").read_text()
-    assert [(step["name"], step["machine"]["cores"]) for step in report["steps"]] == [("amqp-suite", os.cpu_count()), ("cmq-sweep", 3)]
-    assert len(report["charts"]) == STEPS["amqp-suite"] + STEPS["cmq-sweep"]
+    # What was not asked for now stays, too.
+    assert [(step["name"], step["machine"]["cores"]) for step in report["steps"]] == [
+        (name, os.cpu_count() if name == "amqp-suite" else 3) for name in STEPS
+    ]
+    assert len(report["charts"]) == sum(STEPS.values())
     assert "3 cores of Another, kernel 5; 2026-01-02, commit " in text
     for words, said in ((["--fresh"], "--fresh and --earlier"), (["--full"], "it is of the scale smoke")):
         refused = subprocess.run([word for word in command(tmp_path, *only, *words) if word != "--smoke" or "--full" not in words],
@@ -252,6 +256,18 @@ def test_rates_of_orders_double_until_a_broker_does_not_keep_up(monkeypatch, hig
     context = steps.Context(Path("quelea"), "quick", Path(), Runs(Path(), "abc"), with_peers=False)
     assert steps.stock_exchange(context)["missing"] == ["RabbitMQ was not asked for"]
     assert asked == 2 * [*rates, None], "with Nagle's algorithm and without"
+
+
+@pytest.mark.parametrize(("reached", "code", "keeps_up"), [(9_600, 0, True), (9_400, 0, False), (9_600, 1, False)])
+def test_a_run_keeps_up_when_orders_are_answered_nearly_as_fast(tmp_path, monkeypatch, reached, code, keeps_up):
+    context = steps.Context(tmp_path / "quelea", "quick", tmp_path, Runs(tmp_path, "abc"))
+    monkeypatch.setattr(context, "run", lambda *_: (code, json.dumps({"gateway": {"orders_per_s": reached}})))
+    broker = SimpleNamespace(uri="amqp://127.0.0.1:1/%2f", pid=1, stop=lambda: None)
+    peer = SimpleNamespace(name="rabbitmq", label="RabbitMQ", start=lambda _: broker)
+    runs, failed = [], []
+    assert steps.stock_run(context, peer, 10_000, runs, failed) is keeps_up
+    assert (len(runs), len(failed)) == ((0, 1) if code else (1, 0))
+    assert not runs or runs[0]["orders"] == steps.STOCK_ORDERS["quick"]
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):
