@@ -1,11 +1,11 @@
 //! Receivers at front-ends of their own that share a queue, in virtual time: all was sent, and they receive. The rules that
 //! they go by are those of the product (claims, choice, K); Cassandra is a row that is there until it is deleted.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fastrand::Rng;
+use quelea_testkit::{Agenda, seeds};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -76,7 +76,6 @@ impl Outcome {
 }
 
 /// What happens next, and to whom.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     ReadHead,
     Choose(Vec<usize>, u64),
@@ -89,8 +88,8 @@ struct Simulation {
     run: Run,
     rng: Rng,
     began: Instant,
-    events: BinaryHeap<Reverse<(u64, u64, usize, Event)>>,
-    order: u64,
+    /// With the receiver whose they are.
+    events: Agenda<(usize, Event)>,
     front_ends: Vec<FrontEnd>,
     /// The messages whose entries stand.
     there: BTreeSet<usize>,
@@ -118,8 +117,7 @@ impl Simulation {
             run,
             rng: Rng::with_seed(run.seed),
             began: Instant::now(),
-            events: BinaryHeap::new(),
-            order: 0,
+            events: Agenda::new(),
             front_ends: (0..run.receivers).map(front_end).collect(),
             there: (0..run.messages).collect(),
             delivered: Vec::new(),
@@ -133,8 +131,7 @@ impl Simulation {
     }
 
     fn plan(&mut self, at_us: u64, receiver: usize, event: Event) {
-        self.order += 1;
-        self.events.push(Reverse((at_us, self.order, receiver, event)));
+        self.events.at(at_us, (receiver, event));
     }
 
     fn at(&self, at_us: u64) -> Instant {
@@ -142,7 +139,8 @@ impl Simulation {
     }
 
     fn run(mut self) -> Outcome {
-        while let Some(Reverse((now_us, _, receiver, event))) = self.events.pop() {
+        while let Some((receiver, event)) = self.events.next_until(u64::MAX) {
+            let now_us = self.events.now_us();
             match event {
                 Event::ReadHead => self.read_head(now_us, receiver),
                 Event::Choose(visible, read_us) => self.choose(now_us, receiver, &visible, read_us),
@@ -299,9 +297,8 @@ fn over_seeds(seeds: std::ops::Range<u64>, run: Run) -> Outcome {
 }
 
 /// Seeds of each kind of run; `QUELEA_SEEDS` plays more.
-fn seeds() -> std::ops::Range<u64> {
-    let given = std::env::var("QUELEA_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    0..given.unwrap_or(16)
+fn each_seed() -> std::ops::Range<u64> {
+    0..seeds::number(seeds::SEEDS).unwrap_or(16)
 }
 
 const SECOND_US: u64 = 1_000_000;
@@ -328,7 +325,7 @@ fn smallest_fixed(seeds: std::ops::Range<u64>, of: Run) -> (usize, Outcome) {
 fn with_claims_three_receivers_hardly_get_duplicates_and_keep_the_order() {
     for lost_per_mille in [0, 10, 100] {
         let among_one = Rule::Among(Hint::Fixed(1));
-        let outcome = over_seeds(seeds(), run(3, among_one, Some(lost_per_mille)));
+        let outcome = over_seeds(each_seed(), run(3, among_one, Some(lost_per_mille)));
         let (duplication, out_of_order) = (outcome.duplication(), outcome.out_of_order_rate());
         println!("{lost_per_mille} ‰ lost: λ {duplication:.5}, out of order {out_of_order:.5}");
         assert!(duplication <= TARGET && out_of_order <= 0.01);
@@ -337,8 +334,8 @@ fn with_claims_three_receivers_hardly_get_duplicates_and_keep_the_order() {
 
 #[test]
 fn shares_of_the_head_by_message_avoid_duplicates_and_lose_the_order() {
-    let classic = over_seeds(seeds(), run(3, Rule::Among(Hint::Fixed(1)), None));
-    let shares = over_seeds(seeds(), run(3, Rule::Shares, None));
+    let classic = over_seeds(each_seed(), run(3, Rule::Among(Hint::Fixed(1)), None));
+    let shares = over_seeds(each_seed(), run(3, Rule::Shares, None));
     for (name, outcome) in [("classic", classic), ("shares", shares)] {
         let (duplication, out_of_order) = (outcome.duplication(), outcome.out_of_order_rate());
         println!("{name}: λ {duplication:.5}, out of order {out_of_order:.5}");
@@ -356,8 +353,8 @@ fn auto_meets_the_target_and_orders_as_the_smallest_k_that_does() {
             let messages = 300 * receivers;
             let of = run(receivers, Rule::Among(Hint::Auto), claims);
             let auto = Run { messages, pause_us, ..of };
-            let outcome = over_seeds(seeds(), auto);
-            let (k, fixed) = smallest_fixed(seeds(), auto);
+            let outcome = over_seeds(each_seed(), auto);
+            let (k, fixed) = smallest_fixed(each_seed(), auto);
             println!(
                 "claims {claims:?}, {receivers} receivers: λ {:.5} out of order {:.5}; K = {k}: λ {:.5} out of order {:.5}",
                 outcome.duplication(),
