@@ -390,6 +390,6 @@ STEPS = [
     Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620}, is_in_runs=True),
     Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30}),
     Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 25, "full": 1_080}, is_in_runs=True),
-    Step("scaling", "all", "Cost against size", scaling, {"smoke": 0.4, "quick": 5, "full": 25}),
+    Step("scaling", "all", "Cost against size", scaling, {"smoke": 0.4, "quick": 2, "full": 5}),
 ]
 

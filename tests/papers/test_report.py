@@ -21,6 +21,7 @@ sys.path.insert(0, str(EXPERIMENTS / "papers"))
 import charts  # noqa: E402
 import page  # noqa: E402
 import papers  # noqa: E402
+import scaling  # noqa: E402
 import steps  # noqa: E402
 from peers import DidNotStart, Peer  # noqa: E402
 from steps import Runs, RunsSpent, StepFailed, kept_apart  # noqa: E402
@@ -268,6 +269,23 @@ def test_a_run_keeps_up_when_orders_are_answered_nearly_as_fast(tmp_path, monkey
     assert steps.stock_run(context, peer, 10_000, runs, failed) is keeps_up
     assert (len(runs), len(failed)) == ((0, 1) if code else (1, 0))
     assert not runs or runs[0]["orders"] == steps.STOCK_ORDERS["quick"]
+
+
+def test_a_size_that_fails_takes_nothing_from_the_others(monkeypatch):
+    figures = {name: 7.0 for name in ("cpu_us", "bytes", "disk_bytes", "start_ms", "message_cpu_us")}
+
+    def measured(_context, count, *_):
+        if count == 100:
+            raise StepFailed("the limit is reached")
+        return {"count": count, **figures}
+
+    for name in ("standing", "connections", "consumers"):
+        monkeypatch.setattr(scaling, name, measured)
+    context = steps.Context(Path("quelea"), "smoke", Path(), Runs(Path(), "abc"))
+    found = scaling.scaling(context)
+    assert found["errors"] == [f"100 {kind}: the limit is reached" for kind in ("queues", "bindings", "connections")]
+    assert [one["count"] for one in found["messages"]] == [1_000, 10_000] and not papers.is_done({"error": None, "results": found})
+    assert charts.scaling(found)[0]["series"][0]["points"] == [(10, 7.0)]
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):
