@@ -285,7 +285,7 @@ def test_a_size_that_fails_takes_nothing_from_the_others(monkeypatch):
     found = scaling.scaling(context)
     assert found["errors"] == [f"100 {kind}: the limit is reached" for kind in ("queues", "bindings", "connections")]
     assert [one["count"] for one in found["messages"]] == [1_000, 10_000] and not papers.is_done({"error": None, "results": found})
-    assert charts.scaling(found)[0]["series"][0]["points"] == [(10, 7.0)]
+    assert charts.scaling(found)[0]["series"][0]["points"] == [[10, 7.0]]
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):
