@@ -62,11 +62,11 @@ def where_and_when():
 
 
 def kept(path):
+    """What a step's file has, done or not."""
     try:
-        found = json.loads(path.read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return found if is_done(found) else None
 
 
 def is_done(found):
@@ -117,7 +117,7 @@ def run_all(args, steps):
     for number, step in enumerate(steps, 1):
         path = args.results / f"{step.name}.json"
         minutes = left.pop(step.name)
-        if step.name in args.earlier or kept(path):
+        if step.name in args.earlier or (found := kept(path)) and is_done(found):
             print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
             continue
         print(f"[{number}/{len(steps)}] {step.title}: about {minutes:g} min, {minutes + sum(left.values()):g} min left in all",
@@ -140,15 +140,11 @@ def report(args, steps):
 
 def shown(args, step):
     """What the report has of a step, and its charts: what was made here if that is whole, else an earlier report's, else what there is."""
-    path = args.results / f"{step.name}.json"
-    found = kept(path)
-    if not found and step.name in args.earlier:
+    found = kept(args.results / f"{step.name}.json")
+    if step.name in args.earlier and not (found and is_done(found)):
         return args.earlier[step.name]
     if not found:
-        try:
-            found = json.loads(path.read_text())
-        except OSError:
-            return None
+        return None
     results = found.pop("results") or {}
     drawn = [{"step": step.name, **chart} for chart in charts.of_step(step.name, results)] if results else []
     errors = [found["error"], *errors_of(results)]

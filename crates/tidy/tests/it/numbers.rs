@@ -187,6 +187,7 @@ fn every_number_of_the_map_is_held_beside_the_code() {
     let others = NO_CONSTANTS.iter().map(|(words, _)| (*words).to_owned());
     let known: Vec<String> = held.chain(others).collect();
     let mut faults: Vec<String> = measures(&text)
+        .into_iter()
         .filter(|(at, _)| !known.iter().any(|words| is_within(&text, *at, words)))
         .map(|(_, number)| format!("{number}: a row of STATED or of NO_CONSTANTS"))
         .collect();
@@ -196,7 +197,7 @@ fn every_number_of_the_map_is_held_beside_the_code() {
 }
 
 /// The numbers of a text that have a unit or several groups of digits, with their places.
-fn measures(text: &str) -> impl Iterator<Item = (usize, String)> {
+fn measures(text: &str) -> Vec<(usize, String)> {
     let is_mark = |c: char| !(c.is_alphanumeric() || c == '%');
     let words: Vec<&str> = text.split(' ').collect();
     let mut next = 0;
@@ -210,7 +211,7 @@ fn measures(text: &str) -> impl Iterator<Item = (usize, String)> {
         let is_measure = UNITS.contains(&unit) || number.contains(',');
         (is_number && is_measure).then(|| (place, format!("{number} {unit}")))
     });
-    pairs.collect::<Vec<_>>().into_iter()
+    pairs.collect()
 }
 
 /// The value of a constant whose expression is made of integers, of constants of the same file, and of
@@ -293,7 +294,7 @@ fn a_constant_is_evaluated() {
 
 #[test]
 fn numbers_with_units_are_found_in_prose() {
-    let found: Vec<_> = measures("At (8 KiB), 57 %; 4,096 of §2.1 and 3 relays: 1.5 ms.").collect();
+    let found = measures("At (8 KiB), 57 %; 4,096 of §2.1 and 3 relays: 1.5 ms.");
     let numbers: Vec<_> = found.iter().map(|(at, number)| (*at, number.as_str())).collect();
     assert_eq!(numbers, [(4, "8 KiB"), (12, "57 %"), (18, "4,096 of"), (47, "1.5 ms")]);
 }
