@@ -17,6 +17,7 @@ use crate::counters::CountedRequest;
 use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
 use crate::origins;
 use crate::phases::{Phase, Progress};
+use crate::request_id::request_id;
 use crate::worker::Worker;
 
 /// A response on its way out.
@@ -58,7 +59,7 @@ async fn serve<Q: Queues, I: Identity>(
     parts: Parts,
     incoming: Incoming,
 ) -> HttpResponse {
-    let request_id = worker.request_ids.borrow_mut().next();
+    let request_id = request_id();
     progress.enter(Phase::Reading);
     let mut share = worker.bodies.share();
     let body = body::read(incoming, &mut share).await;

@@ -2,17 +2,9 @@
 
 use uuid::Builder;
 
-/// Makes UUIDs. They have to differ, not to be secret.
-#[derive(Debug, Default)]
-pub(crate) struct RequestIds {
-    random: fastrand::Rng,
-}
-
-impl RequestIds {
-    pub(crate) fn next(&mut self) -> String {
-        let bytes = self.random.u128(..).to_be_bytes();
-        Builder::from_random_bytes(bytes).into_uuid().to_string()
-    }
+/// A UUID. They have to differ, not to be secret.
+pub(crate) fn request_id() -> String {
+    Builder::from_random_bytes(fastrand::u128(..).to_be_bytes()).into_uuid().to_string()
 }
 
 #[cfg(test)]
@@ -23,8 +15,7 @@ mod tests {
 
     #[test]
     fn ids_are_uuids_that_differ() {
-        let mut ids = RequestIds::default();
-        let made: HashSet<_> = (0..1000).map(|_| ids.next()).collect();
+        let made: HashSet<_> = (0..1000).map(|_| request_id()).collect();
         assert_eq!(made.len(), 1000);
         for id in made {
             let parts: Vec<_> = id.split('-').map(str::len).collect();

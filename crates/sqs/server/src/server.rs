@@ -1,6 +1,6 @@
 //! Where SQS is served, on threads of its own or on one that runs already, and how it starts and stops.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
@@ -24,7 +24,6 @@ use crate::limits::{ANSWERS_MAX, STOP_MAX};
 use crate::origins::AllowedOrigins;
 use crate::phases::Connections;
 use crate::request::Endpoints;
-use crate::request_id::RequestIds;
 use crate::worker::{Place, Worker};
 
 /// What [`SqsServer::start`] needs to know.
@@ -190,7 +189,6 @@ async fn serve<Q: Queues, I: Identity>(
             settings.origins.clone(),
             settings.account.clone(),
         ),
-        request_ids: RefCell::new(RequestIds::default()),
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
         bodies,

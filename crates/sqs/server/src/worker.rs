@@ -1,6 +1,6 @@
 //! What the connections of a thread share, and a connection's place among them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,13 +13,11 @@ use crate::body_budget::BodyBudget;
 use crate::counters::SqsCounters;
 use crate::limits::RECEIVES_MAX;
 use crate::phases::{Connections, Progress};
-use crate::request_id::RequestIds;
 
 /// What the connections of a thread share.
 pub(crate) struct Worker<Q, I> {
     pub(crate) service: Service<Q, I>,
     pub(crate) authentication: Authentication,
-    pub(crate) request_ids: RefCell<RequestIds>,
     pub(crate) connections: Connections,
     pub(crate) connections_max: usize,
     /// Of all threads.
