@@ -33,6 +33,7 @@ from harness import console as suite  # noqa: E402
 from harness.broker import Broker  # noqa: E402
 from harness.install import python_environment  # noqa: E402
 from harness.management import Management  # noqa: E402
+from harness.process import die_with_parent  # noqa: E402
 
 SETTLE_S = 10
 """After the console is opened or closed: its first questions are no part of what it costs from then on."""
@@ -115,7 +116,7 @@ def bench(broker, arguments):
         return
     s = arguments.minutes * 60 + arguments.pairs * 2 * (arguments.turn_s + SETTLE_S) + 600
     words = ["--uri", broker.uri(), "--rate", str(arguments.rate), "-s", "100", "-q", "1000", "-z", str(int(s)), "--quiet"]
-    process = subprocess.Popen([arguments.bench, "amqp", *words], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([arguments.bench, "amqp", *words], stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
     try:
         yield process
     finally:

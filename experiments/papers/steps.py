@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS, TESTS = ROOT / "experiments" / "peers", ROOT / "tests"
 sys.path.insert(0, str(PEERS))
 
-from peers import DidNotStart, Home, qpid, quelea, rabbitmq  # noqa: E402
+from peers import DidNotStart, Home, die_with_parent, qpid, quelea, rabbitmq  # noqa: E402
 from scaling import scaling  # noqa: E402
 
 SCALES = ("smoke", "quick", "full")
@@ -115,7 +115,8 @@ class Context:
         words = [str(word) for word in words]
         self.commands.append(" ".join(words))
         print(f"    $ {' '.join(words)}"[:200], file=sys.stderr, flush=True)
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=self.scratch) as process:
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=self.scratch,
+                              preexec_fn=lambda: die_with_parent(signal.SIGINT)) as process:
             try:
                 out, _ = process.communicate()
             except BaseException:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
+from peers import die_with_parent
+
 READY_S = 30
 RUN_S = 60
 """No run is meant to take more than some seconds; TCP may wait long for what was lost."""
@@ -24,7 +26,8 @@ class Role:
 
     def __init__(self, command):
         self.command = [str(word) for word in command]
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                        preexec_fn=die_with_parent)
 
     def say(self, line):
         try:

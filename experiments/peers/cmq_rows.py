@@ -9,6 +9,7 @@ import tempfile
 from cmq_peers import MSGPACK, PUSH_PULL, REQ_REP, UDP, UDP_PACKED
 from cmq_roles import RoleError, Spread, warn
 from harness.netns import PAPER_LOSS
+from peers import run_with_us
 
 LOSS_SIZE = 512
 LOSS_MESSAGES = 1_000
@@ -279,7 +280,7 @@ def report(bench, command, *options):
         words = [str(bench.args.quelea), "bench", command, *map(str, options), "--json", file.name]
         warn("  $ " + " ".join(words[:-2]))
         try:
-            done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, timeout=REPORT_S)
+            done = run_with_us(words, stdout=subprocess.PIPE, timeout=REPORT_S)
         except subprocess.TimeoutExpired as error:
             raise RoleError(f"quelea bench {command} took more than {REPORT_S} s") from error
         if done.returncode != 0:

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import perf_test
-from peers import Home, quelea, rabbitmq
+from peers import Home, quelea, rabbitmq, run_with_us
 
 QUORUM = "--queue-args=x-queue-type=quorum"
 DURABLE = "--size 1KiB --persistent --confirm 200 --prefetch 200 --multi-ack 50".split()
@@ -36,9 +36,8 @@ class Bench:
     def run(self, command, *options):
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             words = [self.args.quelea, "bench", command, *options, "--json", report.name]
-            words = [str(word) for word in words]
             print("  $ quelea", *words[1:-2], file=sys.stderr, flush=True)
-            done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+            done = run_with_us(words, stdout=subprocess.PIPE)
             if done.returncode != 0:
                 raise RuntimeError(f"quelea bench {command} failed")
             print(done.stdout, file=sys.stderr, flush=True)

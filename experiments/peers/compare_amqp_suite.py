@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from peers import Home, qpid, quelea, rabbitmq
+from peers import Home, qpid, quelea, rabbitmq, run_with_us
 
 SMALL = [1, 4, 16, 64, 256, 1024]
 MANY_PATTERNS = 100_000
@@ -47,9 +47,8 @@ class Suite:
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             words = [self.args.quelea, "bench", "amqp-suite", "--target", broker.uri, "--broker-pid", broker.pid]
             words += [*options, *peer.suite_options, "--json", report.name]
-            words = [str(word) for word in words]
             print(f"  $ {peer.label}: quelea", *words[1:-2], file=sys.stderr, flush=True)
-            done = subprocess.run(words, stdout=subprocess.DEVNULL, check=False)
+            done = run_with_us(words, stdout=subprocess.DEVNULL)
             found = json.loads(pathlib.Path(report.name).read_text() or "{}")
             if done.returncode != 0:
                 # What it measured so far counts; why there is no more stands in the table.

@@ -23,6 +23,7 @@ import tempfile
 import elastic_peers
 from cmq_peers import Missing
 from elastic_peers import NATS, PROXY_LOSSLESS, RIVALS
+from peers import run_with_us
 
 PRODUCERS, LISTENERS, SIZE = 16, 20, 5_000
 PAPER_PER_S = 907
@@ -54,7 +55,7 @@ class Bench:
             words = [*self.generator, "elastic", "fanout", "--wire", peer.wire, "--producers-at", server.producers_at,
                      "--listeners-at", server.listeners_at, "--server-pid", server.pid, "--json", "-",
                      "--duration-s", self.args.seconds, "--warmup-s", self.args.warm_up, *options]
-            done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=RUN_S)
+            done = run_with_us(words, capture_output=True, timeout=RUN_S)
             if done.returncode != 0:
                 raise Missing(f"{peer.label}: {(done.stderr or done.stdout).strip()[-300:]}")
             return json.loads(done.stdout)
@@ -176,7 +177,7 @@ def queue_row(bench, row):
             file = pathlib.Path(home) / "report.json"
             command = [*bench.generator, "elastic", *words, "--quelea", bench.args.quelea, "--quiet", "--json", file]
             try:
-                done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=QUEUE_RUN_S)
+                done = run_with_us(command, capture_output=True, timeout=QUEUE_RUN_S)
                 if done.returncode != 0:
                     raise Missing(done.stderr.strip()[-300:])
                 reports.append(json.loads(file.read_text()))

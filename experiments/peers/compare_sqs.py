@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from peers import Home, Service, elasticmq, quelea
+from peers import Home, Service, elasticmq, quelea, run_with_us
 
 OS = ["--queue-attributes", "Durability=os"]
 PHASES = ["send", "receive", "send-batch", "receive-batch", "mix"]
@@ -39,7 +39,7 @@ class Bench:
             words = [self.args.quelea, "bench", command, "--endpoint", service.endpoint, "--pid", service.pid]
             words = [str(word) for word in (*words, "--quiet", *options, "--json", report.name)]
             print("  $ quelea", *words[1:-2], file=sys.stderr, flush=True)
-            done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+            done = run_with_us(words, stdout=subprocess.PIPE)
             if done.returncode != 0:
                 raise RuntimeError(f"quelea bench {command} failed")
             print(done.stdout, file=sys.stderr, flush=True)

@@ -12,6 +12,10 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+
+from harness.process import die_with_parent  # noqa: E402
+
 READY_S = 180
 STOP_S = 180
 
@@ -20,6 +24,11 @@ def cpu_s(pid):
     """CPU time of a process so far, all its threads together."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_with_us(words, **options):
+    """`subprocess.run` of a command that does not outlive us, also when a second Ctrl-C ends us while we wait for it."""
+    return subprocess.run([str(word) for word in words], text=True, check=False, preexec_fn=die_with_parent, **options)
 
 
 class DidNotStart(SystemExit):
@@ -35,7 +44,7 @@ class Running:
         self.log = open(data_dir.parent / "broker.log", "ab")
         self.process = subprocess.Popen(
             [str(word) for word in command], env=os.environ | environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=self.log, text=True)
+            stdout=subprocess.PIPE, stderr=self.log, text=True, preexec_fn=lambda: die_with_parent(signal.SIGTERM))
         ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
         line = self.process.stdout.readline() if ready else ""
         if " ready " not in line:

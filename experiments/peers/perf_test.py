@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 
-from peers import cpu_s  # noqa: E402
+from peers import cpu_s, run_with_us  # noqa: E402
 
 RUN_S = 120
 
@@ -77,8 +77,7 @@ def run(broker, seconds, *options):
                "--time", str(int(seconds)), *options]
     print("  $ PerfTest", *options, "--time", int(seconds), file=sys.stderr, flush=True)
     before = cpu_s(broker.pid)
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                          timeout=RUN_S + seconds)
+    done = run_with_us(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=RUN_S + seconds)
     used_s = cpu_s(broker.pid) - before
     sent, received = average(done.stdout, "sending"), average(done.stdout, "receiving")
     if done.returncode != 0 or not received:

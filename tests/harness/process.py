@@ -23,9 +23,9 @@ class Stopped(Exception):
     """The run is being ended, so nothing more is started."""
 
 
-def die_with_parent() -> None:
+def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
     """For `preexec_fn`: what a test started must not outlive a runner that was killed."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _libc.prctl(PR_SET_PDEATHSIG, by)
 
 
 def run_group(command, *, cwd=None, environment=None, timeout_s: float, echo=True) -> tuple[int, str]:
