@@ -3,7 +3,7 @@
 
 const COLOURS = ["#1668dc", "#d4380d", "#389e0d", "#722ed1", "#d48806", "#08979c", "#c41d7f", "#595959", "#7cb305", "#391085"];
 const report = JSON.parse(document.getElementById("report").textContent);
-let drawn = 0;
+const plots = [];
 let errors = 0;
 
 window.addEventListener("error", () => {
@@ -11,9 +11,20 @@ window.addEventListener("error", () => {
   mark();
 });
 
-// Where a test looks.
+// Where a test looks: `inked` are the charts on whose canvas a line or a point of theirs can be seen.
 function mark() {
-  Object.assign(document.body.dataset, { drawn, errors, charts: report.charts.length });
+  const inked = plots.filter(({ plot, chart }) => isInked(plot, chart.series.length)).length;
+  Object.assign(document.body.dataset, { drawn: plots.length, inked, errors, charts: report.charts.length });
+}
+
+function isInked(plot, count) {
+  const { left, top, width, height } = plot.bbox;
+  const { data } = plot.ctx.getImageData(left, top, width, height);
+  const wanted = new Set(COLOURS.slice(0, count).map((colour) => parseInt(colour.slice(1), 16)));
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at + 3] === 255 && wanted.has((data[at] << 16) | (data[at + 1] << 8) | data[at + 2])) return true;
+  }
+  return false;
 }
 
 function short(number) {
@@ -35,8 +46,9 @@ function columns(chart) {
   return [xs, ...chart.series.map((one) => column(one, 1)), ...spread(chart).flatMap(({ one }) => [column(one, 3), column(one, 2)])];
 }
 
-// The series that have a lowest and a highest value, each of which is two columns more.
+// The series whose lowest and highest values are drawn as a shade, each of which is two columns more.
 function spread(chart) {
+  if (chart.x.categories) return [];
   return chart.series.map((one, number) => ({ one, number })).filter(({ one }) => one.points[0].length === 4);
 }
 
@@ -54,6 +66,24 @@ function drawMarks(plot, marks) {
     ctx.lineTo(at, bbox.top + bbox.height);
     ctx.stroke();
   }
+  ctx.restore();
+}
+
+// From lowest to highest at each point: between categories there is nothing to shade.
+function drawReach(plot, chart) {
+  const { ctx } = plot;
+  ctx.save();
+  chart.series.forEach((one, number) => {
+    ctx.strokeStyle = COLOURS[number % COLOURS.length];
+    for (const [x, , low, high] of one.points) {
+      if (low === undefined || (chart.y.log && low <= 0)) continue;
+      const at = plot.valToPos(x, "x", true);
+      ctx.beginPath();
+      ctx.moveTo(at, plot.valToPos(low, "y", true));
+      ctx.lineTo(at, plot.valToPos(high, "y", true));
+      ctx.stroke();
+    }
+  });
   ctx.restore();
 }
 
@@ -83,6 +113,7 @@ function draw(chart) {
         width: 2,
         spanGaps: true,
         points: { show: true, size: 6 },
+        ...(chart.x.categories ? { paths: () => null } : {}),
         value: (_, value) => (value === null ? "" : short(value)),
       })),
       ...banded.flatMap(() => [{ points: { show: false } }, { points: { show: false } }]),
@@ -91,7 +122,10 @@ function draw(chart) {
       series: [first + 2 * place, first + 2 * place + 1],
       fill: `${COLOURS[number % COLOURS.length]}40`,
     })),
-    hooks: { drawClear: [(plot) => drawMarks(plot, chart.marks)] },
+    hooks: {
+      drawClear: [(plot) => drawMarks(plot, chart.marks)],
+      draw: chart.x.categories ? [(plot) => drawReach(plot, chart)] : [],
+    },
   };
   // The legend is of what the chart is about.
   banded.forEach((_, place) => [0, 1].forEach((edge) => (options.series[first + 2 * place + edge].class = "edge")));
@@ -100,8 +134,10 @@ function draw(chart) {
   // In the frame that follows: a size that is set while sizes are observed is an error in the page.
   const fit = () => plot.setSize({ width: Math.max(280, place.clientWidth), height: 320 });
   new ResizeObserver(() => requestAnimationFrame(fit)).observe(place);
-  drawn += 1;
+  plots.push({ plot, chart });
 }
 
 report.charts.forEach(draw);
 mark();
+// In the frame after the first, when all is on the canvases.
+requestAnimationFrame(() => requestAnimationFrame(mark));

@@ -56,12 +56,22 @@ def section(report, step):
     for missing in step.get("missing", []):
         parts.append(f'<p class="missing">{html.escape(missing)}, and so it is not in these charts.</p>')
     parts.append(f'<div class="charts">{"".join(figure(chart) for chart in charts)}</div>')
+    if step.get("note"):
+        parts.append(f'<p class="facts">{html.escape(step["note"])}</p>')
+    if step.get("versions"):
+        parts.append(f'<p class="facts">{html.escape("; ".join(step["versions"]))}</p>')
     # Results of earlier versions do not say where they were made.
     if "machine" in step and made(step) != made(report):
         parts.append(f'<p class="facts">{"; ".join(made(step))}</p>')
     commands = html.escape("\n".join(step.get("commands", [])))
-    parts.append(f"<details><summary>{step['seconds']:.0f} s; the commands</summary><pre>{commands}</pre></details>")
+    parts.append(f"<details><summary>{took(step['seconds'])}; the commands</summary><pre>{commands}</pre></details>")
     return "\n".join(parts)
+
+
+def took(seconds):
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.1f} h"
 
 
 def figure(chart):
@@ -95,14 +105,18 @@ def table(chart):
     for x in xs:
         cells = [{point[0]: point[1:] for point in one["points"]}.get(x) for one in chart["series"]]
         shown = "".join(f"<td>{cell(values)}</td>" for values in cells)
-        label = names[int(x)] if names else f"{x:,g}"
+        label = names[int(x)] if names else number(x)
         rows.append(f"<tr><td>{html.escape(label)}</td>{shown}</tr>")
     return f"<table><thead><tr><th>{html.escape(chart['x']['label'])}</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def number(value):
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.4g}"
 
 
 def cell(values):
     """A mean, and behind it from where to where the runs reach."""
     if values is None:
         return "–"
-    mean, *reach = [f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}" for value in values]
+    mean, *reach = map(number, values)
     return f"{mean} ({reach[0]} to {reach[1]})" if reach and reach[0] != reach[1] else mean

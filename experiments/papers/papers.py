@@ -7,6 +7,7 @@ Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/que
 what is stopped goes on with the step, or the run, that it was at, and --fresh begins anew. With --only eqs --runs 1 one run is made,
 so that five hours need not be five hours on end; the charts have what was made so far. Peers that are not on this machine are named in the report.
 With --earlier the report goes on from one that was made elsewhere: the steps that it has whole are not run again.
+The commit in the report is that of this checkout if the binary was built in it, else what --commit says.
 """
 
 import argparse
@@ -27,10 +28,11 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import charts  # noqa: E402
 import page  # noqa: E402
-from steps import SCALES, STEPS, Context, DidNotStart, Runs, StepFailed, write_whole  # noqa: E402
+from context import Context, DidNotStart, Runs, StepFailed, write_whole  # noqa: E402
+from steps import SCALES, STEPS  # noqa: E402
 
 from harness.cache import cache_root  # noqa: E402
-from harness.install import node_modules  # noqa: E402
+from harness.install import InstallError, node_modules  # noqa: E402
 
 
 def machine():
@@ -38,7 +40,11 @@ def machine():
     return {"processor": processor.strip(), "cores": os.cpu_count(), "kernel": os.uname().release}
 
 
-def commit():
+def commit_of(quelea):
+    """What a binary was built of: this checkout as it is now, if it lies where that is built."""
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
+    if not quelea.resolve().is_relative_to(target):
+        return "unknown"
     done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
 
@@ -52,13 +58,13 @@ def run_step(step, args, scratch, runs):
     except (StepFailed, DidNotStart, OSError, subprocess.SubprocessError, json.JSONDecodeError) as failed:
         error = f"{type(failed).__name__}: {failed}"
         print(f"    {error}", file=sys.stderr, flush=True)
-    seconds = time.monotonic() - started
-    return {"name": step.name, "scale": args.scale, **where_and_when(), "seconds": seconds, "commands": context.commands,
-            "error": error, "results": results}
+    seconds = time.monotonic() - started + runs.kept_s
+    return {"name": step.name, "scale": args.scale, **where_and_when(args), "seconds": seconds, "commands": context.commands,
+            "note": args.note, "error": error, "results": results}
 
 
-def where_and_when():
-    return {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine()}
+def where_and_when(args):
+    return {"date": datetime.date.today().isoformat(), "commit": args.commit, "machine": machine()}
 
 
 def kept(path):
@@ -113,16 +119,16 @@ def run_all(args, steps):
     if args.fresh:
         forget(args, steps)
     runs_left = args.runs
-    left = {step.name: step.minutes[args.scale] for step in steps}
+    left = {step.name: 0 if step.name in args.earlier else minutes_left(args, step, runs_left) for step in steps}
     for number, step in enumerate(steps, 1):
         path = args.results / f"{step.name}.json"
         minutes = left.pop(step.name)
         if step.name in args.earlier or (found := kept(path)) and is_done(found):
             print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
             continue
-        print(f"[{number}/{len(steps)}] {step.title}: about {minutes:g} min, {minutes + sum(left.values()):g} min left in all",
+        print(f"[{number}/{len(steps)}] {step.title}: about {minutes:.1f} min, {minutes + sum(left.values()):.1f} min left in all",
               file=sys.stderr, flush=True)
-        runs = Runs(runs_of(args, step), commit(), runs_left)
+        runs = Runs(runs_of(args, step), args.commit, runs_left)
         with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
             found = run_step(step, args, pathlib.Path(scratch), runs)
         write_whole(path, json.dumps(found))
@@ -131,10 +137,16 @@ def run_all(args, steps):
             shutil.rmtree(runs.folder, ignore_errors=True)
 
 
+def minutes_left(args, step, runs_left):
+    if (found := kept(args.results / f"{step.name}.json")) and is_done(found):
+        return 0
+    return step.minutes_left(args.scale, len(list(runs_of(args, step).glob("*.json"))), runs_left)
+
+
 def report(args, steps):
     # With all that an earlier one has, whichever steps were asked for now.
     made = [one for one in (shown(args, step) for step in STEPS if step in steps or step.name in args.earlier) if one]
-    return {**where_and_when(), "scale": args.scale, "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]),
+    return {**where_and_when(args), "scale": args.scale, "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]),
             "steps": [step for step, _ in made], "charts": [chart for _, drawn in made for chart in drawn]}
 
 
@@ -148,8 +160,14 @@ def shown(args, step):
     results = found.pop("results") or {}
     drawn = [{"step": step.name, **chart} for chart in charts.of_step(step.name, results)] if results else []
     errors = [found["error"], *errors_of(results)]
-    return {**found, "paper": step.paper, "title": step.title, "missing": results.get("missing", []), "unfinished": results.get("unfinished"),
+    return {**found, "paper": step.paper, "versions": versions(results), "title": step.title, "missing": results.get("missing", []), "unfinished": results.get("unfinished"),
             "error": "; ".join(filter(None, errors)) or None}, drawn
+
+
+def versions(results):
+    """Brokers as they call themselves."""
+    said = [one.get("broker") for one in results.get("brokers", {}).values() if isinstance(one, dict)]
+    return [one for one in said if one]
 
 
 def parse():
@@ -163,7 +181,9 @@ def parse():
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--earlier", type=pathlib.Path, help="a report.json of the same scale, made on another machine, whose steps stand")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
-    parser.add_argument("--runs", type=int, help="of eqs or bdqs, make as many runs at most, and end; the next call goes on")
+    parser.add_argument("--runs", type=int, help="of eqs, stock-exchange or bdqs, make as many runs at most, and end; the next call goes on")
+    parser.add_argument("--commit", help="what --quelea was built of, where that is not this checkout")
+    parser.add_argument("--note", help="how these steps are run, for the report: what else the machine does")
     parser.add_argument("--no-peers", action="store_true")
     args = parser.parse_args()
     steps = [step for step in STEPS if args.scale in step.minutes]
@@ -173,8 +193,10 @@ def parse():
         if unknown:
             parser.error(f"--only: no step {', '.join(unknown)} at this scale; there are {', '.join(step.name for step in steps)}")
         steps = [step for step in steps if step.name in wanted]
-    if args.runs is not None and not all(step.is_in_runs for step in steps):
-        whole = ", ".join(step.name for step in steps if not step.is_in_runs)
+    if args.runs is not None and args.runs < 0:
+        parser.error(f"--runs takes 0 or more, and not {args.runs}")
+    if args.runs is not None and not all(step.runs for step in steps):
+        whole = ", ".join(step.name for step in steps if not step.runs)
         parser.error(f"--runs: {whole} cannot be made by a run at a time; name others by --only")
     if args.fresh and args.earlier:
         parser.error("--fresh and --earlier: one runs again what the other has")
@@ -182,9 +204,12 @@ def parse():
         args.earlier = earlier_steps(args.earlier, args.scale) if args.earlier else {}
     except (OSError, ValueError, KeyError, TypeError) as unusable:
         parser.error(f"--earlier: {args.earlier} is no report to go on from: {unusable!r}")
-    for program in ("", "-bench"):
-        if not args.quelea.with_name(args.quelea.name + program).exists():
-            parser.error(f"--quelea: there is no {args.quelea}{program}")
+    programs = [args.quelea, args.quelea.with_name(f"{args.quelea.name}-bench")]
+    programs += [args.quelea.with_name("stock-exchange")] if any(step.name == "stock-exchange" for step in steps) else []
+    for program in programs:
+        if not program.exists():
+            parser.error(f"--quelea: there is no {program}")
+    args.commit = args.commit or commit_of(args.quelea)
     args.results = args.results or cache_root() / f"papers-{args.scale}"
     return args, steps
 
@@ -192,13 +217,17 @@ def parse():
 def main():
     args, steps = parse()
     args.results.mkdir(parents=True, exist_ok=True)
+    try:
+        # Before hours of which the report would then not be drawn.
+        uplot = node_modules("papers", HERE) / "uplot" / "dist"
+    except (InstallError, OSError) as failed:
+        sys.exit(f"what draws the charts cannot be installed: {failed}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run_all(args, steps)
     except KeyboardInterrupt:
         print("stopped: the same command goes on from here", file=sys.stderr)
     made = report(args, steps)
-    uplot = node_modules("papers", HERE) / "uplot" / "dist"
     write_whole(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
     write_whole(args.results / "report.html", page.write(made, uplot))
     print(args.results / "report.html")

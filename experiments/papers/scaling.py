@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import pathlib
+import statistics
 import sys
 import time
 import urllib.request
@@ -11,7 +12,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments" / "peers"))
 
-from peers import Home, cpu_s, quelea  # noqa: E402
+from peers import Home, quelea  # noqa: E402
 
 COUNTS = {
     "queues": {"smoke": [10, 100], "quick": [100, 1_000, 10_000], "full": [100, 1_000, 10_000, 100_000]},
@@ -21,10 +22,18 @@ COUNTS = {
     "messages": {"smoke": [1_000, 10_000], "quick": [10_000, 100_000, 1_000_000, 10_000_000],
                  "full": [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]},
 }
+REPEATS = {"smoke": 1, "quick": 1, "full": 3}
+REPEATED_MAX = 10_000
+"""What is larger takes long, and varies less."""
 LOAD_S = {"smoke": "0.2", "quick": "2", "full": "5"}
 REQUEST_S = 600
 DOCUMENT_MAX = 10_000
 """Objects of one import of definitions, whose documents have a limit."""
+
+
+def cpu_s(pid):
+    """CPU time of the threads that a process has, to the nanosecond: the ticks of its own line are too coarse for a hundred queues."""
+    return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def disk_bytes(directory):
@@ -137,10 +146,54 @@ def scaling(context):
         found[kind] = []
         for count in COUNTS[kind][context.scale]:
             try:
-                found[kind].append(of(count))
+                repeats = REPEATS[context.scale] if count <= REPEATED_MAX else 1
+                found[kind].append(middle([of(count) for _ in range(repeats)]))
             except Exception as failed:  # What fails takes nothing from what was measured of the others.
                 errors.append(f"{count:,} {kind}: {failed}")
     return {**found, "errors": errors}
+
+
+def middle(runs):
+    """The median of each figure."""
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def law(points):
+    """The cost as a base and a power of the count, in words, and where it stops being linear. None: too few points."""
+    fit = fitted(points)
+    if fit is None:
+        return None
+    base, power = fit
+    bend = bends_at([(x, y - base) for x, y in points])
+    grown = f"count to the power of {power:.2f}" + (f" above {base:,.3g}" if base else "")
+    return grown + (f", more than linear from {bend:,} on" if bend else "")
+
+
+def fitted(points):
+    """(a, c) of y = a + b·x^c, which lies closest to the points by the square of the relative error, a and b at least 0: c = 1 is
+    linear, 0 does not grow. Four points are needed for a base, two for a power. None: too few."""
+    points = [(x, y) for x, y in points if x > 0 and y > 0]
+    if len(points) < 4:
+        power = exponent(points)
+        return None if power is None else (0.0, power)
+    return min((closest(points, step / 100) for step in range(STEPS_OF_POWER)), key=lambda fit: fit[0])[1:]
+
+
+STEPS_OF_POWER = 251
+"""Hundredths up to the power of 2.5."""
+
+
+def closest(points, power):
+    """(error, a, power) of the best a and b for a power: least squares of a/y + b·x^power/y = 1."""
+    rows = [(1 / y, x ** power / y) for x, y in points]
+    sums = [sum(one * other for one, other in ((row[i], row[j]) for row in rows)) for i, j in ((0, 0), (0, 1), (1, 1))]
+    right = [sum(row[i] for row in rows) for i in (0, 1)]
+    determinant = sums[0] * sums[2] - sums[1] ** 2
+    candidates = [(0.0, right[1] / sums[2])]
+    if determinant > 1e-12 * sums[0] * sums[2]:
+        candidates.append(((right[0] * sums[2] - right[1] * sums[1]) / determinant, (right[1] * sums[0] - right[0] * sums[1]) / determinant))
+    fits = [(sum((a * one + b * other - 1) ** 2 for one, other in rows), a, power) for a, b in candidates if a >= 0 and b >= 0]
+    return min(fits)
 
 
 def exponent(points):
@@ -153,9 +206,10 @@ def exponent(points):
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / spread if spread else None
 
 
-def bends_at(points, steepest=1.25):
-    """Where it stops being linear: the first count from which on the cost grows by more than this power of it. None: nowhere."""
+def bends_at(points, steepest=1.1):
+    """Where it stops being linear: the first count from which on the cost grows by more than this power of it, a quarter more than ten
+    times for ten times as many. None: nowhere."""
     for (x, y), (next_x, next_y) in zip(points, points[1:]):
-        if y > 0 and next_y > 0 and math.log(next_y / y) / math.log(next_x / x) > steepest:
+        if y > 0 and next_y > y and math.log(next_y / y) / math.log(next_x / x) > steepest:
             return x
     return None

@@ -23,8 +23,10 @@ import page  # noqa: E402
 import papers  # noqa: E402
 import scaling  # noqa: E402
 import steps  # noqa: E402
+import stock_exchange  # noqa: E402
+from charts import elastic  # noqa: E402
+from context import Context, Runs, RunsSpent, StepFailed, kept_apart  # noqa: E402
 from peers import DidNotStart, Peer  # noqa: E402
-from steps import Runs, RunsSpent, StepFailed, kept_apart  # noqa: E402
 
 pytestmark = pytest.mark.process
 
@@ -32,7 +34,8 @@ PAPERS = EXPERIMENTS / "papers" / "papers.py"
 CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
-    "amqp-suite": 7, "stock-exchange": 4, "cmq": 2, "cmq-sweep": 2, "elastic-peers": 3, "eqs": 3, "sqs-peers": 1, "scaling": 5,
+    "amqp-suite": 12, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 4, "eqs": 3,
+    "sqs-peers": 1, "scaling": 5,
 }
 """With their charts."""
 
@@ -42,7 +45,7 @@ def command(results, *words):
 
 
 def browser(*words):
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,5200", "--virtual-time-budget=20000"]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,12000", "--virtual-time-budget=20000"]
     return subprocess.run([CHROMIUM, *options, *words], capture_output=True, text=True, timeout=300)
 
 
@@ -133,15 +136,15 @@ def test_a_run_that_was_made_is_not_made_again(tmp_path):
         raise AssertionError("it is kept")
 
     first = Runs(tmp_path, "abc", left=1)
-    assert first.of(["one"], lambda: ({"value": 1}, True)) == ({"value": 1}, "abc")
+    assert first.of(["one"], lambda: ({"value": 1}, True)) == ({"value": 1}, "abc", True)
     with pytest.raises(RunsSpent):
         first.of(["one"], never)
     again = Runs(tmp_path, "def")
-    assert again.of(["one"], never) == ({"value": 1}, "abc")
-    assert again.of(["one"], lambda: ({"value": 2}, False)) == ({"value": 2}, "def"), "the second of the same words"
+    assert again.of(["one"], never) == ({"value": 1}, "abc", True)
+    assert again.of(["one"], lambda: ({"value": 2}, False)) == ({"value": 2}, "def", False), "the second of the same words"
     other = Runs(tmp_path, "def")
-    assert other.of(["two"], lambda: ({"value": 3}, True)) == ({"value": 3}, "def"), "other words are another run"
-    assert other.of(["one"], lambda: ({"value": 4}, True)) == ({"value": 4}, "def"), "what did not end well is not kept"
+    assert other.of(["two"], lambda: ({"value": 3}, True)) == ({"value": 3}, "def", True), "other words are another run"
+    assert other.of(["one"], lambda: ({"value": 4}, True)) == ({"value": 4}, "def", True), "what did not end well is not kept"
 
 
 def test_several_runs_show_their_spread_and_what_happened():
@@ -161,31 +164,38 @@ def test_several_runs_show_their_spread_and_what_happened():
     assert "200 (100 to 300)" in shown
 
 
+def test_a_relay_that_a_run_does_not_have_counts_as_nothing_there():
+    def run(shares):
+        return {"bins": [{"minute": 1, "relays": [{"id": number, "messages_in_per_min": share} for number, share in enumerate(shares, 1)]}]}
+
+    found = elastic.by_relay([run([60, 40]), run([50, 30, 20])], 1)
+    assert found == [("relay 1", [(1, 55, 50, 60)]), ("relay 2", [(1, 35, 30, 40)]), ("relay 3", [(1, 10, 0, 20)])]
+    assert sum(points[0][1] for _, points in found) == 100, "the relays' means are the whole"
+    assert elastic.relay_words([run([60, 40]), run([50, 30, 20])]).startswith("2 relays at most in 1 of 2 runs and 3 relays at most in 1")
+
+
 def drawn(path):
-    """How many charts a browser draws of a page, which are all that it has, without an error."""
+    """How many charts a browser draws of a page, which are all that it has, without an error; on each canvas a line or a point is seen."""
     shown = browser("--dump-dom", path.as_uri()).stdout
     body, count = re.search(r"<body[^>]*>", shown)[0], shown.count("<canvas")
-    assert f'data-charts="{count}"' in body and f'data-drawn="{count}"' in body and 'data-errors="0"' in body, body
+    for name, value in {"charts": count, "drawn": count, "inked": count, "errors": 0}.items():
+        assert f'data-{name}="{value}"' in body, body
     return count
 
 
 def test_a_browser_draws_what_only_longer_runs_have(tmp_path):
     """Replicated queues, calls with losses, memory, hours of elastic queues with marks; and steps that failed in part."""
-    figure = {"name": "sends", "unit": "per_second", "mean": 7.5}
-    section = {"experiment": "rates", "load": "clients", "rows": [{"label": str(n), "figures": [figure]} for n in (1, 2)]}
+    figure = {"name": "sends", "unit": "per_second", "mean": 7.5, "min": 7, "max": 8}
+    plot = {"name": "figure6", "title": "λ", "x_label": "T_recv", "y_label": "%", "series": [{"name": "K = 1", "points": [[1, 0], [2, 5]]}]}
+    section = {"experiment": "rates", "load": "clients", "rows": [{"label": str(n), "figures": [figure]} for n in (1, 2)], "plots": [plot]}
     line = {"label": "CMQ", "kind": "ping-pong", "messages": 1_000, "size": 64, "loss": 0.014, "wall_ns": {"mean": 2e6}}
-    flow = {"name": "lossy", "sent": 9, "received": 9, "damaged": 0}
-    soak = {"resident_every_s": 7.5, "resident_bytes": [2e7, 3e7], "flows": [flow], "faults": []}
     bins = [{"minute": at, "sent_per_min": at, "delivered_per_min": at, "latency_mean_ms": 1.0, "overtaken": 1,
              "relays": [{"id": 1, "messages_in_per_min": at}]} for at in (1, 2)]
     hour = {"bins": bins, "events": [{"minute": 1.5, "kind": "moved"}], "moves": 1, "commit": "abc",
             "order": {"received": 1, "lost": 0, "duplicates": 0, "out_of_order": 0}}
-    rounds = {"de-spsc": {"megabytes_per_s": 9.0}, "baseline": {"megabytes_per_s": 10.0}, "de-pp": {"round_trip": {"mean_ms": 0.1}}}
-    link = {"cases": [{"experiment": name, "rounds": [{"size": size, **found} for size in (1, 64)]} for name, found in rounds.items()]}
     results = {
-        "amqp-links": {"networks": {"1gbit": link, "10gbit": link}},
         "bdqs": {"sections": [section]}, "cmq": {"lines": [line, {**line, "kind": "one-way", "loss": None}]},
-        "cmq-soak": {"report": soak}, "eqs": {"speed": 1, "policies": {"paper": [hour, hour], "steady": [hour]}},
+        "eqs": {"speed": 1, "policies": {"paper": [hour, hour], "steady": [hour]}},
     }
     shown = [{"step": name, **chart} for name, found in results.items() for chart in charts.of_step(name, found)]
     steps = [{"name": name, "paper": "P", "title": name, "seconds": 1, "commands": ["x"], "missing": ["Aeron: no Java"],
@@ -194,7 +204,7 @@ def test_a_browser_draws_what_only_longer_runs_have(tmp_path):
               "machine": {"processor": "P", "cores": 2, "kernel": "6"}}
     path, text = tmp_path / "page.html", page.write(report, node_modules("papers", EXPERIMENTS / "papers") / "uplot" / "dist")
     path.write_text(text)
-    assert drawn(path) == len(shown) == 2 + 1 + 2 + 1 + 6
+    assert drawn(path) == len(shown) == 2 + 2 + 6
     assert "Aeron: no Java" in text and "RabbitMQ: it ended" in text
 
 
@@ -245,30 +255,112 @@ def test_a_report_goes_on_from_one_that_was_made_elsewhere(results, tmp_path):
         assert refused.returncode == 2 and said in refused.stderr, refused.stderr
 
 
+class Broker(SimpleNamespace):
+    """Stands for one of a peer."""
+
+    def stop(self):
+        pass
+
+
+def exchange(tmp_path, monkeypatch, reaches, left=None):
+    """A context whose stock exchange reaches so many orders a second, and the rates that it was asked for."""
+    context, asked = Context(tmp_path / "quelea", "quick", tmp_path, Runs(tmp_path / "runs", "abc", left), with_peers=False), []
+
+    def run(_program, _run, *words):
+        rate = words[words.index("--rate") + 1] if "--rate" in words else None
+        asked.append((rate, *(word for word in ("--durable", "--kill", "--feed") if word in words)))
+        reached = reaches(rate)
+        return (0, json.dumps({"gateway": {"orders_per_s": reached, "orders": 9}, "feeds": []})) if reached else (1, "")
+
+    monkeypatch.setattr(context, "run", run)
+    monkeypatch.setattr(Peer, "start", lambda *_: Broker(uri="amqp://127.0.0.1:1/%2f", pid=1))
+    return context, asked
+
+
+ALSO = [(8_000, "--durable"), (None, "--durable"), (20_000, "--durable", "--kill"), (8_000, "--feed")]
+
+
 @pytest.mark.parametrize(("highest", "rates"), [(20_000, [1_000, 4_000, 8_000, 16_000, 32_000]), (3_000, [1_000, 4_000, 8_000])])
-def test_rates_of_orders_double_until_a_broker_does_not_keep_up(monkeypatch, highest, rates):
-    asked = []
-
-    def run(_context, _peer, rate, _runs, _errors):
-        asked.append(rate)
-        return rate is not None and rate <= highest
-
-    monkeypatch.setattr(steps, "stock_run", run)
-    context = steps.Context(Path("quelea"), "quick", Path(), Runs(Path(), "abc"), with_peers=False)
-    assert steps.stock_exchange(context)["missing"] == ["RabbitMQ was not asked for"]
-    assert asked == 2 * [*rates, None], "with Nagle's algorithm and without"
+def test_rates_of_orders_double_until_a_broker_does_not_keep_up(tmp_path, monkeypatch, highest, rates):
+    context, asked = exchange(tmp_path, monkeypatch, lambda rate: min(rate or highest, highest))
+    found = stock_exchange.stock_exchange(context)
+    assert found["missing"] == ["RabbitMQ was not asked for", "Qpid Broker-J was not asked for"] and not found["errors"]
+    assert asked == 2 * [(rate,) for rate in (*rates, None)] + ALSO, "with Nagle's algorithm and without"
+    assert {name: len(runs) for name, runs in found["brokers"].items()} == {
+        "Quelea": len(rates) + 1, "Quelea with Nagle's algorithm": len(rates) + 1, "Quelea, durable with confirms": 2}
 
 
-@pytest.mark.parametrize(("reached", "code", "keeps_up"), [(9_600, 0, True), (9_400, 0, False), (9_600, 1, False)])
-def test_a_run_keeps_up_when_orders_are_answered_nearly_as_fast(tmp_path, monkeypatch, reached, code, keeps_up):
-    context = steps.Context(tmp_path / "quelea", "quick", tmp_path, Runs(tmp_path, "abc"))
-    monkeypatch.setattr(context, "run", lambda *_: (code, json.dumps({"gateway": {"orders_per_s": reached}})))
-    broker = SimpleNamespace(uri="amqp://127.0.0.1:1/%2f", pid=1, stop=lambda: None)
-    peer = SimpleNamespace(name="rabbitmq", label="RabbitMQ", start=lambda _: broker)
+@pytest.mark.parametrize(("reached", "keeps_up"), [(9_600, True), (9_400, False), (0, False)])
+def test_a_run_keeps_up_when_orders_are_answered_nearly_as_fast(tmp_path, monkeypatch, reached, keeps_up):
+    context, _ = exchange(tmp_path, monkeypatch, lambda _: reached)
     runs, failed = [], []
-    assert steps.stock_run(context, peer, 10_000, runs, failed) is keeps_up
-    assert (len(runs), len(failed)) == ((0, 1) if code else (1, 0))
-    assert not runs or runs[0]["orders"] == steps.STOCK_ORDERS["quick"]
+    one = stock_exchange.Runs(context, Peer("rabbitmq", "RabbitMQ", None, {}), runs, failed)
+    assert one.run(10_000, failed) is keeps_up
+    assert (len(runs), len(failed)) == ((1, 0) if reached else (0, 1))
+    assert not runs or runs[0]["orders"] == stock_exchange.ORDERS["quick"]
+
+
+def test_runs_of_the_exchange_can_be_made_some_at_a_time(tmp_path, monkeypatch):
+    whole = []
+    while True:
+        context, asked = exchange(tmp_path, monkeypatch, lambda rate: rate or 9_000, left=5)
+        monkeypatch.setattr(stock_exchange, "RATE_MAX", 16_000)
+        found = stock_exchange.stock_exchange(context)
+        whole += asked
+        if not found["unfinished"]:
+            break
+        assert len(asked) == 5 and len(whole) < 100
+    assert whole == 2 * [(rate,) for rate in (1_000, 4_000, 8_000, 16_000, None)] + ALSO
+
+
+def test_an_hour_of_elastic_queues_that_fails_takes_nothing_from_the_others(tmp_path, monkeypatch):
+    context = Context(tmp_path / "quelea", "full", tmp_path, Runs(tmp_path, "abc"))
+    made = iter([True, StepFailed("no relay started"), False, *[True] * 7])
+
+    def bench(*_):
+        is_whole = next(made)
+        if isinstance(is_whole, StepFailed):
+            raise is_whole
+        return {"is_whole": is_whole}
+
+    monkeypatch.setattr(context, "kept_bench", bench)
+    found = steps.eqs(context)
+    assert {policy: len(runs) for policy, runs in found["policies"].items()} == {"paper": 4, "steady": 5}
+    assert found["errors"] == ["run 2 of paper: no relay started", "run 3 of paper ended early, or lost, doubled or reordered messages"]
+    assert not papers.is_done({"error": None, "results": found})
+
+
+def test_a_link_that_fails_takes_nothing_from_the_others(tmp_path, monkeypatch):
+    def over(_context, network):
+        if network == "1gbit":
+            raise StepFailed("no namespaces")
+        return {"cases": [], "error": None}
+
+    monkeypatch.setattr(steps, "over_link", over)
+    found = steps.amqp_links(Context(tmp_path / "quelea", "smoke", tmp_path, Runs(tmp_path, "abc")))
+    assert list(found["networks"]) == ["loopback", "10gbit"] and found["errors"] == ["1gbit: no namespaces"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "law"),
+    [
+        (lambda count: 50 + count / 100, "count to the power of 1.00 above 50"),
+        (lambda count: 7.0, "count to the power of 0.00"),
+        (lambda count: count**1.5, "count to the power of 1.50, more than linear from 100 on"),
+        (lambda count: 3 * count + (count > 20_000) * count, "count to the power of 1.05 above 0, more than linear from 10,000 on"),
+    ],
+)
+def test_a_law_has_a_base_and_says_where_it_bends(cost, law):
+    found = scaling.law([(count, cost(count)) for count in (100, 1_000, 10_000, 100_000)])
+    assert re.sub(r"power of 1\.0\d( above [\d.e+]+)?,", "power of 1.05 above 0,", found) == law
+    assert scaling.law([(100, 1.0)]) is None, "one point has no law"
+
+
+def test_what_was_made_counts_for_the_time_left():
+    step = steps.Step("eqs", "EQS", "", None, {"full": 600, "smoke": 1}, {"full": 10})
+    assert step.minutes_left("full", 0, None) == 600 and step.minutes_left("full", 9, None) == 60
+    assert step.minutes_left("full", 4, 2) == 120 and step.minutes_left("full", 12, None) == 0
+    assert step.minutes_left("smoke", 0, None) == 1, "it is not made in runs"
 
 
 def test_a_size_that_fails_takes_nothing_from_the_others(monkeypatch):
@@ -281,11 +373,40 @@ def test_a_size_that_fails_takes_nothing_from_the_others(monkeypatch):
 
     for name in ("standing", "connections", "consumers"):
         monkeypatch.setattr(scaling, name, measured)
-    context = steps.Context(Path("quelea"), "smoke", Path(), Runs(Path(), "abc"))
-    found = scaling.scaling(context)
+    found = scaling.scaling(Context(Path("quelea"), "smoke", Path(), Runs(Path(), "abc")))
     assert found["errors"] == [f"100 {kind}: the limit is reached" for kind in ("queues", "bindings", "connections")]
     assert [one["count"] for one in found["messages"]] == [1_000, 10_000] and not papers.is_done({"error": None, "results": found})
     assert charts.scaling(found)[0]["series"][0]["points"] == [[10, 7.0]]
+
+
+def test_the_commit_is_that_of_the_binary(tmp_path):
+    for words, commit in (([], "unknown"), (["--commit", "abc123"], "abc123")):
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir(exist_ok=True)
+        for program in ("quelea", "quelea-bench"):
+            (elsewhere / program).touch()
+        call = [sys.executable, PAPERS, "--quelea", elsewhere / "quelea", "--smoke", "--no-peers", "--results", tmp_path, "--only", "eqs"]
+        subprocess.run([*call, "--runs", "0", "--note", "beside a compiler", *words], capture_output=True, text=True, timeout=60)
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert report["commit"] == commit and report["steps"][0]["note"] == "beside a compiler"
+
+
+def test_what_is_missing_is_said_before_anything_starts(tmp_path):
+    for program in ("quelea", "quelea-bench"):
+        (tmp_path / program).touch()
+    call = [sys.executable, PAPERS, "--quelea", tmp_path / "quelea", "--smoke", "--results", tmp_path / "results"]
+    for words, said in ((["--only", "stock-exchange"], "stock-exchange"), (["--only", "eqs", "--runs", "-1"], "--runs takes 0 or more, and not -1")):
+        done = subprocess.run([*call, *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_load_generator_runs_the_script_of_a_tree(tmp_path):
+    bench = [binary_path(), "bench", "papers"]
+    done = subprocess.run([*bench, "--smoke", "--only", "nothing"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "no step nothing at this scale" in done.stderr, done.stderr
+    done = subprocess.run([*bench, "--tree", tmp_path, "--smoke"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "--tree: there is no" in done.stderr, done.stderr
 
 
 def test_a_step_that_there_is_not_is_refused(tmp_path):

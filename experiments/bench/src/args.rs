@@ -10,6 +10,7 @@ use crate::bdqs::args::BdqsArgs;
 use crate::byte_size::parse_bytes;
 use crate::cmq::args::{CmqArgs, CmqMemoryArgs, CmqPushArgs, CmqSoakArgs};
 use crate::elastic::args::ElasticArgs;
+use crate::papers::PapersArgs;
 use crate::queue_argument::parse_argument;
 use crate::sqs::args::{SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
 use crate::uri::{BrokerUri, UriError};
@@ -60,6 +61,8 @@ pub enum BenchCommand {
     CmqSoak(CmqSoakArgs),
     /// Elastic queues: fan-out of one relay beside its rivals; growth, moves, failover of a queue
     Elastic(Box<ElasticArgs>),
+    /// The experiments of the four papers, drawn as one report, by the script of a source tree
+    Papers(PapersArgs),
 }
 
 /// Where the broker is, and how to look at it.

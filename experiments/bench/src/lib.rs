@@ -27,6 +27,7 @@ mod ledger;
 mod link;
 mod meter;
 mod observer;
+mod papers;
 mod peer;
 mod plan;
 mod process;
@@ -78,6 +79,7 @@ pub use error::BenchError;
 pub use inbox::ProtocolError;
 pub use latency::Percentiles;
 pub use observer::{BrokerCost, DeviceCost};
+pub use papers::PapersArgs;
 pub use process::ProcessError;
 pub use report::Report;
 pub use sqs::{EndpointArgs, SqsArgs, SqsHeldArgs, SqsLoadArgs, SqsPollsArgs};
@@ -106,5 +108,6 @@ pub fn run(args: BenchArgs) -> Result<(), BenchError> {
         BenchCommand::CmqMemory(args) => cmq::memory(&args),
         BenchCommand::CmqSoak(args) => cmq::soak(&args),
         BenchCommand::Elastic(args) => elastic::run(&args),
+        BenchCommand::Papers(args) => papers::run(&args),
     }
 }

@@ -1,6 +1,7 @@
 //! What the experiments found: rows of figures, each the mean of several runs with the least and the most.
 
-use serde::Serialize;
+use quelea_plot::Plot;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::units::{milliseconds, thousands};
@@ -14,8 +15,43 @@ pub(crate) struct Section {
     pub rows: Vec<Row>,
     pub notes: Vec<String>,
     /// By their file names, without the ending.
-    #[serde(skip)]
-    pub plots: Vec<(String, quelea_plot::Plot)>,
+    #[serde(serialize_with = "serialize_plots")]
+    pub plots: Vec<(String, Plot)>,
+}
+
+/// A plot as the report of the papers' experiments draws it.
+#[derive(Serialize)]
+struct NamedPlot<'a> {
+    name: &'a str,
+    title: &'a str,
+    x_label: &'a str,
+    y_label: &'a str,
+    series: Vec<NamedSeries<'a>>,
+}
+
+#[derive(Serialize)]
+struct NamedSeries<'a> {
+    name: &'a str,
+    points: &'a [(f64, f64)],
+}
+
+fn serialize_plots<S: Serializer>(
+    plots: &[(String, Plot)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(plots.iter().map(|(name, plot)| {
+        NamedPlot {
+            name,
+            title: &plot.title,
+            x_label: &plot.x_label,
+            y_label: &plot.y_label,
+            series: plot
+                .series
+                .iter()
+                .map(|series| NamedSeries { name: &series.name, points: &series.points })
+                .collect(),
+        }
+    }))
 }
 
 /// One row.
@@ -136,6 +172,23 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plots_are_in_the_report_with_their_names() {
+        let series = vec![quelea_plot::Series {
+            name: "K = 1".to_owned(),
+            points: vec![(1.0, 0.5)],
+            ..Default::default()
+        }];
+        let plot = Plot { title: "λ".to_owned(), series, ..Plot::default() };
+        let section = Section { plots: vec![("figure6".to_owned(), plot)], ..Section::default() };
+        let found = serde_json::to_value(&section).expect("it is plain data");
+        let expected = serde_json::json!([{
+            "name": "figure6", "title": "λ", "x_label": "", "y_label": "",
+            "series": [{"name": "K = 1", "points": [[1.0, 0.5]]}],
+        }]);
+        assert_eq!(found["plots"], expected);
+    }
 
     #[test]
     fn a_table_has_a_column_for_each_figure_that_any_row_has() {

@@ -153,6 +153,9 @@ pub struct CmqSoakArgs {
     /// Messages a second of each flow
     #[arg(long, default_value_t = 20_000, value_name = "PER_SECOND")]
     pub rate: u64,
+    /// Draw the memory of the run into this file, as SVG (the paper's figure 7)
+    #[arg(long, value_name = "FILE")]
+    pub figure: Option<PathBuf>,
     /// No line every ten seconds
     #[arg(long)]
     pub quiet: bool,

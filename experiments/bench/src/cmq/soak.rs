@@ -10,6 +10,7 @@ use std::time::Duration;
 use quelea_cmq::{
     Config, Dest, DestinationOptions, Endpoint, Key, MailboxOptions, Mode, PreSharedKey, Queue,
 };
+use quelea_plot::{Plot, Series};
 use serde::Serialize;
 
 use crate::clock::{SECOND_NS, now_ns, seconds_between, seconds_to_ns};
@@ -108,6 +109,13 @@ pub(crate) fn run(args: &CmqSoakArgs) -> Result<(), BenchError> {
     });
     let report = SoakReport::new(begun, interrupt.is_set(), &flows, &residents, failed);
     publish(&report.to_text(), &report, args.json.as_deref())?;
+    if let Some(path) = &args.figure {
+        std::fs::write(path, report.to_plot().to_svg()).map_err(|source| BenchError::File {
+            doing: "cannot write the figure to",
+            path: path.clone(),
+            source,
+        })?;
+    }
     match report.faults.first() {
         Some(fault) => Err(CmqError::Soak(fault.clone()).into()),
         None => Ok(()),
@@ -312,6 +320,21 @@ impl SoakReport {
             resident_bytes: residents.chunks(per_point).map(most).collect(),
             resident_every_s: per_point as f64 * LOOK.as_secs_f64(),
             faults,
+        }
+    }
+
+    /// The paper's figure 7, of the whole process's resident memory.
+    fn to_plot(&self) -> Plot {
+        let minute = |place: usize| (place + 1) as f64 * self.resident_every_s / 60.0;
+        let points = self.resident_bytes.iter().enumerate();
+        let points = points.map(|(place, bytes)| (minute(place), bytes / 1e6)).collect();
+        let series = Series { name: "resident".to_owned(), points, ..Series::default() };
+        Plot {
+            title: "Memory of a long run".to_owned(),
+            x_label: "minutes".to_owned(),
+            y_label: "MB".to_owned(),
+            series: vec![series],
+            ..Plot::default()
         }
     }
 

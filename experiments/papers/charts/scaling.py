@@ -1,0 +1,34 @@
+"""What things cost by how many of them there are, with fitted laws."""
+
+import scaling as laws
+
+from .parts import NOT_MEASURED, axis, chart
+
+MADE = {"cpu_us": "µs of CPU to make them", "bytes": "bytes of memory", "start_ms": "ms to start with them"}
+SCALED = {
+    # What is counted: its name, and its figures with their units.
+    "queues": ("durable queues", MADE),
+    "bindings": ("bindings of one topic exchange", MADE),
+    "connections": ("idle connections", {"cpu_us": "µs of CPU to open them", "bytes": "bytes of memory"}),
+    "messages": ("durable messages of 100 B in the log", {
+        "cpu_us": "µs of CPU to publish them", "bytes": "bytes of memory", "disk_bytes": "bytes on the disk", "start_ms": "ms to start with them"}),
+}
+BESIDE = {**{kind: name for kind, (name, _) in SCALED.items() if kind != "connections"}, "consumers": "consumers of the queue"}
+
+
+def scaling(results):
+    charts = []
+    for kind, (name, figures) in SCALED.items():
+        series = [(words, [(one["count"], one[figure]) for one in results[kind] if one[figure] > 0]) for figure, words in figures.items()]
+        charts.append(chart(f"scaling-{kind}", f"Cost by the number of {name}", axis(name, log=True), axis("cost of all", log=True), series,
+                            NOT_MEASURED, fitted(series)))
+    beside = [(name, [(one["count"], one["message_cpu_us"]) for one in results[kind]]) for kind, name in BESIDE.items()]
+    charts.append(chart("scaling-beside", "CPU of a transient message beside what stands", axis("how many", log=True), axis("µs a message"),
+                        beside, NOT_MEASURED,
+                        "One publisher, one consumer, 100 B; with consumers, all of them on the one queue. " + fitted(beside)))
+    return charts
+
+
+def fitted(series):
+    found = [f"{words}: {law}" for words, points in series if (law := laws.law(points))]
+    return f"Fitted: {'; '.join(found)}. A power of 1 is linear, 0 does not grow." if found else "Too few to fit."
