@@ -23,7 +23,13 @@ impl Clock {
     /// The time now, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.base_ms).plus_ms(self.started.elapsed().as_millis() as u64)
+        self.at(Instant::now())
+    }
+
+    /// The time at an instant; the clock's start if that was before.
+    pub(crate) fn at(&self, instant: Instant) -> Timestamp {
+        let since = instant.saturating_duration_since(self.started);
+        Timestamp::from_millis(self.base_ms).plus_ms(since.as_millis() as u64)
     }
 
     /// Microseconds from the clock's start to an instant; 0 if that was before.

@@ -46,35 +46,37 @@ impl TurnSchedule {
 
     /// What time it is while a turn runs.
     pub(crate) fn time(&self) -> Time {
-        self.clock.time(Instant::now())
+        self.time_at(Instant::now())
+    }
+
+    /// What time it is at an instant of a turn.
+    pub(crate) fn time_at(&self, now: Instant) -> Time {
+        self.clock.time(now)
     }
 
     /// Schedules a turn after the tasks that are ready now, and returns its time. Only the first request
     /// reads the clock.
     pub(crate) fn request_turn(&mut self) -> Timestamp {
         if !self.due {
+            let now = Instant::now();
             self.due = true;
-            self.now = self.clock.now();
-            self.input_since = Some(Instant::now());
+            self.now = self.clock.at(now);
+            self.input_since = Some(now);
             self.wake.notify_one();
         }
         self.now
     }
 
-    /// A turn begins now: requests until its end are part of it.
-    pub(crate) fn begin_turn(&mut self) -> Timestamp {
+    /// A turn begins now: requests until its end are part of it. Returns how long the input took that it deals
+    /// with, which from now on counts as dealt with.
+    pub(crate) fn begin_turn(&mut self, now: Instant) -> Duration {
         self.due = true;
         self.turns += 1;
-        self.now = self.clock.now();
-        self.now
+        self.now = self.clock.at(now);
+        self.input_since.take().map_or(Duration::ZERO, |since| now - since)
     }
 
     pub(crate) const fn end_turn(&mut self) {
         self.due = false;
-    }
-
-    /// How long the input took that this turn deals with; from now on it counts as dealt with.
-    pub(crate) fn take_input_time(&mut self, now: Instant) -> Duration {
-        self.input_since.take().map_or(Duration::ZERO, |since| now - since)
     }
 }

@@ -75,11 +75,11 @@ impl Core {
     /// One turn: input, broker, jobs, output. What connections read was given to the broker before, by their tasks
     /// (`connection_task.rs`).
     fn turn(&mut self) -> Next {
-        self.schedule.begin_turn();
         let started = Instant::now();
-        let input_time = self.schedule.take_input_time(started);
+        let input_time = self.schedule.begin_turn(started);
         let mut more = self.take_input();
-        more |= self.run_broker(input_time + started.elapsed());
+        let read = Instant::now();
+        more |= self.run_broker(input_time + (read - started), read);
         more |= self.connections.any_dirty();
         more |= self.stop.advance(
             &mut self.broker,
@@ -143,8 +143,7 @@ impl Core {
 
     /// Runs the broker and writes what comes of it, again and again while there is more and time for
     /// it. Returns whether there is more.
-    fn run_broker(&mut self, input_time: Duration) -> bool {
-        let started = Instant::now();
+    fn run_broker(&mut self, input_time: Duration, started: Instant) -> bool {
         let time = input_time.max(DELIVERY_TIME_MIN);
         let now = self.now();
         loop {
@@ -158,13 +157,14 @@ impl Core {
             // What was written makes room for more, and a connection that broke gives back what it
             // held.
             let progress = self.promises.progress();
-            let times = (now, self.schedule.time());
+            let acted_at = Instant::now();
+            let times = (now, self.schedule.time_at(acted_at));
             let changed =
                 self.connections.write_output(&mut self.broker, &self.logins, progress, times);
             if !(more || acted || changed) {
                 return false;
             }
-            if started.elapsed() >= time {
+            if acted_at - started >= time {
                 return true;
             }
         }
