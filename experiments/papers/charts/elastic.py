@@ -53,13 +53,21 @@ def by_minute(runs, value, speed):
 
 
 def by_relay(runs, speed):
-    """The messages of each relay, by the order in which they were started: 0 in a run that does not have so many."""
-    ids = sorted({relay["id"] for run in runs for one in run["bins"] for relay in one["relays"]})
+    """The messages of each relay, by the order in which a run started them: 0 in a run that does not have so many. A relay that ended
+    leaves its number to none, so that the third of one run may be the fourth of another."""
+    each = [{"bins": [{"minute": one["minute"], "shares": of_relays(one, started_in(run))} for one in run["bins"]]} for run in runs]
+    most = max((len(started_in(run)) for run in runs), default=0)
+    return [(f"relay {place + 1}", by_minute(each, lambda one: one["shares"].get(place, 0.0), speed)) for place in range(most)]
 
-    def of(number):
-        return lambda one: next((relay["messages_in_per_min"] for relay in one["relays"] if relay["id"] == number), 0.0)
 
-    return [(f"relay {number}", by_minute(runs, of(number), speed)) for number in ids]
+def started_in(run):
+    """Place by number, in the order in which they had work."""
+    ids = dict.fromkeys(relay["id"] for one in run["bins"] for relay in one["relays"] if relay["messages_in_per_min"] > 0)
+    return {number: place for place, number in enumerate(ids)}
+
+
+def of_relays(one, places):
+    return {places[relay["id"]]: relay["messages_in_per_min"] for relay in one["relays"] if relay["id"] in places}
 
 
 EQS_MARKS = {"up": "relay", "moved": "move"}
@@ -92,9 +100,9 @@ def eqs_words(policy, runs):
 
 def relay_words(runs):
     """How many relays ran at a time, in how many of the runs."""
-    most = collections.Counter(max((len(one["relays"]) for one in run["bins"]), default=0) for run in runs)
-    found = " and ".join(f"{relays} relays at most in {count} of {len(runs)} runs" for relays, count in sorted(most.items()))
-    return f"{found}. A relay that a run does not have counts as 0 there."
+    counted = collections.Counter(len(started_in(run)) for run in runs)
+    found = " and ".join(f"{relays} relays had work in {count} of {len(runs)} runs" for relays, count in sorted(counted.items()))
+    return f"{found}. One that a run does not have counts as 0 there."
 
 
 def eqs(results):

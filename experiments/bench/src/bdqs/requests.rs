@@ -43,7 +43,8 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
         })
         .collect();
     let notes = vec![
-        "Each request touches one partition. Upkeep are buckets, marks, counts and clocks."
+        "Each request touches one partition. Upkeep are queues' rows, buckets, marks, counts and clocks: it grows with \
+         time, queues and front-ends, not with messages."
             .to_owned(),
     ];
     let load = many.to_words(bench.args.load.size);
@@ -74,6 +75,10 @@ fn row(label: &str, runs: &[(ExperimentReport, Counted)]) -> Row {
     add(&mut row, "receiving and deleting", runs, |[_, sent, after]| after.since(*sent).messages);
     add_life(&mut row, runs);
     add(&mut row, "upkeep", runs, |[before, _, after]| after.since(*before).upkeep);
+    add(&mut row, "life with upkeep", runs, |[before, _, after]| {
+        let counted = after.since(*before);
+        counted.messages + counted.upkeep
+    });
     add(&mut row, "heartbeats and sweeps", runs, |[before, _, after]| after.since(*before).apart);
     let lost = Row::of("", &reports, &[LOST]);
     row.figures.extend(lost.figures);
