@@ -186,6 +186,15 @@ def cmq_soak(context):
     return {"report": report, "errors": report["faults"]}
 
 
+def cmq_profile(context):
+    """What the paper checked of its own code: which lines its tests reach, and where its heap is."""
+    found = context.scratch / "profile.json"
+    code, _ = context.run(sys.executable, PEERS.parent / "profiles" / "cmq.py", "--seconds", 60, "--json", found)
+    if code != 0:
+        raise StepFailed(f"profiles/cmq.py ended with {code}")
+    return json.loads(found.read_text())
+
+
 def eqs(context):
     """Figures 5 to 8: sixteen producers that join one after the other, twenty listeners. Only `full` is in real time."""
     speed = {"smoke": 600, "quick": 30, "full": 1}[context.scale]
@@ -241,6 +250,7 @@ STEPS = [
     Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),
     Step("cmq-sweep", "CMQ", "CMQ's batches", cmq_sweep, {"smoke": 0.1, "quick": 1, "full": 6}),
     Step("cmq-soak", "CMQ", "CMQ's memory", cmq_soak, {"smoke": 0.1, "quick": 2, "full": 121}),
+    Step("cmq-profile", "CMQ", "CMQ's tests and heap", cmq_profile, {"full": 12}),
     Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 4}),
     Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620},
          {"smoke": 1, "quick": 2, "full": 10}),

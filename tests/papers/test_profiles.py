@@ -44,4 +44,7 @@ def test_what_a_function_holds_is_one_sum_and_the_largest_comes_first(profile):
         ["1,500.0", "kB", "quelea_cmq::net::pool::Pool::take"],
         ["0.5", "kB", "quelea_cmq_proto::key::Key::new"],
     ]
+    files = [{"filename": f"/work/crates/cmq/{name}", "summary": dict.fromkeys(profile.KINDS, {"covered": covered, "count": 10})}
+             for name, covered in (("lib/src/net.rs", 9), ("lib/src/dest.rs", 7), ("proto/src/key.rs", 10))]
+    assert {crate: kinds["lines"] for crate, kinds in profile.by_crate(files).items()} == {"quelea-cmq": (16, 20), "quelea-cmq-proto": (10, 10)}
     assert shown[2:] == ["calls to allocation functions: 21 (1/s)", "peak heap memory consumption: 1.50M"]

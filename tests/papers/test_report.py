@@ -195,7 +195,10 @@ def test_a_browser_draws_what_only_longer_runs_have(tmp_path):
     hour = {"bins": bins, "events": [{"minute": 1.5, "kind": "moved"}], "moves": 1, "commit": "abc",
             "order": {"received": 1, "lost": 0, "duplicates": 0, "out_of_order": 0}}
     results = {
-        "bdqs": {"sections": [section]}, "cmq": {"lines": [line, {**line, "kind": "one-way", "loss": None}]},
+        "bdqs": {"sections": [section]},
+        "cmq-profile": {"coverage": {"quelea-cmq": {"lines": [9, 10], "regions": [4, 5]}},
+                        "heap": {"seconds": 60, "peak_bytes": 4e6, "places": [["net::pool", 1e6], ["outbox::pool", 5e5]]}},
+        "cmq": {"lines": [line, {**line, "kind": "one-way", "loss": None}]},
         "eqs": {"speed": 1, "policies": {"paper": [hour, hour], "steady": [hour]}},
     }
     shown = [{"step": name, **chart} for name, found in results.items() for chart in charts.of_step(name, found)]
@@ -205,7 +208,7 @@ def test_a_browser_draws_what_only_longer_runs_have(tmp_path):
               "machine": {"processor": "P", "cores": 2, "kernel": "6"}}
     path, text = tmp_path / "page.html", page.write(report, node_modules("papers", EXPERIMENTS / "papers") / "uplot" / "dist")
     path.write_text(text)
-    assert drawn(path) == len(shown) == 2 + 2 + 6
+    assert drawn(path) == len(shown) == 2 + 2 + 2 + 6
     assert "Aeron: no Java" in text and "RabbitMQ: it ended" in text
 
 
