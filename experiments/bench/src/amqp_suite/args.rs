@@ -65,7 +65,7 @@ pub struct AmqpSuiteArgs {
     /// A run in which no message moves for so long has failed
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub stall_s: u64,
-    /// A case whose queues and bindings the broker does not make in so long is left out, and named at the end
+    /// A case whose queues and bindings the broker does not declare in so long is left out, and named at the end
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub declare_timeout_s: u64,
     /// Threads of the publisher's process, and of the consumer's
@@ -159,6 +159,16 @@ pub enum Role {
     Consumer,
     /// The baseline's relay, on the broker's host
     Relay,
+}
+
+impl Network {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Gigabit => "1gbit",
+            Self::TenGigabit => "10gbit",
+        }
+    }
 }
 
 impl Role {

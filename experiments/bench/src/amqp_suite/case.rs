@@ -1,9 +1,12 @@
 //! What is run one after the other: an experiment with one value of its parameter.
 
+use std::net::{TcpListener, ToSocketAddrs as _};
+
 use serde::{Deserialize, Serialize};
 
 use super::args::{AmqpSuiteArgs, Experiment, Keys, Network, Role};
 use crate::error::BenchError;
+use crate::uri::BrokerUri;
 
 const SIZES: [usize; 11] = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576];
 const QUICK_SIZES: [usize; 3] = [1, 1_024, 65_536];
@@ -12,6 +15,8 @@ const SIZE_MAX: usize = 128 * 1024 * 1024;
 const PAIRS_MAX: u32 = 1_000;
 const FANOUT_MAX: u32 = 10_000;
 const PATTERNS_MAX: u32 = 1_000_000;
+/// A day: longer than any wait that makes sense, far from where nanoseconds overflow.
+const SECONDS_MAX: u64 = 86_400;
 /// The first round of a size is as large as some 64 MiB of deliveries, but not so small that nothing can be said.
 const PILOT_BYTES: u64 = 64 * 1024 * 1024;
 const PILOT_MESSAGES_MIN: u64 = 32;
@@ -46,6 +51,11 @@ pub(crate) struct Rounds {
 impl Case {
     pub(crate) const fn baseline() -> Self {
         Self::plain(Experiment::Baseline)
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn de_spsc() -> Self {
+        Self::plain(Experiment::DeSpsc)
     }
 
     const fn plain(experiment: Experiment) -> Self {
@@ -152,22 +162,58 @@ fn check(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     if !(1..=64).contains(&args.threads) {
         return refuse(format!("--threads takes 1 to 64, not {}", args.threads));
     }
-    if args.role == Role::Coordinator && args.coordinator.is_some() {
-        return refuse("--coordinator is for --role publisher, consumer and relay".to_owned());
+    if !(1..=SECONDS_MAX).contains(&args.stall_s) {
+        return refuse(format!("--stall-s takes 1 to {SECONDS_MAX}, not {}", args.stall_s));
     }
-    if args.role != Role::Coordinator && args.listen.is_some() {
-        return refuse("--listen is the coordinator's".to_owned());
+    if args.declare_timeout_s > SECONDS_MAX {
+        let given = args.declare_timeout_s;
+        return refuse(format!("--declare-timeout-s takes 0 to {SECONDS_MAX}, not {given}"));
     }
     if args.delivery.auto_ack && args.delivery.prefetch > 0 {
         return refuse("--prefetch limits nothing with --auto-ack".to_owned());
     }
-    if args.listen.is_some() && args.experiments.contains(&Experiment::Baseline) {
-        return refuse("the baseline needs roles that are started here: not --listen".to_owned());
+    check_places(args)
+}
+
+/// Where the processes are.
+fn check_places(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
+    let refuse = |words: &str| Err(BenchError::Arguments(words.to_owned()));
+    let is_linked = args.network != Network::Loopback;
+    match (args.role, &args.coordinator) {
+        (Role::Coordinator, Some(_)) => {
+            return refuse("--coordinator is for --role publisher and consumer");
+        }
+        (Role::Relay, Some(_)) => {
+            return refuse(
+                "--coordinator is for --role publisher and consumer, not relay: the relay is started \
+                 by the coordinator, on its host",
+            );
+        }
+        _ => {}
     }
-    if args.network != Network::Loopback && args.role != Role::Coordinator {
-        return refuse("--network is the coordinator's".to_owned());
+    if args.role != Role::Coordinator && args.listen.is_some() {
+        return refuse("--listen is the coordinator's");
+    }
+    if args.listen.is_some() && args.experiments.contains(&Experiment::Baseline) {
+        return refuse("the baseline needs roles that are started here: not --listen");
+    }
+    if is_linked && args.role != Role::Coordinator {
+        return refuse("--network is the coordinator's");
+    }
+    let target: BrokerUri = args.target.parse()?;
+    if is_linked && !is_of_this_machine(&target.host) {
+        let (network, host) = (args.network.name(), &target.host);
+        return refuse(&format!(
+            "--network {network} takes a --target on this machine, such as 127.0.0.1, not {host}: its \
+             links end here"
+        ));
     }
     Ok(())
+}
+
+/// Only an address of this machine can be listened at.
+fn is_of_this_machine(host: &str) -> bool {
+    (host, 0).to_socket_addrs().is_ok_and(|mut found| found.any(|at| TcpListener::bind(at).is_ok()))
 }
 
 #[cfg(test)]
@@ -244,6 +290,15 @@ mod tests {
             ("--coordinator 127.0.0.1:1", "--coordinator is for"),
             ("--role publisher --listen 127.0.0.1:1", "--listen is the coordinator's"),
             ("--role consumer --network 1gbit", "--network is the coordinator's"),
+            ("--role relay --coordinator 127.0.0.1:1", "publisher and consumer, not relay"),
+            ("--stall-s 0", "--stall-s takes 1 to 86400, not 0"),
+            ("--stall-s 86401", "--stall-s takes 1 to 86400, not 86401"),
+            ("--declare-timeout-s 86401", "--declare-timeout-s takes 0 to 86400, not 86401"),
+            (
+                "--network 1gbit --target amqp://192.0.2.1",
+                "--network 1gbit takes a --target on this machine, such as 127.0.0.1, not 192.0.2.1",
+            ),
+            ("--target http://127.0.0.1", "does not begin with amqp://"),
             ("--auto-ack --prefetch 5", "--auto-ack"),
             ("--experiments baseline --listen 127.0.0.1:1", "baseline"),
         ] {
