@@ -109,10 +109,11 @@ impl Suite<'_> {
                     report.cases.push(CaseReport::new(case));
                     self.play(case, rounds, report)
                 }
-                Declared::InPart { patterns } => {
+                Declared::InPart { done, of } => {
                     let seconds = self.args.declare_timeout_s;
                     report.left_out.push(format!(
-                        "{}: {patterns} were declared within {seconds} s (--declare-timeout-s)",
+                        "{}: {done} of {of} queues and bindings were declared within {seconds} s \
+                         (--declare-timeout-s)",
                         case.describe()
                     ));
                     self.rounds -= rounds.sizes.len();

@@ -25,60 +25,103 @@ const KEY_TAIL: &str = ".match";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Declared {
     Whole,
-    /// There was no time for more than so many patterns.
+    /// There was no time for more than so many queues and bindings.
     InPart {
-        patterns: u32,
+        done: u64,
+        of: u64,
     },
 }
 
-/// Declares what `case` needs; what an earlier run left is replaced. Patterns are the many things of a case: before each,
-/// `go_on` says whether there is time for it.
+/// One step of a declaration.
+enum Step {
+    Queue(String),
+    Binding { queue: String, key: String },
+}
+
+/// Declares what `case` needs; what an earlier run left is replaced. Before each queue and binding, also one that is only
+/// deleted, `go_on` says whether there is time for it.
 pub(crate) fn declare(
     admin: &mut Admin,
     case: &Case,
     delivery: &DeliveryArgs,
     mut go_on: impl FnMut() -> Result<bool, SuiteError>,
 ) -> Result<Declared, BenchError> {
-    delete(admin, case)?;
+    let of = queues(case).chain(strangers_of(case)).count() as u64 + bindings(case);
+    delete_exchange(admin)?;
+    for name in queues(case).chain(strangers_of(case)) {
+        if !go_on()? {
+            return Ok(Declared::InPart { done: 0, of });
+        }
+        delete_queue(admin, &name)?;
+    }
     admin.call(exchange::Declare {
         exchange: ShortStr::from_static(EXCHANGE),
         kind: ShortStr::from_static(exchange_type(case)),
         durable: delivery.persistent,
+        // It goes with the last queue where nobody is left to delete it.
+        auto_delete: true,
         ..Default::default()
     })?;
-    for pair in 0..case.pairs {
-        declare_queue(admin, delivery, &reply_queue(pair))?;
-        for consumer in 0..case.fanout {
-            let queue = consumer_queue(pair, consumer);
-            declare_queue(admin, delivery, &queue)?;
-            admin.bind(&queue, EXCHANGE, &binding(case, pair))?;
-        }
-    }
-    for number in 0..strangers(case) {
-        declare_queue(admin, delivery, &stranger_queue(number))?;
-    }
-    for number in 0..case.patterns - 1 {
+    for (done, step) in (0..).zip(steps(case)) {
         if !go_on()? {
-            return Ok(Declared::InPart { patterns: number + 1 });
+            return Ok(Declared::InPart { done, of });
         }
-        admin.bind(&stranger_queue(number % STRANGERS_MAX), EXCHANGE, &stranger_pattern(number))?;
+        match step {
+            Step::Queue(name) => declare_queue(admin, delivery, &name)?,
+            Step::Binding { queue, key } => admin.bind(&queue, EXCHANGE, &key)?,
+        }
     }
     Ok(Declared::Whole)
 }
 
 /// Removes what [`declare`] makes, as far as it is there: the exchange first, since its bindings then go at once.
 pub(crate) fn delete(admin: &mut Admin, case: &Case) -> Result<(), BenchError> {
-    let exchange = ShortStr::from_static(EXCHANGE);
-    absent_is_fine(admin.call(exchange::Delete { exchange, ..Default::default() }))?;
-    let pairs = (0..case.pairs).flat_map(|pair| {
-        let queues = (0..case.fanout).map(move |consumer| consumer_queue(pair, consumer));
-        queues.chain([reply_queue(pair)])
+    delete_exchange(admin)?;
+    queues(case).chain(strangers_of(case)).try_for_each(|name| delete_queue(admin, &name))
+}
+
+/// Queues and bindings in their order: consumers' bindings right behind their queues, strangers' at the end.
+fn steps(case: &Case) -> impl Iterator<Item = Step> {
+    let case = *case;
+    let own = (0..case.pairs).flat_map(move |pair| {
+        let consumers = (0..case.fanout).flat_map(move |consumer| {
+            let queue = consumer_queue(pair, consumer);
+            [Step::Queue(queue.clone()), Step::Binding { queue, key: binding(&case, pair) }]
+        });
+        [Step::Queue(reply_queue(pair))].into_iter().chain(consumers)
     });
-    for name in pairs.chain((0..strangers(case)).map(stranger_queue)) {
-        let queue = short(&name, "queue")?;
-        absent_is_fine(admin.call(queue::Delete { queue, ..Default::default() }))?;
-    }
-    Ok(())
+    let patterns = (0..case.patterns - 1).map(|number| Step::Binding {
+        queue: stranger_queue(number % STRANGERS_MAX),
+        key: stranger_pattern(number),
+    });
+    own.chain(strangers_of(&case).map(Step::Queue)).chain(patterns)
+}
+
+/// Of publishers and consumers.
+fn queues(case: &Case) -> impl Iterator<Item = String> + use<> {
+    let fanout = case.fanout;
+    (0..case.pairs).flat_map(move |pair| {
+        let queues = (0..fanout).map(move |consumer| consumer_queue(pair, consumer));
+        queues.chain([reply_queue(pair)])
+    })
+}
+
+fn strangers_of(case: &Case) -> impl Iterator<Item = String> + use<> {
+    (0..strangers(case)).map(stranger_queue)
+}
+
+fn bindings(case: &Case) -> u64 {
+    u64::from(case.pairs) * u64::from(case.fanout) + u64::from(case.patterns - 1)
+}
+
+fn delete_exchange(admin: &mut Admin) -> Result<(), BenchError> {
+    let exchange = ShortStr::from_static(EXCHANGE);
+    absent_is_fine(admin.call(exchange::Delete { exchange, ..Default::default() }))
+}
+
+fn delete_queue(admin: &mut Admin, name: &str) -> Result<(), BenchError> {
+    let queue = short(name, "queue")?;
+    absent_is_fine(admin.call(queue::Delete { queue, ..Default::default() }))
 }
 
 /// RabbitMQ says ok of what is not there, Qpid refuses.
@@ -161,4 +204,34 @@ pub(crate) fn reply_queue(pair: u32) -> String {
 
 pub(crate) fn stranger_queue(number: u32) -> String {
     format!("quelea-bench-suite-stranger-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_queue_is_declared_before_it_is_bound_and_all_are_deleted() {
+        let plain = Case::baseline();
+        for case in [
+            Case { pairs: 3, ..plain },
+            Case { fanout: 5, ..plain },
+            Case { experiment: Experiment::TeSpsc, patterns: 2_000, ..plain },
+        ] {
+            let (mut declared, mut bound) = (Vec::new(), 0);
+            for step in steps(&case) {
+                match step {
+                    Step::Queue(name) => declared.push(name),
+                    Step::Binding { queue, .. } => {
+                        assert!(declared.contains(&queue), "{queue}");
+                        bound += 1;
+                    }
+                }
+            }
+            let mut deleted: Vec<_> = queues(&case).chain(strangers_of(&case)).collect();
+            deleted.sort();
+            declared.sort();
+            assert_eq!((declared, bound), (deleted, bindings(&case)));
+        }
+    }
 }
