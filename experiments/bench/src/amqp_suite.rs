@@ -11,11 +11,13 @@ mod conversation;
 mod coordinator;
 pub(crate) mod error;
 mod network;
+mod numbered_pieces;
 mod peers;
 mod protocol;
 mod report;
 mod role;
 mod roles;
+mod round_check;
 mod topology;
 
 use crate::error::BenchError;

@@ -1,4 +1,5 @@
-//! Which messages went out, and which arrived: at both ends the same sums, if none was lost, doubled or changed.
+//! Which messages went out, and which arrived: at both ends the same sums, if none was lost, doubled or changed. The same
+//! of replies, and of the baseline's pieces.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,34 +33,49 @@ impl Ledger {
     }
 }
 
+/// What a publisher got back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Replies {
+    /// What its consumers are to reply.
+    pub expected: Ledger,
+    pub audit: Audit,
+}
+
+impl Replies {
+    /// What is wrong with them, if anything is.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        self.audit.complaint(&self.expected, "replies")
+    }
+}
+
 impl Audit {
-    /// All is well with what arrived.
-    pub(crate) fn of(ledger: Ledger) -> Self {
-        Self { ledger, ..Self::default() }
-    }
-
     pub(crate) fn add(&mut self, delivery: &Delivery) {
-        self.ledger.add(delivery.stamp);
         self.out_of_order += u64::from(delivery.stamp <= self.last);
-        self.damaged += u64::from(delivery.is_damaged);
         self.last = delivery.stamp;
+        self.add_in_any_order(delivery);
     }
 
-    /// What is wrong, if anything is, with what one consumer got of what was sent.
-    pub(crate) fn complaint(&self, sent: &Ledger) -> Option<String> {
+    /// One of several that overtake each other.
+    pub(crate) fn add_in_any_order(&mut self, delivery: &Delivery) {
+        self.ledger.add(delivery.stamp);
+        self.damaged += u64::from(delivery.is_damaged);
+    }
+
+    /// What is wrong, if anything is, with what one consumer got of what was sent; `things` is what these are.
+    pub(crate) fn complaint(&self, sent: &Ledger, things: &str) -> Option<String> {
         let (got, expected) = (self.ledger.count, sent.count);
         let complaint = match (got.cmp(&expected), self.damaged, self.out_of_order) {
             (std::cmp::Ordering::Less, ..) => {
-                format!("{} of {expected} messages are lost", expected - got)
+                format!("{} of {expected} {things} are lost", expected - got)
             }
-            (std::cmp::Ordering::Greater, ..) => format!("{got} messages arrived of {expected}"),
+            (std::cmp::Ordering::Greater, ..) => format!("{got} {things} arrived of {expected}"),
             (_, 1.., _) => {
-                format!("{} of {expected} messages arrived with another body", self.damaged)
+                format!("{} of {expected} {things} arrived with another body", self.damaged)
             }
             (.., 1..) => {
-                format!("{} of {expected} messages arrived out of order", self.out_of_order)
+                format!("{} of {expected} {things} arrived out of order", self.out_of_order)
             }
-            _ if self.ledger != *sent => "other messages arrived than were sent".to_owned(),
+            _ if self.ledger != *sent => format!("other {things} arrived than were sent"),
             _ => return None,
         };
         Some(complaint)
@@ -84,7 +100,7 @@ mod tests {
         [5, 6, 7].into_iter().for_each(|stamp| sent.add(stamp));
         let of = |stamps: &[u64]| {
             let deliveries: Vec<_> = stamps.iter().map(|stamp| (*stamp, false)).collect();
-            audit(&deliveries).complaint(&sent)
+            audit(&deliveries).complaint(&sent, "messages")
         };
         assert_eq!(of(&[5, 6, 7]), None);
         for (stamps, complaint) in [
@@ -96,7 +112,7 @@ mod tests {
         ] {
             assert_eq!(of(stamps).as_deref(), Some(complaint), "{stamps:?}");
         }
-        let damaged = audit(&[(5, false), (6, true), (7, false)]).complaint(&sent);
-        assert_eq!(damaged.as_deref(), Some("1 of 3 messages arrived with another body"));
+        let damaged = audit(&[(5, false), (6, true), (7, false)]).complaint(&sent, "pieces");
+        assert_eq!(damaged.as_deref(), Some("1 of 3 pieces arrived with another body"));
     }
 }

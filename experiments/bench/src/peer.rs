@@ -171,7 +171,7 @@ impl Sink for Reading<'_> {
             }
             Incoming::Replies => {
                 let publisher = self.publisher.as_mut();
-                if let Some(round_trip) = publisher.and_then(|p| p.reply(self.now)) {
+                if let Some(round_trip) = publisher.and_then(|p| p.reply(&delivery, self.now)) {
                     self.records.confirm.record(round_trip);
                 }
             }

@@ -1,7 +1,8 @@
 //! The publishing half of a connection: what it sends, when, and how far ahead of the confirms.
 
 use crate::clock::SECOND_NS;
-use crate::ledger::Ledger;
+use crate::inbox::Delivery;
+use crate::ledger::{Audit, Ledger, Replies};
 use crate::schedule::Schedule;
 use crate::template::Template;
 use crate::window::Window;
@@ -38,6 +39,10 @@ pub(crate) struct Publisher {
     remaining: u64,
     /// Replies still awaited: the end of a round of the paper's benchmarks.
     replies_due: u64,
+    /// All that are awaited in a round.
+    replies_in_round: u64,
+    /// What came back since the round began.
+    reply_audit: Audit,
     credit: bool,
     last_sent: u64,
     last_stamp: u64,
@@ -60,6 +65,8 @@ impl Publisher {
             batch: FILL_MESSAGES,
             remaining,
             replies_due: 0,
+            replies_in_round: 0,
+            reply_audit: Audit::default(),
             credit: true,
             last_sent: 0,
             last_stamp: 0,
@@ -81,7 +88,8 @@ impl Publisher {
         self.next_template = 0;
         self.pace = pace;
         self.remaining = messages;
-        self.replies_due = replies;
+        (self.replies_due, self.replies_in_round) = (replies, replies);
+        self.reply_audit = Audit::default();
         self.credit = true;
         self.ledger = Ledger::default();
         self.started_ns = 0;
@@ -163,13 +171,31 @@ impl Publisher {
     }
 
     /// A reply arrived; returns the time since the message was sent that it answers (ping-pong).
-    pub(crate) fn reply(&mut self, now: u64) -> Option<u64> {
+    pub(crate) fn reply(&mut self, delivery: &Delivery, now: u64) -> Option<u64> {
+        match self.pace {
+            Pace::OnReply => self.reply_audit.add(delivery),
+            // Each consumer replies once.
+            _ => self.reply_audit.add_in_any_order(delivery),
+        }
         self.replies_due = self.replies_due.saturating_sub(1);
         self.credit = true;
         if self.replies_due == 0 {
             self.finished_ns = now;
         }
         matches!(self.pace, Pace::OnReply).then(|| now.saturating_sub(self.last_sent))
+    }
+
+    /// What came back, beside what had to: in ping-pong each message, else what the [`Reply::After`] of each consumer has made of
+    /// the last one.
+    ///
+    /// [`Reply::After`]: crate::subscriber::Reply::After
+    pub(crate) fn replies(&self) -> Replies {
+        let mut expected = self.ledger;
+        if !matches!(self.pace, Pace::OnReply) {
+            expected = Ledger::default();
+            (0..self.replies_in_round).for_each(|number| expected.add(self.last_stamp + number));
+        }
+        Replies { expected, audit: self.reply_audit }
     }
 
     /// Everything is sent, confirmed and replied to.
@@ -207,6 +233,10 @@ mod tests {
             stamped: true,
         };
         Template::new(&message, 131_072)
+    }
+
+    fn delivery(stamp: u64) -> Delivery {
+        Delivery { tag: 1, stamp, size: 8, is_damaged: false }
     }
 
     #[test]
@@ -247,11 +277,32 @@ mod tests {
         let mut out = Vec::new();
         assert_eq!(publisher.fill(&mut out, 100), 1);
         assert_eq!(publisher.fill(&mut out, 110), 0);
-        assert_eq!(publisher.reply(150), Some(50));
+        assert_eq!(publisher.reply(&delivery(100), 150), Some(50));
         assert_eq!(publisher.fill(&mut out, 160), 1);
-        assert_eq!(publisher.reply(170), Some(10));
+        assert_eq!(publisher.reply(&delivery(160), 170), Some(10));
         assert!(publisher.is_finished());
         assert_eq!((publisher.started_ns, publisher.finished_ns), (100, 170));
+        assert_eq!(publisher.replies().complaint(), None);
+        publisher.reply(&delivery(160), 180);
+        assert_eq!(publisher.replies().complaint().as_deref(), Some("3 replies arrived of 2"));
+    }
+
+    #[test]
+    fn each_consumer_replies_once_to_the_last_message_in_any_order() {
+        let complaint = |stamps: &[u64]| {
+            let mut publisher = Publisher::new(vec![template(16)], Pace::Paused, 0, 0);
+            publisher.begin_round(template(8), Pace::Free, 2, 3);
+            assert_eq!(publisher.fill(&mut Vec::new(), 100), 2);
+            stamps
+                .iter()
+                .for_each(|stamp| assert_eq!(publisher.reply(&delivery(*stamp), 150), None));
+            publisher.replies().complaint()
+        };
+        assert_eq!(complaint(&[102, 101, 103]), None);
+        assert_eq!(complaint(&[101, 102]).as_deref(), Some("1 of 3 replies are lost"));
+        for stamps in [[101, 101, 103], [100, 101, 102]] {
+            assert_eq!(complaint(&stamps).as_deref(), Some("other replies arrived than were sent"));
+        }
     }
 
     #[test]

@@ -22,8 +22,9 @@ pub(crate) enum Acknowledge {
 pub(crate) enum Reply {
     /// Nothing: an ordinary consumer.
     None,
-    /// One empty message after so many deliveries.
-    After(u64, Template),
+    /// One empty message after so many deliveries, with the last one's stamp and this consumer's number added to it, so that no
+    /// two consumers of a message reply the same.
+    After { messages: u64, number: u64, reply: Template },
     /// Each message, at its own size (DE-PP).
     Echo(Template),
 }
@@ -76,9 +77,9 @@ impl Subscriber {
         self.audit.add(&delivery);
         match &self.reply {
             Reply::None => {}
-            Reply::After(count, template) => {
-                if self.received_in_round == *count {
-                    template.append(out, delivery.stamp);
+            Reply::After { messages, number, reply } => {
+                if self.received_in_round == *messages {
+                    reply.append(out, delivery.stamp + number);
                 }
             }
             Reply::Echo(template) => template.append(out, delivery.stamp),
@@ -149,7 +150,7 @@ mod tests {
         let template = Template::new(&message, 4096);
         let bytes = template.wire_bytes();
         let mut subscriber = Subscriber::new(1, Acknowledge::Automatic);
-        subscriber.begin_round(Reply::After(2, template.clone()));
+        subscriber.begin_round(Reply::After { messages: 2, number: 0, reply: template.clone() });
         let mut out = Vec::new();
         subscriber.take(delivery(1), &mut out);
         assert!(out.is_empty());

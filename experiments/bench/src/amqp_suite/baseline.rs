@@ -1,21 +1,24 @@
-//! The transport's own rate (section 4.2): a stream of bytes from publisher to consumer through the broker's host, by
-//! raw sockets, written in pieces as large as those of the AMQP generator.
+//! The transport's own rate (section 4.2): a stream of bytes from publisher to consumer through the broker's host, by raw
+//! sockets and a relay that costs as little as one can.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use super::args::Role;
 use super::conversation::Conversation;
+use super::numbered_pieces::{PIECE_BYTES, PieceAudit, PieceWriter, stream_bytes};
 use super::protocol::{Consumed, Order, Published, Word};
-use crate::clock::{now_ns, seconds_between};
+use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::error::BenchError;
 use crate::latency::Percentiles;
-use crate::ledger::{Audit, Ledger};
+use crate::ledger::Audit;
 use crate::process::own_cpu_us;
 
-/// What the generator writes at once.
-const PIECE_BYTES: usize = 64 * 1024;
+/// What the relay reads at once of the publisher's stream, and of the replies. The kernel's socket buffers grow by themselves:
+/// fixed ones made no difference.
+const RELAY_BYTES: usize = PIECE_BYTES;
+const RELAY_REPLY_BYTES: usize = 64;
 /// The first byte of a connection says who it is.
 const PUBLISHER: u8 = b'p';
 const CONSUMER: u8 = b'c';
@@ -25,7 +28,7 @@ const REPLY: u8 = b'.';
 /// The relay: for each case it takes one connection of each side and copies bytes both ways until they end.
 pub(super) fn relay(conversation: &mut Conversation) -> Result<(), BenchError> {
     loop {
-        match conversation.next() {
+        match conversation.next()? {
             Order::Quit => return Ok(()),
             Order::Begin { .. } => {
                 let listener =
@@ -56,14 +59,22 @@ fn relay_case(listener: &TcpListener) {
     }
     let (Some(publisher), Some(consumer)) = (publisher, consumer) else { return };
     thread::scope(|scope| {
-        scope.spawn(|| copy(&publisher, &consumer));
-        copy(&consumer, &publisher);
+        scope.spawn(|| copy(&publisher, &consumer, RELAY_BYTES));
+        copy(&consumer, &publisher, RELAY_REPLY_BYTES);
     });
 }
 
-fn copy(mut from: &TcpStream, mut to: &TcpStream) {
+/// `io::copy` would take 8 KiB at a time.
+fn copy(mut from: &TcpStream, mut to: &TcpStream, at_once_bytes: usize) {
+    let mut room = vec![0; at_once_bytes];
+    loop {
+        match from.read(&mut room) {
+            Ok(count @ 1..) if to.write_all(&room[..count]).is_ok() => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            _ => break,
+        }
+    }
     // Either end may be gone; then both are.
-    let _ = io::copy(&mut from, &mut to);
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);
 }
@@ -74,70 +85,144 @@ pub(super) fn serve(
     relay: &str,
     conversation: &mut Conversation,
 ) -> Result<bool, BenchError> {
-    let refused = |source| BenchError::Connect { uri: format!("the relay at {relay}"), source };
-    let address: SocketAddr =
-        relay.parse().map_err(|_| refused(io::Error::other("this is no address")))?;
-    let mut stream = TcpStream::connect(address).map_err(refused)?;
-    stream.set_nodelay(true).map_err(BenchError::Socket)?;
-    let who = if role == Role::Publisher { PUBLISHER } else { CONSUMER };
-    stream.write_all(&[who]).map_err(BenchError::Socket)?;
+    let mut side = RawSide::connect(role, relay)?;
     conversation.say(&Word::Ready)?;
     loop {
-        match conversation.next() {
+        match conversation.next()? {
             Order::Quit => return Ok(true),
             Order::EndCase => {
                 conversation.say(&Word::Ready)?;
                 return Ok(false);
             }
-            Order::Round { size, messages } => {
-                let bytes = size as u64 * messages;
-                let (before, started) = (own_cpu_us(), now_ns());
-                let word = if role == Role::Publisher {
-                    send(&mut stream, size, bytes).map_err(BenchError::Socket)?;
-                    let seconds = seconds_between(started, now_ns()).max(1e-9);
-                    let ledgers = vec![Ledger { count: messages, sum: 0 }];
-                    let cpu_us = own_cpu_us() - before;
-                    Word::Published(Published {
-                        seconds,
-                        cpu_us,
-                        ledgers,
-                        answer: Percentiles::default(),
-                    })
-                } else {
+            Order::Round { size, messages } => match &mut side {
+                RawSide::Publisher { stream, writer } => {
+                    let published = publish(stream, writer, (size, messages), conversation)?;
+                    conversation.say(&Word::Published(published))?;
+                }
+                RawSide::Consumer { stream, audit } => {
                     conversation.say(&Word::Ready)?;
-                    receive(&mut stream, bytes).map_err(BenchError::Socket)?;
-                    let ledger = Ledger { count: messages, sum: 0 };
-                    let audits = vec![Audit::of(ledger)];
-                    let cpu_us = own_cpu_us() - before;
-                    Word::Consumed(Consumed { cpu_us, audits, latency: Percentiles::default() })
-                };
-                conversation.say(&word)?;
-            }
+                    let cpu_us = consume(stream, audit, (size, messages), conversation)?;
+                    // The publisher has the reply by then, so nothing is on its way that belongs to the stream.
+                    if matches!(conversation.next()?, Order::Quit) {
+                        return Ok(true);
+                    }
+                    let audits = vec![with_surplus(stream, audit).map_err(BenchError::Socket)?];
+                    let latency = Percentiles::default();
+                    conversation.say(&Word::Consumed(Consumed { cpu_us, audits, latency }))?;
+                }
+            },
             _ => {}
         }
     }
 }
 
-/// Returns when the reply is there.
-fn send(stream: &mut TcpStream, size: usize, mut bytes: u64) -> io::Result<()> {
-    let piece = vec![0x5A; size.max(PIECE_BYTES)];
-    while bytes > 0 {
-        let count = piece.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
-        stream.write_all(&piece[..count])?;
-        bytes -= count as u64;
-    }
-    let mut reply = [0];
-    stream.read_exact(&mut reply)
+/// A side's connection to the relay, with what it sends or knows that it gets.
+enum RawSide {
+    Publisher { stream: TcpStream, writer: PieceWriter },
+    Consumer { stream: TcpStream, audit: PieceAudit },
 }
 
-fn receive(stream: &mut TcpStream, mut bytes: u64) -> io::Result<()> {
-    let mut room = vec![0; 4 * PIECE_BYTES];
-    while bytes > 0 {
-        let most = room.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
-        match stream.read(&mut room[..most])? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => bytes -= count as u64,
-        }
+impl RawSide {
+    fn connect(role: Role, relay: &str) -> Result<Self, BenchError> {
+        let refused = |source| BenchError::Connect { uri: format!("the relay at {relay}"), source };
+        let address: SocketAddr =
+            relay.parse().map_err(|_| refused(io::Error::other("this is no address")))?;
+        let mut stream = TcpStream::connect(address).map_err(refused)?;
+        stream.set_nodelay(true).map_err(BenchError::Socket)?;
+        let who = if role == Role::Publisher { PUBLISHER } else { CONSUMER };
+        stream.write_all(&[who]).map_err(BenchError::Socket)?;
+        Ok(match role {
+            Role::Publisher => Self::Publisher { stream, writer: PieceWriter::new() },
+            _ => Self::Consumer { stream, audit: PieceAudit::new() },
+        })
     }
-    stream.write_all(&[REPLY])
+}
+
+/// Says once a second how far a round is, in messages.
+struct Pulse<'a> {
+    conversation: &'a mut Conversation,
+    size: usize,
+    next_ns: u64,
+}
+
+impl<'a> Pulse<'a> {
+    fn new(conversation: &'a mut Conversation, size: usize) -> Self {
+        Self { conversation, size, next_ns: now_ns() + SECOND_NS }
+    }
+
+    fn moved(&mut self, bytes: u64) -> io::Result<()> {
+        if now_ns() < self.next_ns {
+            return Ok(());
+        }
+        self.next_ns += SECOND_NS;
+        let messages = bytes / self.size.max(1) as u64;
+        self.conversation.say(&Word::Moved { messages }).map_err(io::Error::other)
+    }
+}
+
+/// Returns when the reply is there.
+fn publish(
+    stream: &mut TcpStream,
+    writer: &mut PieceWriter,
+    (size, messages): (usize, u64),
+    conversation: &mut Conversation,
+) -> Result<Published, BenchError> {
+    let mut pulse = Pulse::new(conversation, size);
+    let (before, started) = (own_cpu_us(), now_ns());
+    let bytes = stream_bytes(size, messages);
+    let sent = writer.write(stream, bytes, |sent| pulse.moved(sent)).map_err(BenchError::Socket)?;
+    let mut reply = [0];
+    stream.read_exact(&mut reply).map_err(BenchError::Socket)?;
+    let seconds = seconds_between(started, now_ns()).max(1e-9);
+    let cpu_us = own_cpu_us() - before;
+    if reply != [REPLY] {
+        let odd = io::Error::new(ErrorKind::InvalidData, "another reply than the consumer's came");
+        return Err(BenchError::Socket(odd));
+    }
+    Ok(Published {
+        seconds,
+        cpu_us,
+        ledgers: vec![sent],
+        replies: Vec::new(),
+        answer: Percentiles::default(),
+    })
+}
+
+/// Takes the stream, looks at every byte and replies to the last. Returns the CPU time, µs.
+fn consume(
+    stream: &mut TcpStream,
+    audit: &mut PieceAudit,
+    (size, messages): (usize, u64),
+    conversation: &mut Conversation,
+) -> Result<u64, BenchError> {
+    let mut pulse = Pulse::new(conversation, size);
+    let mut room = vec![0; PIECE_BYTES];
+    let before = own_cpu_us();
+    let bytes = stream_bytes(size, messages);
+    audit.begin(bytes);
+    while audit.left_bytes() > 0 {
+        let most = audit.left_bytes().min(room.len() as u64) as usize;
+        match stream.read(&mut room[..most]) {
+            Ok(0) => return Err(BenchError::Socket(ErrorKind::UnexpectedEof.into())),
+            Ok(count) => audit.take(&room[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(BenchError::Socket(error)),
+        }
+        pulse.moved(bytes - audit.left_bytes()).map_err(BenchError::Socket)?;
+    }
+    stream.write_all(&[REPLY]).map_err(BenchError::Socket)?;
+    Ok(own_cpu_us() - before)
+}
+
+/// What arrived, with what has come beyond the stream's end.
+fn with_surplus(stream: &mut TcpStream, audit: &mut PieceAudit) -> io::Result<Audit> {
+    let mut surplus = [0; 64];
+    stream.set_nonblocking(true)?;
+    match stream.read(&mut surplus) {
+        Ok(count) => audit.take(&surplus[..count]),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+        Err(error) => return Err(error),
+    }
+    stream.set_nonblocking(false)?;
+    Ok(audit.audit())
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use super::error::SuiteError;
 use super::protocol::{Order, Word, read_line, write_line};
 use crate::clock::{now_ns, seconds_to_ns};
 use crate::error::BenchError;
@@ -53,18 +54,31 @@ impl Conversation {
         write_line(&mut self.out, word).map_err(BenchError::Socket)
     }
 
-    /// The next order; to quit, if there is no coordinator any more.
-    pub(crate) fn next(&self) -> Order {
-        self.orders.recv().unwrap_or(Order::Quit)
+    /// The next order.
+    ///
+    /// # Errors
+    /// [`SuiteError::TurnedAway`] if the coordinator does not take this role, [`SuiteError::CoordinatorEnded`] if it is gone.
+    pub(crate) fn next(&self) -> Result<Order, SuiteError> {
+        self.orders.recv().map_err(|_| SuiteError::CoordinatorEnded).and_then(unless_turned_away)
     }
 
     /// The next order, if it comes in time.
-    pub(crate) fn next_within(&self, time: Duration) -> Option<Order> {
+    ///
+    /// # Errors
+    /// As [`Conversation::next`].
+    pub(crate) fn next_within(&self, time: Duration) -> Result<Option<Order>, SuiteError> {
         match self.orders.recv_timeout(time) {
-            Ok(order) => Some(order),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Order::Quit),
+            Ok(order) => unless_turned_away(order).map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(SuiteError::CoordinatorEnded),
         }
+    }
+}
+
+fn unless_turned_away(order: Order) -> Result<Order, SuiteError> {
+    match order {
+        Order::TurnAway { why } => Err(SuiteError::TurnedAway { why }),
+        order => Ok(order),
     }
 }
 

@@ -4,9 +4,10 @@ use super::args::{AmqpSuiteArgs, Experiment, Role};
 use super::case::{Case, Rounds};
 use super::error::SuiteError;
 use super::network::Links;
-use super::protocol::{Consumed, Delivery, Order, Published, Word};
+use super::protocol::{Delivery, Order, Word};
 use super::report::{CaseReport, Report, Round, row};
 use super::roles::{Roles, unexpected};
+use super::round_check;
 use super::topology::{self, Declared};
 use crate::args::BrokerArgs;
 use crate::clock::{SECOND_NS, now_ns, seconds_between};
@@ -217,7 +218,9 @@ impl Suite<'_> {
                 unfinished => unfinished,
             };
         };
-        check(case, size, &published, &consumed)?;
+        if let Some(complaint) = round_check::complaint(case, messages, &published, &consumed) {
+            return Err(SuiteError::Broken { case: case.describe(), size, complaint }.into());
+        }
         let broker_cpu_us = before.zip(after).map(|(before, after)| after.saturating_sub(before));
         let has_latency = self.roles.share_a_clock();
         Ok(Round::new(case, (size, messages), &published, &consumed, broker_cpu_us, has_latency))
@@ -247,23 +250,5 @@ impl Suite<'_> {
         let seconds = seconds_between(self.started_ns, now_ns());
         let left = seconds / self.done as f64 * (self.rounds - self.done) as f64;
         format!("[{}/{}, {:.0} s left] ", self.done, self.rounds, left)
-    }
-}
-
-/// Each consumer got what its publisher sent.
-fn check(
-    case: &Case,
-    size: usize,
-    published: &Published,
-    consumed: &Consumed,
-) -> Result<(), SuiteError> {
-    let mut complaints = published.ledgers.iter().enumerate().flat_map(|(pair, ledger)| {
-        let from = pair * case.fanout as usize;
-        let audits = consumed.audits.iter().skip(from).take(case.fanout as usize);
-        audits.filter_map(|audit| audit.complaint(ledger))
-    });
-    match complaints.next() {
-        Some(complaint) => Err(SuiteError::Broken { case: case.describe(), size, complaint }),
-        None => Ok(()),
     }
 }

@@ -27,6 +27,15 @@ pub enum SuiteError {
         /// The system's reason.
         why: String,
     },
+    /// Of a role: the coordinator does not take it.
+    #[error("the coordinator does not take this role: {why}")]
+    TurnedAway {
+        /// In its words.
+        why: String,
+    },
+    /// Of a role: no order came any more, nor that to quit.
+    #[error("the coordinator ended, or its connection, before the suite did")]
+    CoordinatorEnded,
     /// What arrived is not what was sent.
     #[error("{case}, {size} B: {complaint}")]
     Broken {
@@ -34,6 +43,12 @@ pub enum SuiteError {
         case: String,
         /// Bytes of a message.
         size: usize,
+        /// What is wrong.
+        complaint: String,
+    },
+    /// Of a publisher: more came back than its consumers had to reply.
+    #[error("after the end of a round {complaint}")]
+    LateReplies {
         /// What is wrong.
         complaint: String,
     },

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use quelea_amqp_codec::method::basic;
 
 use super::case::Case;
+use super::error::SuiteError;
 use super::protocol::Delivery;
 use super::topology::{self, EXCHANGE};
 use crate::client::Client;
+use crate::control::{Phase, Records};
 use crate::error::BenchError;
-use crate::ledger::{Audit, Ledger};
+use crate::ledger::{Audit, Ledger, Replies};
 use crate::peer::{Incoming, Peer};
 use crate::publisher::{Pace, Publisher};
 use crate::setup::{CHANNEL, consume, select_confirms};
@@ -102,7 +104,9 @@ impl Side {
     /// Assigns every publisher its messages of the next size.
     pub(crate) fn begin_publishing(&mut self, size: usize, messages: u64) {
         let (case, delivery, frame_max) = (self.case, self.delivery, self.frame_max);
+        let reply: Arc<[u8]> = body(if case.is_ping_pong() { size } else { 0 }).into();
         self.each(|peer, pair| {
+            peer.link.expect(Some(Arc::clone(&reply)));
             let Some(publisher) = &mut peer.publisher else { return };
             let (key, digits_at) = topology::key(&case, pair as u32);
             let message = Message { exchange: EXCHANGE, ..message(&key, size, &delivery) };
@@ -126,13 +130,12 @@ impl Side {
         let expected: Arc<[u8]> = body(size).into();
         self.each(|peer, index| {
             let Incoming::Messages(subscriber) = &mut peer.incoming else { return };
-            let queue = topology::reply_queue(places[index].0);
-            let answer = |size, stamped| {
-                Template::new(&Message { stamped, ..message(&queue, size, &delivery) }, frame_max)
-            };
+            let (pair, consumer) = places[index];
+            let queue = topology::reply_queue(pair);
+            let answer = |size| Template::new(&message(&queue, size, &delivery), frame_max);
             subscriber.begin_round(match case.is_ping_pong() {
-                true => Reply::Echo(answer(size, true)),
-                false => Reply::After(messages, answer(0, false)),
+                true => Reply::Echo(answer(size)),
+                false => Reply::After { messages, number: consumer.into(), reply: answer(0) },
             });
             peer.link.expect(Some(Arc::clone(&expected)));
         });
@@ -155,6 +158,30 @@ impl Side {
         let mut ledgers = Vec::new();
         self.each(|peer, _| ledgers.extend(peer.publisher.as_ref().map(|p| p.ledger)));
         ledgers
+    }
+
+    /// What each publisher got back.
+    pub(crate) fn replies(&mut self) -> Vec<Replies> {
+        let mut replies = Vec::new();
+        self.each(|peer, _| replies.extend(peer.publisher.as_ref().map(Publisher::replies)));
+        replies
+    }
+
+    /// Takes what has arrived since the round ended, which has to be nothing.
+    pub(crate) fn check_no_late_replies(&mut self) -> Result<(), BenchError> {
+        let mut records = Records::new(Phase::Stopped);
+        for worker in &mut self.workers {
+            for peer in worker.peers.iter_mut().filter(|peer| peer.publisher.is_some()) {
+                peer.receive(&mut records, &worker.gauge)?;
+                let Some(replies) = peer.publisher.as_ref().map(Publisher::replies) else {
+                    continue;
+                };
+                if let Some(complaint) = replies.complaint() {
+                    return Err(SuiteError::LateReplies { complaint }.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What each consumer got.

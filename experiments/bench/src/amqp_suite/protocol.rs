@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::args::Role;
 use super::case::Case;
 use crate::latency::Percentiles;
-use crate::ledger::{Audit, Ledger};
+use crate::ledger::{Audit, Ledger, Replies};
 
 /// A longer line is not of this protocol.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -31,6 +31,8 @@ pub(crate) enum Order {
     EndCase,
     /// Exit.
     Quit,
+    /// Exit: the suite goes on without this role.
+    TurnAway { why: String },
 }
 
 /// How messages are delivered, as far as roles have to know.
@@ -71,6 +73,8 @@ pub(crate) struct Published {
     pub cpu_us: u64,
     /// Of each publisher, in the order of the pairs.
     pub ledgers: Vec<Ledger>,
+    /// What each one got back; the baseline's looks at its only reply itself.
+    pub replies: Vec<Replies>,
     /// Ping-pong: from sending to the answer; else from sending to the broker's confirm, if there are confirms.
     pub answer: Percentiles,
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
 fn serve(args: &AmqpSuiteArgs, conversation: &mut Conversation) -> Result<(), BenchError> {
     let mut side = None;
     loop {
-        match conversation.next() {
+        match conversation.next()? {
             Order::Quit => return Ok(()),
             Order::Begin { case, target, .. } if case.experiment == Experiment::Baseline => {
                 let address = target.unwrap_or_default();
@@ -69,9 +69,10 @@ fn serve(args: &AmqpSuiteArgs, conversation: &mut Conversation) -> Result<(), Be
                     return Ok(());
                 }
             }
-            Order::EndRound => {}
+            Order::EndRound | Order::TurnAway { .. } => {}
             Order::EndCase => {
-                if let Some(side) = side.take() {
+                if let Some(mut side) = side.take() {
+                    side.check_no_late_replies()?;
                     side.close()?;
                 }
                 conversation.say(&Word::Ready)?;
@@ -87,6 +88,7 @@ fn publish(
     size: usize,
     messages: u64,
 ) -> Result<bool, BenchError> {
+    side.check_no_late_replies()?;
     side.begin_publishing(size, messages);
     let before = own_cpu_us();
     let Some(records) = run_workers(side, conversation, true)? else { return Ok(false) };
@@ -96,6 +98,7 @@ fn publish(
         seconds: seconds_between(started, finished).max(1e-9),
         cpu_us,
         ledgers: side.ledgers(),
+        replies: side.replies(),
         answer: records.confirm.percentiles(),
     };
     conversation.say(&Word::Published(published)).map(|()| true)
@@ -136,7 +139,10 @@ fn run_workers(
             .map(|worker| scope.spawn(|| worker.run(&control, until_finished)))
             .collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
-            let order = conversation.next_within(STEP);
+            let order = conversation.next_within(STEP).unwrap_or_else(|gone| {
+                spoke = Err(gone.into());
+                None
+            });
             has_quit |= matches!(order, Some(Order::Quit));
             // One that failed leaves the others waiting for answers that cannot come.
             let has_failed = gauges.iter().any(|gauge| gauge.failed.load(Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! The coordinator's end of its conversations: starts roles or waits for them, orders, listens.
 
 use std::io::{BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -278,29 +278,18 @@ fn await_both(
             thread::sleep(STEP);
             continue;
         };
-        let prepared = stream
-            .set_nonblocking(false)
-            .and_then(|()| stream.set_nodelay(true))
-            .and_then(|()| stream.set_read_timeout(Some(Duration::from_secs(HELLO_S))));
-        let hello: Option<Word> = prepared
-            .and_then(|()| stream.try_clone())
-            .and_then(|input| read_line(&mut BufReader::with_capacity(1, input)))
-            .unwrap_or_default();
-        let Some(Word::Hello { role, version, machine }) = hello else {
+        let Some((role, version, machine)) = greeted(&stream) else {
             eprintln!("{peer} is no role of this suite");
             continue;
         };
-        if version != env!("CARGO_PKG_VERSION") {
-            eprintln!("the {} at {peer} is of version {version}", role.name());
-            continue;
-        }
         let place = match role {
-            Role::Publisher => &mut publisher,
             Role::Consumer => &mut consumer,
-            Role::Coordinator | Role::Relay => continue,
+            _ => &mut publisher,
         };
-        if place.is_some() {
-            eprintln!("there is a {} already, so the one at {peer} is not taken", role.name());
+        if let Some(why) = why_not(role, &version, place.is_some()) {
+            eprintln!("the {} at {peer} is not taken: {why}", role.name());
+            // It may be gone by now.
+            let _ = write_line(&mut &stream, &Order::TurnAway { why });
             continue;
         }
         stream.set_read_timeout(None).map_err(failed)?;
@@ -311,6 +300,34 @@ fn await_both(
             (Some(publisher), Some(consumer)) => return Ok((publisher, consumer)),
             unfinished => unfinished,
         };
+    }
+}
+
+/// The role, version and machine of whoever has connected; none if it does not say them.
+fn greeted(stream: &TcpStream) -> Option<(Role, String, String)> {
+    stream.set_nonblocking(false).ok()?;
+    stream.set_nodelay(true).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(HELLO_S))).ok()?;
+    // A larger buffer could take what follows too.
+    let mut input = BufReader::with_capacity(1, stream);
+    match read_line(&mut input) {
+        Ok(Some(Word::Hello { role, version, machine })) => Some((role, version, machine)),
+        _ => None,
+    }
+}
+
+/// The reason why a role that has connected is not taken.
+fn why_not(role: Role, version: &str, has_one: bool) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    if version != own {
+        return Some(format!("it is of version {version}, the coordinator of version {own}"));
+    }
+    match role {
+        Role::Publisher | Role::Consumer if !has_one => None,
+        Role::Publisher | Role::Consumer => Some(format!("there is a {} already", role.name())),
+        Role::Coordinator | Role::Relay => {
+            Some("only a publisher and a consumer can be elsewhere".to_owned())
+        }
     }
 }
 

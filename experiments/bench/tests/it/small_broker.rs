@@ -24,7 +24,7 @@ pub(crate) struct SmallBroker {
 /// What it does to the first message published to the queue `cursed`.
 const CURSED: &str = "cursed";
 
-/// What it does to the fifth message that comes by an exchange and has this many bytes or more.
+/// What it does to the fifth message of those that it looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fault {
     #[default]
@@ -35,28 +35,48 @@ pub(crate) enum Fault {
     Double,
     /// It is delivered behind the sixth.
     Swap,
-    /// Its last byte is another.
+    /// Its last byte is another, or it has one.
     Damage,
     /// The channel is closed.
     Refuse,
 }
 
-impl Fault {
-    const BYTES_MIN: usize = 64;
+/// Which messages that is counted among.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// Those that come by an exchange and have [`BYTES_MIN`] or more.
+    #[default]
+    Messages,
+    /// Those that go to a queue by its name, are as large, or empty as the last reply of a round is.
+    Replies,
+}
+
+const BYTES_MIN: usize = 64;
+
+impl Among {
+    fn has(self, exchange: &str, body: &Bytes) -> bool {
+        match self {
+            Self::Messages => !exchange.is_empty() && body.len() >= BYTES_MIN,
+            Self::Replies => exchange.is_empty() && (body.is_empty() || body.len() >= BYTES_MIN),
+        }
+    }
 }
 
 impl SmallBroker {
     pub(crate) fn start() -> Self {
-        Self::start_with(Fault::None)
+        Self::start_with(Fault::None, Among::Messages)
     }
 
-    pub(crate) fn start_with(fault: Fault) -> Self {
+    pub(crate) fn start_with(fault: Fault, among: Among) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(&listener, &stopped, fault));
+        let thread = std::thread::spawn(move || {
+            let broker = Broker { fault, among, ..Broker::default() };
+            serve(&listener, &stopped, broker);
+        });
         Self { address, stop, thread: Some(thread) }
     }
 
@@ -86,7 +106,8 @@ struct Client {
 #[derive(Default)]
 struct Broker {
     fault: Fault,
-    /// Such messages by exchanges.
+    among: Among,
+    /// Such messages.
     count: u64,
     /// What is delivered behind the next.
     held: Option<(Bytes, Bytes)>,
@@ -103,10 +124,9 @@ struct Queue {
     consumers: VecDeque<(usize, u16, ShortStr)>,
 }
 
-fn serve(listener: &TcpListener, stop: &AtomicBool, fault: Fault) {
+fn serve(listener: &TcpListener, stop: &AtomicBool, mut broker: Broker) {
     let config = Arc::new(ConnectionConfig::default());
     let mut clients: Vec<Client> = Vec::new();
-    let mut broker = Broker { fault, ..Broker::default() };
     while !stop.load(Ordering::Relaxed) {
         while let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true).unwrap();
@@ -254,7 +274,7 @@ impl Broker {
             return;
         }
         let mut messages = vec![(properties.clone(), body.clone())];
-        if !publish.exchange.is_empty() && !self.mistreat(&mut messages) {
+        if self.among.has(&publish.exchange, body) && !self.mistreat(&mut messages) {
             let code = ReplyCode::PreconditionFailed;
             clients[from].amqp.close_channel(channel, code, "enough", 60, 40);
             return;
@@ -275,9 +295,8 @@ impl Broker {
 
     /// False if the message is refused.
     fn mistreat(&mut self, messages: &mut Vec<(Bytes, Bytes)>) -> bool {
-        self.count += u64::from(messages[0].1.len() >= Fault::BYTES_MIN);
-        let is_fifth = self.count == 5 && messages[0].1.len() >= Fault::BYTES_MIN;
-        if !is_fifth {
+        self.count += 1;
+        if self.count != 5 {
             messages.extend(self.held.take());
             return true;
         }
@@ -288,8 +307,9 @@ impl Broker {
             Fault::Swap => self.held = messages.pop(),
             Fault::Damage => {
                 let mut body = messages[0].1.to_vec();
-                if let Some(last) = body.last_mut() {
-                    *last ^= 1;
+                match body.last_mut() {
+                    Some(last) => *last ^= 1,
+                    None => body.push(1),
                 }
                 messages[0].1 = body.into();
             }
