@@ -4,7 +4,7 @@
 //! Start reading at `store.rs`, then `standard/send.rs` and `standard/receive.rs`. The rooms: `standard` (queues without an
 //! owner), `fifo` (those with one), `peers` (the other front-ends), `database` (the driver, the schema, statements and
 //! tables: nothing else speaks CQL but `fifo`'s tables and `peers`' one). What has no I/O in it (`bucket.rs`; `standard`'s `head.rs`,
-//! `choice.rs`, `batch.rs`, `gather.rs`, `receipt.rs`, `backoff.rs`, `order_hint.rs`; `peers`' `alive.rs`, `interest.rs`,
+//! `choice.rs`, `batch.rs`, `gather.rs`, `receipt.rs`, `backoff.rs`, `order_hint.rs`, `indexed_messages.rs`; `peers`' `alive.rs`, `interest.rs`,
 //! `claims.rs`) takes time and randomness as arguments.
 
 mod bucket;
@@ -37,4 +37,5 @@ pub use peers::alive::FrontEndView;
 pub use peers::cluster_view::NodeView;
 pub use peers::peer_socket::{PeerSocket, Receiving};
 pub use standard::order_hint::HintView;
+pub use standard::sweep_counts::SweepStats;
 pub use store::CassandraQueues;

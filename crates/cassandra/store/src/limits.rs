@@ -72,8 +72,12 @@ pub const CLAIMS_MAX: usize = 50_000;
 /// How old messages are that the sweep looks at, in ms: older than the longest delay, so that none is visible too soon.
 pub const SWEPT_AGE_MS_MIN: u64 = 20 * 60 * 1000;
 
-/// Messages that the sweep compares with the index at once, some hundred bytes each.
-pub const SWEPT_AT_ONCE: usize = 20_000;
+/// Messages of one queue that the sweep remembers to be in the index, four bytes each. Of a queue that has more it looks at a part of the
+/// messages, another one each time.
+pub const SWEPT_HASHES_MAX: usize = 1 << 20;
+
+/// Queues whose sweeps are under way at once; so many with a million messages each keep the others waiting.
+pub const SWEPT_QUEUES_AT_ONCE: usize = 16;
 
 /// How old a count of messages in flight may be by which receives are refused, in ms.
 pub const IN_FLIGHT_COUNTED_MS: u64 = 5_000;

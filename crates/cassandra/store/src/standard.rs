@@ -17,9 +17,11 @@ pub(crate) mod head;
 pub(crate) mod head_read;
 pub(crate) mod heard_buckets;
 pub(crate) mod in_flight;
+pub(crate) mod indexed_messages;
 pub(crate) mod jobs;
 pub(crate) mod move_step;
 pub(crate) mod order_hint;
+pub(crate) mod pace;
 pub(crate) mod peek;
 pub(crate) mod queue;
 pub(crate) mod receipt;
@@ -30,6 +32,8 @@ pub(crate) mod send;
 #[cfg(test)]
 mod simulation;
 pub(crate) mod sweep;
+pub(crate) mod sweep_counts;
+pub(crate) mod sweeps;
 pub(crate) mod tables;
 pub(crate) mod visibility;
 
@@ -49,6 +53,7 @@ use crate::standard::counted::Counted;
 use crate::standard::queue::{Queue, Served};
 use crate::standard::receipt::Receipt;
 use crate::standard::rows::Rows;
+use crate::standard::sweep_counts::SweepCounts;
 use crate::standard::tables::{Of, Tables};
 
 /// What all calls of standard queues share.
@@ -64,6 +69,8 @@ pub(crate) struct Standard {
     pub(crate) served: Served,
     /// Messages that the sweep has found.
     pub(crate) restored: AtomicU64,
+    /// What became of this front-end's sweeps.
+    pub(crate) sweeps: Arc<SweepCounts>,
     pub(crate) settings: StandardSettings,
 }
 
@@ -94,6 +101,7 @@ impl Standard {
             rounds: RwLock::default(),
             served: Served::default(),
             restored: AtomicU64::new(0),
+            sweeps: Arc::default(),
             settings,
         }
     }

@@ -36,8 +36,9 @@ use crate::peers::internal_address::listen;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerStats, Peers};
 use crate::shared::Shared;
+use crate::standard::pace::Pace;
 use crate::standard::send::stopped;
-use crate::standard::sweep::Pace;
+use crate::standard::sweep_counts::SweepStats;
 use crate::standard::tables::Asked;
 use crate::standard::{Standard, StandardSettings, id_of};
 
@@ -185,6 +186,12 @@ impl CassandraQueues {
     #[must_use]
     pub fn restored(&self) -> u64 {
         self.shared.standard.restored.load(Ordering::Relaxed)
+    }
+
+    /// What became of this front-end's sweeps so far.
+    #[must_use]
+    pub fn sweep_stats(&self) -> SweepStats {
+        self.shared.standard.sweeps.stats()
     }
 
     /// Waits until nobody takes messages any more who has not answered: what is broken off there stays hidden.

@@ -14,6 +14,7 @@ mod process;
 mod queue_rows;
 mod replica;
 mod standard_simulation;
+mod sweeps;
 
 use std::sync::Arc;
 use std::time::Duration;

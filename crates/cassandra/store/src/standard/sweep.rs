@@ -1,66 +1,36 @@
 //! The slow sweep: a message that no entry leads to gets one anew. Its entry was lost, or came behind the low-water mark.
 //!
-//! It goes through the partitions of messages that are older than any delay, gathers what is there, and ticks off what the index
-//! has from the low-water mark on. What is left is looked for once more, a little later: an entry that moves forward while the
-//! index is read is found at one of its places, and one that moves back is not missed twice. What is missing still gets an
+//! It reads the index from the low-water mark on and remembers which messages it leads to, then goes through the partitions of messages
+//! that are older than any delay. If one is missing the index is read once more, a little later: an entry that moves forward while
+//! the index is read is found at one of its places, and one that moves back is not missed twice. What is missing in both readings gets an
 //! entry, and nothing else is written: a message that was deleted meanwhile stays deleted, since an entry without a message
-//! leads nowhere.
+//! leads nowhere. So each row is read twice at most, and what is kept of them is bounded.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use quelea_sqs_protocol::{Consistency, Fault, QueueFacts, QueueRef};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::database::queue_table::Record;
 use crate::entry::Entry;
-use crate::limits::{SWEPT_AGE_MS_MIN, SWEPT_AT_ONCE};
+use crate::limits::{GRACE_MS, SWEPT_AGE_MS_MIN, SWEPT_HASHES_MAX};
 use crate::message_id::sent_at_ms;
 use crate::standard::Standard;
 use crate::standard::content::Timed;
 use crate::standard::directory::Directory;
 use crate::standard::fair::group_of;
+use crate::standard::indexed_messages::IndexedMessages;
+use crate::standard::pace::Pace;
 use crate::standard::queue::Queue;
 use crate::standard::receive::entry_ttl_s;
 use crate::standard::tables::{List, Of, SWEPT_PAGE, SweptMessage};
 
-/// How much later what is missing is looked for again.
-const AGAIN_AFTER: Duration = Duration::from_secs(10);
-
-/// Rows that a request counts as beside those that it reads.
-const REQUEST_ROWS: usize = 10;
-
 /// Before all buckets.
 const BEFORE_ALL: Bucket = Bucket { start_s: i64::MIN, level: -1 };
-
-/// How fast a sweep goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// `None`: as fast as it can.
-    rows_per_s: Option<u32>,
-    again_after: Duration,
-}
-
-impl Pace {
-    /// As a front-end does it beside its work.
-    pub(crate) fn slow(rows_per_s: u32) -> Self {
-        Self { rows_per_s: Some(rows_per_s.max(1)), again_after: AGAIN_AFTER }
-    }
-
-    /// As tests do it.
-    pub(crate) const AT_ONCE: Self = Self { rows_per_s: None, again_after: Duration::ZERO };
-
-    pub(crate) async fn after(self, rows: usize) {
-        if let Some(per_s) = self.rows_per_s {
-            let seconds = (rows + REQUEST_ROWS) as f64 / f64::from(per_s);
-            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-        }
-    }
-}
-
-type Candidates = BTreeMap<Uuid, SweptMessage>;
 
 /// Messages that get their entries together: their bodies are in memory meanwhile.
 const RESTORED_AT_ONCE: usize = 16;
@@ -68,98 +38,76 @@ const RESTORED_AT_ONCE: usize = 16;
 const LOST_BYTES: i32 = 256 * 1_024;
 
 impl Standard {
-    /// Sweeps one queue, if it is this front-end's to sweep. Returns how many messages got an entry anew.
-    pub(crate) async fn sweep(&self, name: &QueueRef, pace: Pace) -> Result<usize, Fault> {
-        let Some(record) = self.tables.record(name).await? else { return Ok(0) };
-        if record.facts.settings.fifo.is_some() || !self.peers.is_owner(record.generation) {
-            return Ok(0);
-        }
+    /// What is to be swept of a queue; `None`: it is not this front-end's to sweep.
+    pub(crate) async fn to_sweep(&self, name: &QueueRef) -> Result<Option<Arc<Record>>, Fault> {
+        let record = self.tables.record(name).await?;
+        Ok(record.filter(|record| {
+            !record.facts.settings.is_fifo() && self.peers.is_owner(record.generation)
+        }))
+    }
+
+    /// Sweeps one queue. Returns how many messages got an entry anew.
+    pub(crate) async fn sweep(&self, record: &Record, pace: &Pace) -> Result<usize, Fault> {
         let (facts, queue) = (&record.facts, self.queue(&record.facts).await?);
-        let (mut restored, mut after) = (0, Some(BEFORE_ALL));
-        while let Some(from) = after {
-            let (candidates, next) = self.gather(queue.generation, from, pace).await?;
-            after = next;
-            let missing = self.missing(queue.generation, candidates, pace).await?;
-            if missing.is_empty() {
-                continue;
+        let Some(oldest) = MessageWalk::new(self, &queue, BEFORE_ALL, pace).next_page().await?
+        else {
+            return Ok(0);
+        };
+        let mut indexed = IndexedMessages::new(SWEPT_HASHES_MAX, fastrand::u64(..));
+        let mut messages = MessageWalk::new(self, &queue, before(oldest.bucket), pace);
+        self.read_index(queue.generation, &mut indexed, pace).await?;
+        let first_missing = loop {
+            let Some(page) = messages.next_page().await? else { return Ok(0) };
+            if page.messages.iter().any(|(message, _)| !indexed.may_lead_to(*message)) {
+                break page.bucket;
             }
-            tokio::time::sleep(pace.again_after).await;
-            let looked_us = self.clock.now_us();
-            let missing = self.missing(queue.generation, missing, pace).await?;
-            let missing: Vec<_> = missing.into_iter().collect();
-            for part in missing.chunks(RESTORED_AT_ONCE) {
+        };
+        tokio::time::sleep(pace.again_after).await;
+        let looked_from_us = self.clock.now_us();
+        self.read_index(queue.generation, &mut indexed, pace).await?;
+        let looked_us = self.clock.now_us();
+        let touched_us = looked_from_us - (GRACE_MS * 1_000) as i64;
+        let mut restored = 0;
+        messages.return_to(before(first_missing));
+        while let Some(mut page) = messages.next_page().await? {
+            // One whose visibility was changed meanwhile may have had its entry at a place that was passed.
+            page.messages.retain(|(message, found)| {
+                found.lease_written_at_us < touched_us && !indexed.may_lead_to(*message)
+            });
+            for part in page.messages.chunks(RESTORED_AT_ONCE) {
                 restored += self.restore(facts, &queue, part, looked_us).await;
+                pace.after(part.len()).await;
             }
         }
         if restored > 0 {
-            tracing::warn!(queue = %name.name, restored, "messages that nothing led to can be received again");
+            tracing::warn!(queue = %facts.queue.name, restored, "messages that nothing led to can be received again");
             self.restored.fetch_add(restored as u64, Ordering::Relaxed);
         }
         Ok(restored)
     }
 
-    /// Messages of the partitions behind one, as many as are swept at once, and the partition that they end with, if
-    /// there are more.
-    async fn gather(
+    /// Reads the index from the low-water mark on.
+    async fn read_index(
         &self,
         generation: Uuid,
-        mut from: Bucket,
-        pace: Pace,
-    ) -> Result<(Candidates, Option<Bucket>), Fault> {
-        let of = swept(generation);
-        let old_us = self.clock.now_us() - (SWEPT_AGE_MS_MIN * 1_000) as i64;
-        let mut candidates = Candidates::new();
-        loop {
-            let listed = self.tables.listed_behind(of, List::Messages, from).await?;
-            pace.after(listed.len()).await;
-            let Some(last) = listed.last() else { return Ok((candidates, None)) };
-            if listed[0].start_us() > old_us {
-                return Ok((candidates, None));
-            }
-            from = *last;
-            for bucket in listed.into_iter().filter(|bucket| bucket.end_us() <= old_us) {
-                let (mut after, mut is_empty) = (Some(Uuid::nil()), true);
-                while let Some(message) = after {
-                    let (found, next) = self.tables.swept_messages(of, bucket, message).await?;
-                    pace.after(found.len()).await;
-                    is_empty &= found.is_empty() && next.is_none();
-                    candidates.extend(found);
-                    after = next;
-                }
-                if is_empty {
-                    self.tables.unlist(of, bucket, self.clock.now_us()).await?;
-                }
-                if candidates.len() >= SWEPT_AT_ONCE {
-                    return Ok((candidates, Some(bucket)));
-                }
-            }
-        }
-    }
-
-    /// Those of the messages that the index does not have.
-    async fn missing(
-        &self,
-        generation: Uuid,
-        mut candidates: Candidates,
-        pace: Pace,
-    ) -> Result<Candidates, Fault> {
+        indexed: &mut IndexedMessages,
+        pace: &Pace,
+    ) -> Result<(), Fault> {
         let of = swept(generation);
         let low_us = self.tables.low_water_mark(of).await?;
         // The widest buckets begin this much before what is in them.
         let mut from = Bucket { start_s: Directory::first_s(low_us), level: -1 };
-        while !candidates.is_empty() {
+        loop {
             let listed = self.tables.listed_behind(of, List::Entries, from).await?;
             pace.after(listed.len()).await;
-            let Some(last) = listed.last() else { break };
+            let Some(last) = listed.last() else { return Ok(()) };
             from = *last;
             for bucket in listed.into_iter().filter(|bucket| bucket.end_us() > low_us) {
                 let mut after = (low_us.saturating_sub(1), Uuid::max());
                 loop {
                     let entries = self.tables.swept_entries(of, bucket, after).await?;
                     pace.after(entries.len()).await;
-                    for (_, message) in &entries {
-                        candidates.remove(message);
-                    }
+                    entries.iter().for_each(|(_, message)| indexed.add(*message));
                     match entries.last() {
                         Some(last) if entries.len() == SWEPT_PAGE => after = *last,
                         _ => break,
@@ -167,7 +115,6 @@ impl Standard {
                 }
             }
         }
-        Ok(candidates)
     }
 
     /// Gives messages an entry that are there still and that nobody has touched.
@@ -213,6 +160,89 @@ impl Standard {
         }
         restored
     }
+}
+
+/// Some messages of one partition, as the sweep finds them.
+struct Page {
+    bucket: Bucket,
+    messages: Vec<(Uuid, SweptMessage)>,
+}
+
+/// Goes through the messages that are old enough to be swept, by the list of their partitions. What it finds empty it takes off the
+/// list.
+struct MessageWalk<'a> {
+    standard: &'a Standard,
+    of: Of,
+    pace: &'a Pace,
+    /// What ends later is not looked at.
+    old_us: i64,
+    /// The list is read behind it.
+    after: Bucket,
+    listed: VecDeque<Bucket>,
+    /// The partition that is being read, the last message that was, and whether there was none.
+    reading: Option<(Bucket, Uuid, bool)>,
+}
+
+impl<'a> MessageWalk<'a> {
+    fn new(standard: &'a Standard, queue: &Queue, after: Bucket, pace: &'a Pace) -> Self {
+        let old_us = standard.clock.now_us() - (SWEPT_AGE_MS_MIN * 1_000) as i64;
+        let (of, listed) = (swept(queue.generation), VecDeque::new());
+        Self { standard, of, pace, old_us, after, listed, reading: None }
+    }
+
+    /// Goes on behind that bucket, by the same age: what has become old enough since was not looked for in the index.
+    fn return_to(&mut self, after: Bucket) {
+        (self.after, self.reading) = (after, None);
+        self.listed.clear();
+    }
+
+    /// The next messages, one at least; `None`: that were all.
+    async fn next_page(&mut self) -> Result<Option<Page>, Fault> {
+        let tables = &self.standard.tables;
+        loop {
+            let Some((bucket, after, was_empty)) = self.reading.take() else {
+                let Some(next) = self.next_bucket().await? else { return Ok(None) };
+                self.reading = Some((next, Uuid::nil(), true));
+                continue;
+            };
+            let (messages, next) = tables.swept_messages(self.of, bucket, after).await?;
+            self.pace.after(messages.len()).await;
+            let is_empty = was_empty && messages.is_empty();
+            match next {
+                Some(after) => self.reading = Some((bucket, after, is_empty)),
+                None if is_empty => {
+                    tables.unlist(self.of, bucket, self.standard.clock.now_us()).await?;
+                }
+                None => {}
+            }
+            if !messages.is_empty() {
+                return Ok(Some(Page { bucket, messages }));
+            }
+        }
+    }
+
+    async fn next_bucket(&mut self) -> Result<Option<Bucket>, Fault> {
+        loop {
+            while let Some(bucket) = self.listed.pop_front() {
+                if bucket.end_us() <= self.old_us {
+                    return Ok(Some(bucket));
+                }
+            }
+            let tables = &self.standard.tables;
+            let listed = tables.listed_behind(self.of, List::Messages, self.after).await?;
+            self.pace.after(listed.len()).await;
+            match (listed.first(), listed.last()) {
+                (Some(first), Some(last)) if first.start_us() <= self.old_us => self.after = *last,
+                _ => return Ok(None),
+            }
+            self.listed.extend(listed);
+        }
+    }
+}
+
+/// What is right before a bucket.
+fn before(bucket: Bucket) -> Bucket {
+    Bucket { level: bucket.level - 1, ..bucket }
 }
 
 /// When a message is visible again whose entry was missing at `looked_us`. Somebody may have received it before that, for

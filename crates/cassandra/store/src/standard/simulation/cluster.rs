@@ -40,6 +40,8 @@ pub(super) struct Cluster {
     is_calm: AtomicBool,
     mishaps: Mutex<VecDeque<Mishap>>,
     pub(super) late_writes: AtomicU64,
+    /// Rows that sweeps have read.
+    pub(super) swept_rows: AtomicU64,
 }
 
 fn ms(range: std::ops::Range<u64>) -> Duration {
@@ -62,6 +64,7 @@ impl Cluster {
             is_calm: AtomicBool::new(!chaos.network),
             mishaps: Mutex::default(),
             late_writes: AtomicU64::new(0),
+            swept_rows: AtomicU64::new(0),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use quelea_sqs_protocol::{Fault, QueueRef};
 use uuid::Uuid;
@@ -301,7 +302,9 @@ impl Tables for ModelTables {
                 }
                 _ => None,
             };
-            Ok((cells.keys().filter_map(found).collect(), None))
+            let found: Vec<_> = cells.keys().filter_map(found).collect();
+            self.cluster.swept_rows.fetch_add(found.len() as u64, Ordering::Relaxed);
+            Ok((found, None))
         })
     }
 
@@ -320,6 +323,7 @@ impl Tables for ModelTables {
                 .filter(|key| *key > after)
                 .collect();
             found.truncate(SWEPT_PAGE);
+            self.cluster.swept_rows.fetch_add(found.len() as u64, Ordering::Relaxed);
             Ok(found)
         })
     }

@@ -20,7 +20,8 @@ use super::queue_rows::QueueRows;
 use crate::clock::Clock;
 use crate::database::queue_table::Record;
 use crate::limits::{GRACE_OF_ONE_MS, SWEPT_AGE_MS_MIN};
-use crate::standard::sweep::Pace;
+use crate::standard::pace::Pace;
+use crate::standard::sweeps::Sweeps;
 
 /// Then all that was confirmed has to be received within this time: no visibility timeout is longer than a third of it.
 fn patience(consistency: Consistency) -> Duration {
@@ -250,10 +251,13 @@ impl StandardSimulation {
         let front_ends = lock(&self.front_ends).clone();
         let mut restored = 0;
         for front_end in front_ends {
+            let mut sweeps = Sweeps::new(&front_end.standard, Pace::AT_ONCE);
             for queue in [&self.queue, &self.dead_letters] {
-                let swept = front_end.standard.sweep(&queue.queue, Pace::AT_ONCE).await;
-                restored += swept.expect("all is calm") as u64;
+                sweeps.begin(&front_end.standard, &queue.queue).await;
             }
+            sweeps.end_all().await;
+            assert_eq!(front_end.standard.sweeps.stats().broken_off, 0, "all is calm");
+            restored += sweeps.restored() as u64;
         }
         let swept = Instant::now();
         while swept.elapsed() < Duration::from_secs(60) {
