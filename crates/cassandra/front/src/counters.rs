@@ -6,7 +6,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use quelea_cassandra_store::{CassandraQueues, PeerStats, RequestCounts};
+use quelea_cassandra_store::{CassandraQueues, PeerStats, RequestCounts, SweepStats};
 
 /// The counts of a front-end, for `/metrics`.
 pub(crate) struct ClusterCounters(pub(crate) CassandraQueues);
@@ -39,6 +39,7 @@ impl Collector for ClusterCounters {
         let help = "Messages that the sweep has found, to which nothing led";
         let restored = ConstCounter::new(self.0.restored());
         single(&mut encoder, "replicated_messages_restored", help, &restored)?;
+        encode_sweeps(&mut encoder, &self.0.sweep_stats())?;
         let help = "1 while Cassandra answers this front-end's heartbeats";
         let is_answered = ConstGauge::new(u64::from(self.0.is_answered()));
         single(&mut encoder, "cassandra_answers", help, &is_answered)?;
@@ -51,6 +52,16 @@ impl Collector for ClusterCounters {
         let hears_all = ConstGauge::new(u64::from(stats.hears_all));
         single(&mut encoder, "front_ends_heard", help, &hears_all)
     }
+}
+
+fn encode_sweeps(encoder: &mut DescriptorEncoder<'_>, sweeps: &SweepStats) -> fmt::Result {
+    let help = "Queues that this front-end has swept to their end";
+    single(encoder, "replicated_queues_swept", help, &ConstCounter::new(sweeps.swept))?;
+    let help = "Sweeps of queues, or of their list, that were broken off";
+    single(encoder, "replicated_sweeps_broken_off", help, &ConstCounter::new(sweeps.broken_off))?;
+    let help = "When all queues of this front-end had been swept the last time, in seconds since 1970";
+    let ended_at_s = ConstGauge::new(sweeps.ended_at_ms / 1_000);
+    single(encoder, "replicated_sweep_ended_timestamp_seconds", help, &ended_at_s)
 }
 
 /// A metric without labels.
