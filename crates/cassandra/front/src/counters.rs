@@ -59,7 +59,8 @@ fn encode_sweeps(encoder: &mut DescriptorEncoder<'_>, sweeps: &SweepStats) -> fm
     single(encoder, "replicated_queues_swept", help, &ConstCounter::new(sweeps.swept))?;
     let help = "Sweeps of queues, or of their list, that were broken off";
     single(encoder, "replicated_sweeps_broken_off", help, &ConstCounter::new(sweeps.broken_off))?;
-    let help = "When all queues of this front-end had been swept the last time, in seconds since 1970";
+    let help =
+        "When all queues of this front-end had been swept the last time, in seconds since 1970";
     let ended_at_s = ConstGauge::new(sweeps.ended_at_ms / 1_000);
     single(encoder, "replicated_sweep_ended_timestamp_seconds", help, &ended_at_s)
 }

@@ -236,17 +236,23 @@ impl Peers {
     /// How old the list of a queue's buckets may be here, in µs: whoever polls the queue hears of each new one, if the others had
     /// the time to hear that it does.
     pub(crate) fn buckets_age_us_max(&self, generation: Uuid) -> i64 {
-        let now = Instant::now();
-        let is_told = |since| {
-            self.front_ends() <= INTERESTED_MAX
-                && self.peer_changes.is_complete_since(since, now)
-                && lock(&self.interest).polls_since(generation, since, now)
-        };
-        let age_ms = match now.checked_sub(KNOWN_AFTER).is_some_and(is_told) {
-            true => BUCKETS_AGE_HEARD_MS_MAX,
-            false => BUCKETS_AGE_MS_MAX,
-        };
+        let is_told = self.front_ends() <= INTERESTED_MAX && self.is_known_to_poll(generation);
+        let age_ms = if is_told { BUCKETS_AGE_HEARD_MS_MAX } else { BUCKETS_AGE_MS_MAX };
         (age_ms * 1_000) as i64
+    }
+
+    /// Whether the others nudge this front-end about all that they put into a queue that can be received at once.
+    pub(crate) fn is_nudged(&self, generation: Uuid) -> bool {
+        self.front_ends() <= NUDGED_MAX + 1 && self.is_known_to_poll(generation)
+    }
+
+    /// Whether all others are heard, and had the time to hear that a queue is polled here.
+    fn is_known_to_poll(&self, generation: Uuid) -> bool {
+        let now = Instant::now();
+        now.checked_sub(KNOWN_AFTER).is_some_and(|since| {
+            self.peer_changes.is_complete_since(since, now)
+                && lock(&self.interest).polls_since(generation, since, now)
+        })
     }
 
     /// A queue was changed here: its attributes, or which messages it has. Returns when the others know, or at the latest

@@ -170,7 +170,10 @@ impl Standard {
     pub(crate) fn pass_on(&self, generation: Uuid, news: PeerEvent) {
         let queue = || self.served.find(generation);
         match news {
-            PeerEvent::Changed(queue) => self.tables.forget(&queue),
+            PeerEvent::Changed(queue) => {
+                self.tables.forget(&queue);
+                self.served.changed(&queue);
+            }
             PeerEvent::Stored(bucket) => queue().into_iter().for_each(|queue| queue.nudged(bucket)),
             PeerEvent::Listed(buckets) => {
                 queue().into_iter().for_each(|queue| queue.heard_of(&buckets));

@@ -73,6 +73,7 @@ impl Standard {
             let done = timeout(FORGET_EVERY, &mut change).await;
             self.tables.forget(queue);
             if let Ok(done) = done {
+                self.served.changed(queue);
                 return done;
             }
         }

@@ -17,6 +17,9 @@ const OVERLAP_US: i64 = 300_000;
 const READ_BACK_US: i64 = 3_000_000;
 const READ_BACK_EVERY_US: i64 = 2_000_000;
 
+/// A read after a longer pause goes back, too, in µs: it says of an idle queue that nothing is there, of what was written late either.
+const READ_BACK_AFTER_US: i64 = 450_000;
+
 /// By how much the mark has to have moved to be stored again, in µs: by the queue's owner among the front-ends (by rendezvous
 /// hashing), and by the others, in case the owner does not poll the queue.
 const MARK_STEP_US: i64 = 10_000_000;
@@ -37,6 +40,7 @@ pub(crate) struct Head {
     stored_low_us: i64,
     /// So far it was read.
     place_us: i64,
+    read_at_us: i64,
     read_back_at_us: i64,
     read_fully_at_us: i64,
     /// A full read that came to no end.
@@ -153,11 +157,10 @@ impl Head {
         if self.is_full_due(now_us, fully_every_us) {
             return Start { from_us: self.low_us, now_us, reach: Reach::Full };
         }
-        let (back_us, reach) = if now_us - self.read_back_at_us >= READ_BACK_EVERY_US {
-            (READ_BACK_US, Reach::Back)
-        } else {
-            (OVERLAP_US, Reach::Near)
-        };
+        let is_back_due = now_us - self.read_back_at_us >= READ_BACK_EVERY_US
+            || now_us - self.read_at_us >= READ_BACK_AFTER_US;
+        let (back_us, reach) =
+            if is_back_due { (READ_BACK_US, Reach::Back) } else { (OVERLAP_US, Reach::Near) };
         let from_us = (self.place_us.min(now_us) - back_us).max(self.low_us);
         Start { from_us, now_us, reach }
     }
@@ -179,6 +182,7 @@ impl Head {
         let now_us = start.now_us;
         let seen_to_us = read.seen_to_us.unwrap_or(now_us);
         self.place_us = first_left_us.unwrap_or(seen_to_us).min(seen_to_us);
+        self.read_at_us = now_us;
         if start.reach != Reach::Near {
             self.read_back_at_us = now_us;
         }
@@ -267,8 +271,10 @@ mod tests {
         let mut head = Head::default();
         head.set_stored_low(NOW - 3_600 * SECOND, NOW);
         assert_eq!(read(&mut head, NOW, vec![], None).from_us, NOW - 3_600 * SECOND);
-        let next = head.start(NOW + SECOND, FULLY);
-        assert_eq!(next, start_at(NOW - OVERLAP_US, NOW + SECOND, Reach::Near));
+        let soon = NOW + READ_BACK_AFTER_US - 1;
+        assert_eq!(head.start(soon, FULLY), start_at(NOW - OVERLAP_US, soon, Reach::Near));
+        let later = soon + 1;
+        assert_eq!(head.start(later, FULLY), start_at(NOW - READ_BACK_US, later, Reach::Back));
     }
 
     #[test]
@@ -297,25 +303,34 @@ mod tests {
     #[test]
     fn a_read_goes_back_every_two_seconds() {
         let mut head = Head::default();
-        read(&mut head, NOW, vec![], None);
+        for at in [0, 1, 2, 3, 4].map(|number| NOW + number * READ_BACK_EVERY_US / 5) {
+            read(&mut head, at, vec![], None);
+        }
         assert_eq!(head.start(NOW + READ_BACK_EVERY_US - 1, FULLY).reach, Reach::Near);
         let back = read(&mut head, NOW + READ_BACK_EVERY_US, vec![], None);
-        assert_eq!(back, start_at(NOW - READ_BACK_US, NOW + READ_BACK_EVERY_US, Reach::Back));
+        assert_eq!(
+            back,
+            start_at(
+                NOW + READ_BACK_EVERY_US / 5 * 4 - READ_BACK_US,
+                NOW + READ_BACK_EVERY_US,
+                Reach::Back
+            )
+        );
         assert_eq!(head.start(NOW + READ_BACK_EVERY_US + 1, FULLY).reach, Reach::Near);
     }
 
     #[test]
     fn a_bucket_that_was_not_known_has_the_next_read_go_back() {
-        let mut head = Head::default();
+        let (mut head, soon) = (Head::default(), NOW + SECOND / 5);
         let (known, new) = (Bucket::holding(NOW, 3), Bucket::holding(NOW, 0));
         head.set_directory(Directory::new(vec![known], 0, NOW), NOW);
         read(&mut head, NOW, vec![], None);
-        head.set_directory(Directory::new(vec![known], 0, NOW + SECOND), NOW + SECOND);
-        assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Near);
-        head.set_directory(Directory::new(vec![known, new], 0, NOW + SECOND), NOW + SECOND);
-        assert_eq!(head.start(NOW + SECOND, FULLY).reach, Reach::Back);
-        head.hear_of(HeardBuckets { buckets: Vec::new(), are_more: true }, NOW + SECOND);
-        assert!(head.wants_directory(head.start(NOW + SECOND, FULLY), SECOND));
+        head.set_directory(Directory::new(vec![known], 0, soon), soon);
+        assert_eq!(head.start(soon, FULLY).reach, Reach::Near);
+        head.set_directory(Directory::new(vec![known, new], 0, soon), soon);
+        assert_eq!(head.start(soon, FULLY).reach, Reach::Back);
+        head.hear_of(HeardBuckets { buckets: Vec::new(), are_more: true }, soon);
+        assert!(head.wants_directory(head.start(soon, FULLY), SECOND));
     }
 
     #[test]

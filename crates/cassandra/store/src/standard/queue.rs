@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use quelea_sqs_protocol::Fault;
+use quelea_sqs_protocol::{Fault, QueueRef};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -46,6 +46,8 @@ pub(crate) struct Queue {
     heard: Mutex<HeardBuckets>,
     places: Mutex<Places>,
     used_at_ms: AtomicU64,
+    /// The queue whose messages they are, if they were waited for here.
+    name: OnceLock<QueueRef>,
 }
 
 #[derive(Default)]
@@ -72,6 +74,7 @@ impl Queue {
             heard: Mutex::default(),
             places: Mutex::default(),
             used_at_ms: AtomicU64::new(0),
+            name: OnceLock::new(),
         }
     }
 
@@ -176,6 +179,11 @@ impl Queue {
         std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Somebody waits for messages of that queue, which these are.
+    pub(crate) fn is_polled_as(&self, name: &QueueRef) {
+        self.name.get_or_init(|| name.clone());
+    }
+
     fn is_idle(&self) -> bool {
         self.sends.is_idle() && self.deletes.is_idle() && self.receives.is_idle()
     }
@@ -217,6 +225,13 @@ impl Served {
         let queue = queues.entry(generation).or_insert_with(|| Arc::new(Queue::new(generation)));
         queue.used_at_ms.store(now_ms, Ordering::Relaxed);
         queue.clone()
+    }
+
+    /// A queue was changed: whoever waits for its messages looks which those are now.
+    pub(crate) fn changed(&self, name: &QueueRef) {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = queues.values().filter(|queue| queue.name.get() == Some(name));
+        changed.for_each(|queue| queue.arrived.notify_one());
     }
 
     /// The queue of that generation, if it is served here.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_sqs_protocol::{Fault, OrderHint, QueueFacts, Receive, Received};
+use quelea_sqs_protocol::{Consistency, Fault, OrderHint, QueueFacts, Receive, Received};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use crate::standard::batch::within_bytes;
 use crate::standard::choice::{choose, take_leftovers};
 use crate::standard::content::{StoredMessage, Timed};
 use crate::standard::gather::Size;
-use crate::standard::head::{Head, HeadRead, Start};
+use crate::standard::head::{Head, HeadRead, Reach, Start};
 use crate::standard::jobs::ReceiveJob;
 use crate::standard::order_hint::VisibleEntry;
 use crate::standard::queue::Queue;
@@ -81,6 +81,7 @@ impl Standard {
 
     /// Has a call wait for messages of that generation.
     fn await_messages(self: &Arc<Self>, queue: &Arc<Queue>, job: ReceiveJob) -> Result<(), Fault> {
+        queue.is_polled_as(&job.facts.queue);
         let limit = Size { rows: WAITING_RECEIVES_MAX, bytes: 0 };
         if queue.receives.push(job, Size { rows: 1, bytes: 0 }, limit)? {
             let (standard, queue) = (self.clone(), queue.clone());
@@ -142,8 +143,11 @@ impl Standard {
             }
             match served {
                 Served::Some => backoff.reset(),
-                Served::None { next_visible_in } => {
-                    let mut pause = Duration::from_millis(backoff.next_ms(fastrand::u32(..)));
+                Served::None { next_visible_in, is_quiet } => {
+                    let mut pause = match is_quiet && self.peers.is_nudged(queue.generation) {
+                        true => Duration::from_millis(backoff.next_nudged_ms(fastrand::u32(..))),
+                        false => Duration::from_millis(backoff.next_ms(fastrand::u32(..))),
+                    };
                     for earlier in waiting.iter().map(|job| job.until - now).chain(next_visible_in)
                     {
                         pause = pause.min(earlier);
@@ -164,7 +168,7 @@ impl Standard {
         waiting: &mut Vec<ReceiveJob>,
     ) -> Served {
         let Some(facts) = waiting.last().map(|job| job.facts.clone()) else {
-            return Served::None { next_visible_in: None };
+            return Served::nothing();
         };
         let rows = self.rows(&facts, queue);
         self.count_groups(&facts, queue).await;
@@ -225,15 +229,23 @@ impl Standard {
                     undelivered.extend(tried);
                     continue;
                 }
-                let now_us = self.clock.now_us();
-                let until =
-                    read.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
-                return Served::None { next_visible_in: until.map(Duration::from_micros) };
+                return self.nothing_of(&rows, start, &read);
             }
             return Served::Some;
         }
         // There may be more, unless all that was found could not be had.
-        if undelivered.is_empty() { Served::Some } else { Served::None { next_visible_in: None } }
+        if undelivered.is_empty() { Served::Some } else { Served::nothing() }
+    }
+
+    /// What a read came to of which nothing could be delivered.
+    fn nothing_of(&self, rows: &Rows<'_>, start: Start, read: &HeadRead) -> Served {
+        let now_us = self.clock.now_us();
+        let until = read.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
+        // What others take comes back without a word if they end, and one replica alone may hear of anything late.
+        let is_quiet = read.visible.is_empty()
+            && start.reach != Reach::Near
+            && rows.of.consistency == Consistency::LocalQuorum;
+        Served::None { next_visible_in: until.map(Duration::from_micros), is_quiet }
     }
 
     /// As many visible entries as are wanted, and where the read for them began.
@@ -470,8 +482,16 @@ fn first_left_us(read: &HeadRead, chosen: &[Entry]) -> Option<i64> {
 enum Served {
     /// Somebody got something.
     Some,
-    /// Nobody did; when there may be something, as far as is known.
-    None { next_visible_in: Option<Duration> },
+    /// Nobody did; when there may be something, as far as is known; and whether the queue has nothing to be received, also of what was
+    /// written late.
+    None { next_visible_in: Option<Duration>, is_quiet: bool },
+}
+
+impl Served {
+    /// Nobody got anything, and of the queue nothing is known.
+    fn nothing() -> Self {
+        Self::None { next_visible_in: None, is_quiet: false }
+    }
 }
 
 /// All who wait hear that Cassandra cannot be asked.
@@ -479,7 +499,7 @@ fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
     for job in waiting.drain(..) {
         let _ = job.reply.send(Err(fault.clone()));
     }
-    Served::None { next_visible_in: None }
+    Served::nothing()
 }
 
 pub(super) fn classify(

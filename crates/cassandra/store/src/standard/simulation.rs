@@ -15,6 +15,7 @@ mod queue_rows;
 mod replica;
 mod standard_simulation;
 mod sweeps;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -40,6 +40,8 @@ pub(super) struct Cluster {
     is_calm: AtomicBool,
     mishaps: Mutex<VecDeque<Mishap>>,
     pub(super) late_writes: AtomicU64,
+    /// Reads of parts of the index, for a queue's head.
+    pub(super) head_reads: AtomicU64,
     /// Rows that sweeps have read.
     pub(super) swept_rows: AtomicU64,
 }
@@ -64,6 +66,7 @@ impl Cluster {
             is_calm: AtomicBool::new(!chaos.network),
             mishaps: Mutex::default(),
             late_writes: AtomicU64::new(0),
+            head_reads: AtomicU64::new(0),
             swept_rows: AtomicU64::new(0),
         })
     }

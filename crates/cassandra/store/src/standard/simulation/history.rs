@@ -87,6 +87,11 @@ impl History {
         self.deleting.insert(message);
     }
 
+    /// Of how many messages the deletion was asked for.
+    pub(super) fn deletions(&self) -> usize {
+        self.deleting.len()
+    }
+
     pub(super) fn deleted(&mut self, message: &str, is_dead_letter: bool) {
         let deleted = if is_dead_letter { &mut self.dead_and_deleted } else { &mut self.deleted };
         deleted.entry(message.to_owned()).or_insert_with(Instant::now);

@@ -185,6 +185,7 @@ impl Tables for ModelTables {
     }
 
     fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>> {
+        self.cluster.head_reads.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             let from = (from_us, Uuid::nil());
             let cells = self.rows(of, bucket, &[entries_from(from)]).await?;

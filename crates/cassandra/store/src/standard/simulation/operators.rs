@@ -34,7 +34,7 @@ impl StandardSimulation {
     }
 
     /// By one transaction, as the store does it. Its answer may be lost, and then it may be made later, until somebody asks.
-    async fn purge(
+    pub(super) async fn purge(
         self: &Arc<Self>,
         front_end: &FrontEnd,
         answer: oneshot::Sender<Result<(), Fault>>,
@@ -75,7 +75,7 @@ impl StandardSimulation {
         }
     }
 
-    fn make_purge(&self) {
+    pub(super) fn make_purge(&self) {
         self.common.queues.purge(&self.queue.queue);
         self.history().purged();
     }

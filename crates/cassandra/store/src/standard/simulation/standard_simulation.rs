@@ -172,6 +172,11 @@ impl StandardSimulation {
         lock(&self.history)
     }
 
+    /// All of them.
+    pub(super) fn front_ends(&self) -> Vec<Arc<FrontEnd>> {
+        lock(&self.front_ends).clone()
+    }
+
     /// One of the front-ends, as a balancer chooses.
     pub(super) fn any_front_end(&self) -> Arc<FrontEnd> {
         let front_ends = lock(&self.front_ends);
@@ -186,7 +191,7 @@ impl StandardSimulation {
         }
     }
 
-    async fn keep_hearts_beating(self: Arc<Self>) {
+    pub(super) async fn keep_hearts_beating(self: Arc<Self>) {
         loop {
             sleep(Duration::from_secs(2)).await;
             self.share_heartbeats();
