@@ -17,6 +17,10 @@ pub const WAITING_ROWS_MAX: usize = 10_000;
 /// Bytes of one queue's messages that may wait to be sent here.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The same of all queues, those included that are being written: as much as the SQS server takes of bodies, which counts those of clients
+/// only that have not hung up.
+pub const WAITING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
+
 /// How long a call's messages may wait here to be sent or deleted, in ms, or a change of a queue for others; after that
 /// they are refused with 503. Where Cassandra does not answer each takes seconds, and together longer than clients wait.
 pub const WAITING_MS_MAX: u64 = 10_000;

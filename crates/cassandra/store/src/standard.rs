@@ -42,11 +42,12 @@ use std::sync::atomic::AtomicU64;
 
 use quelea_sqs_protocol::{Consistency, Fault, QueueClass, QueueFacts};
 use tokio::runtime::Handle;
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, Semaphore};
 use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::database::queue_table::Record;
+use crate::limits::WAITING_BYTES_IN_ALL_MAX;
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerEvent, Peers};
 use crate::standard::counted::Counted;
@@ -67,6 +68,8 @@ pub(crate) struct Standard {
     /// Held to read by each read of a queue's head until its messages are answered, or visible again.
     pub(crate) rounds: RwLock<()>,
     pub(crate) served: Served,
+    /// Bytes of messages that may still come to wait to be sent.
+    pub(crate) room: Arc<Semaphore>,
     /// Messages that the sweep has found.
     pub(crate) restored: AtomicU64,
     /// What became of this front-end's sweeps.
@@ -100,6 +103,7 @@ impl Standard {
             counted: Counted::default(),
             rounds: RwLock::default(),
             served: Served::default(),
+            room: Arc::new(Semaphore::new(WAITING_BYTES_IN_ALL_MAX)),
             restored: AtomicU64::new(0),
             sweeps: Arc::default(),
             settings,

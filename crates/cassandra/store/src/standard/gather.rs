@@ -18,6 +18,11 @@ struct Gathered<J> {
     is_served: bool,
 }
 
+/// More waits than may.
+pub(crate) fn too_much() -> Fault {
+    Fault::Unavailable("too much waits for Cassandra".to_owned())
+}
+
 /// What a job weighs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -38,7 +43,7 @@ impl<J> Gatherer<J> {
         let mut gathered = self.lock();
         let (rows, bytes) = (gathered.size.rows + size.rows, gathered.size.bytes + size.bytes);
         if !gathered.jobs.is_empty() && (rows > limit.rows || bytes > limit.bytes) {
-            return Err(Fault::Unavailable("too much waits for Cassandra".to_owned()));
+            return Err(too_much());
         }
         gathered.size = Size { rows, bytes };
         gathered.jobs.push_back((job, size));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received, SendOutcome};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ pub(crate) struct SendJob {
     pub(crate) facts: Arc<QueueFacts>,
     pub(crate) messages: Vec<Outgoing>,
     pub(crate) since: Instant,
+    /// Their bytes, of those that may wait in all.
+    pub(crate) room: OwnedSemaphorePermit,
     pub(crate) reply: oneshot::Sender<Vec<SendOutcome>>,
 }
 

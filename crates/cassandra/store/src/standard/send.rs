@@ -18,7 +18,7 @@ use crate::limits::{
 use crate::standard::Standard;
 use crate::standard::content::{Content, NewRow, Timed};
 use crate::standard::fair::group_of;
-use crate::standard::gather::Size;
+use crate::standard::gather::{Size, too_much};
 use crate::standard::jobs::{Outgoing, SendJob, kept_s, waited_too_long};
 use crate::standard::queue::Queue;
 use crate::standard::row_write::RowWrite;
@@ -75,12 +75,11 @@ impl Standard {
     ) -> Result<Vec<SendOutcome>, Fault> {
         let bytes = messages.iter().map(|message| message.content.bytes()).sum();
         let size = Size { rows: messages.len(), bytes };
+        let permits = u32::try_from(bytes).map_err(|_| too_much())?;
+        let room = self.room.clone().try_acquire_many_owned(permits).map_err(|_| too_much())?;
         let (reply, outcomes) = oneshot::channel();
-        if queue.sends.push(
-            SendJob { facts: facts.clone(), messages, since: Instant::now(), reply },
-            size,
-            LIMIT,
-        )? {
+        let job = SendJob { facts: facts.clone(), messages, since: Instant::now(), room, reply };
+        if queue.sends.push(job, size, LIMIT)? {
             let (standard, queue) = (self.clone(), queue.clone());
             self.runtime.spawn(async move {
                 let serving = queue.sends.serving();
@@ -98,12 +97,16 @@ impl Standard {
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let mut replies = Vec::with_capacity(jobs.len());
         let mut messages = Vec::new();
-        for SendJob { messages: of_job, since, reply, .. } in jobs {
+        for SendJob { messages: of_job, since, room, reply, .. } in jobs {
+            if reply.is_closed() {
+                // Who has hung up may not know that it was sent, and sends it again.
+                continue;
+            }
             if let Some(fault) = waited_too_long(since) {
                 let _ = reply.send(of_job.iter().map(|_| Err(fault.clone())).collect());
                 continue;
             }
-            replies.push((of_job.len(), reply));
+            replies.push((of_job.len(), reply, room));
             messages.extend(of_job);
         }
         if messages.is_empty() {
@@ -116,7 +119,7 @@ impl Standard {
             self.peers.stored(queue.generation, &entry);
         }
         let mut outcomes = outcomes.into_iter();
-        for (count, reply) in replies {
+        for (count, reply, _room) in replies {
             // Whoever does not wait any more does not hear of it.
             let _ = reply.send(outcomes.by_ref().take(count).collect());
         }

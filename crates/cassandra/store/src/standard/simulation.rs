@@ -8,6 +8,7 @@ mod clients;
 mod cluster;
 mod front_end;
 mod history;
+mod hung_up;
 mod model_tables;
 mod operators;
 mod process;
