@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use quelea_cassandra_fifo::{MoveCall, MovedOut};
 use quelea_sqs_protocol::{Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::database::move_table::{Hold, Stored};
-use crate::limits::{MOVE_TASKS_MAX, MOVED_ROWS_MAX};
+use crate::limits::MOVE_TASKS_MAX;
 use crate::shared::Shared;
 use crate::standard::id_of;
+use crate::standard::move_rate::MoveRate;
 use crate::standard::move_step::{Step, deleted};
 
 /// For how long whoever is at a task has it, and how often the others look.
@@ -20,9 +22,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// How long a task pauses that has left messages in both queues.
 const AFTER_A_PART: Duration = Duration::from_secs(10);
 
-/// Between two steps of a task with a rate, and how many of them a second has.
-const STEP: Duration = Duration::from_millis(1_000 / STEPS_PER_S as u64);
-const STEPS_PER_S: usize = 1;
+/// How long a task pauses that cannot move yet what there is.
+const AFTER_NOTHING: Duration = Duration::from_secs(1);
 
 impl Shared {
     pub(crate) async fn start_move(
@@ -149,7 +150,9 @@ impl Shared {
         let Some(Stored { mut task, .. }) = tasks.read(database, queue, handle).await? else {
             return tasks.end(database, queue, handle).await.map(drop);
         };
+        let rate = MoveRate(task.task.messages_per_second_max);
         while task.state == MoveTaskState::Running {
+            let (began, moved_before) = (Instant::now(), task.moved);
             match tasks
                 .renew(database, queue, handle, self.standard.peers.id, self.hold_ms())
                 .await?
@@ -160,8 +163,8 @@ impl Shared {
             }
             let failure = task.failure_reason.as_deref();
             tasks.progress(database, queue, handle, task.state, task.moved, failure).await?;
-            if task.task.messages_per_second_max.is_some() && task.state == MoveTaskState::Running {
-                tokio::time::sleep(STEP).await;
+            if task.state == MoveTaskState::Running {
+                rate.after(began, task.moved - moved_before).await;
             }
         }
         tasks.end(database, queue, handle).await.map(drop)
@@ -200,7 +203,7 @@ impl Shared {
                 task.moved += moved as u64;
                 tokio::time::sleep(AFTER_A_PART).await;
             }
-            Ok(Step::Waits) => tokio::time::sleep(STEP).await,
+            Ok(Step::Waits) => tokio::time::sleep(AFTER_NOTHING).await,
             Ok(Step::Done) => task.state = MoveTaskState::Completed,
             Err(Fault::Unavailable(reason)) => return Err(Fault::Unavailable(reason)),
             Err(fault) => {
@@ -213,11 +216,7 @@ impl Shared {
 
     /// Moves some messages of the queue's head.
     async fn step(self: &Arc<Self>, task: &MoveTask) -> Result<Step, Fault> {
-        let most = match task.task.messages_per_second_max {
-            Some(rate) => (rate as usize / STEPS_PER_S).max(1),
-            None => MOVED_ROWS_MAX,
-        };
-        let most = most.min(MOVED_ROWS_MAX);
+        let most = MoveRate(task.task.messages_per_second_max).step_rows_max();
         let record = self.queues.record(&self.database, &task.source).await?;
         let facts = record.ok_or_else(deleted)?.facts.clone();
         match facts.settings.is_fifo() {

@@ -19,6 +19,7 @@ pub(crate) mod heard_buckets;
 pub(crate) mod in_flight;
 pub(crate) mod indexed_messages;
 pub(crate) mod jobs;
+pub(crate) mod move_rate;
 pub(crate) mod move_step;
 pub(crate) mod order_hint;
 pub(crate) mod pace;

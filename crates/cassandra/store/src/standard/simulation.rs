@@ -10,6 +10,7 @@ mod front_end;
 mod history;
 mod hung_up;
 mod model_tables;
+mod moving;
 mod operators;
 mod process;
 mod queue_rows;
