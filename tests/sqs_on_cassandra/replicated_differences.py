@@ -37,7 +37,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
 
 # Now and then: it depends on which front-end a request comes to. Such a test is tried so often, and fails when no attempt passes.
 ATTEMPTS = 3
-AGE = "of a purge another front-end hears by a datagram, and if that is late within two seconds (`facts_age_ms_max`)"
+AGE = "of a purge another front-end hears by a datagram, and if that is late within two seconds (docs/cassandra/peers.md)"
 KEY_AGE = "what was changed of keys and permissions holds at another front-end within two seconds"
 TWICE = "two front-ends may deliver a message at once where a claim comes late (docs/cassandra/running.md, order and duplicates)"
 

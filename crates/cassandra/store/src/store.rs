@@ -28,7 +28,7 @@ use crate::database::take_over_table::TakeOverTable;
 use crate::database::transaction::Unmade;
 use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
-use crate::limits::{CHANGES_AWAITED_MS_MAX, FACTS_AGE_MS_MAX};
+use crate::limits::{CHANGES_AWAITED_MS_MAX, FACTS_AGE_HEARD_MS_MAX};
 use crate::passed::{Passed, PassedQueues};
 use crate::peers::front_end_table::FrontEndTable;
 use crate::peers::heartbeat_timestamps::HeartbeatTimestamps;
@@ -269,7 +269,7 @@ impl Queues for CassandraQueues {
             order_hint_auto: true,
             durability: false,
             consistency: Some(self.shared.standard.settings.consistency),
-            facts_age_ms_max: FACTS_AGE_MS_MAX,
+            facts_age_ms_max: FACTS_AGE_HEARD_MS_MAX,
             peeks: true,
         })
     }

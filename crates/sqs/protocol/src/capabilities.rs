@@ -19,7 +19,7 @@ pub struct Capabilities {
     /// The consistency of queues that have none set; `None`: they have no attribute `Consistency`.
     pub consistency: Option<Consistency>,
     /// For how long facts that [`Queues::facts`](crate::Queues::facts) returns may be older than what
-    /// another front-end did; 0: never.
+    /// another front-end did, whatever fails; 0: never.
     pub facts_age_ms_max: u64,
     /// Whether it has [`Queues::peek`](crate::Queues::peek).
     pub peeks: bool,
