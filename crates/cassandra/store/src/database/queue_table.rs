@@ -16,6 +16,7 @@ use scylla::response::query_result::QueryRowsResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
+use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
 use crate::database::driver;
@@ -29,6 +30,9 @@ use crate::remembered::Remembered;
 
 /// Attempts to make a queue whose name is being made or deleted by others.
 const CREATE_ATTEMPTS: usize = 5;
+
+/// Attempts to have a deleted queue's name rest. It is deleted all the same.
+const REST_ATTEMPTS: usize = 2;
 
 /// Rows of a page of names.
 const PAGE: i32 = 500;
@@ -46,6 +50,7 @@ pub(crate) struct QueueTable {
     read: PreparedStatement,
     create: PreparedStatement,
     delete: PreparedStatement,
+    rest: PreparedStatement,
     purge: PreparedStatement,
     put_attributes: PreparedStatement,
     put_tags: PreparedStatement,
@@ -99,13 +104,13 @@ impl QueueTable {
             .await?,
             create: change(format!(
                 "UPDATE @queue SET id = ?, generation = ?, attributes = ?, tags = ?, created_at = ?, modified_at = ?,
-                    revision = 1, change = ?, deleted_at = null {this} IF id = null AND deleted_at = ?"
+                    revision = 1, change = ?, deleted_at = ? {this} IF id = null AND deleted_at = ?"
             ))
             .await?,
-            delete: change(format!(
-                "UPDATE @queue USING TTL ? SET id = null, generation = null, attributes = null,
-                    tags = null, created_at = null, modified_at = null, purged_at = null, revision = null,
-                    change = ?, deleted_at = ? {this} IF id = ?"
+            // The row as a whole: of each value that is set to null a tombstone stays, and whoever lists queues reads them all.
+            delete: change(format!("DELETE FROM @queue {this} IF id = ?")).await?,
+            rest: change(format!(
+                "UPDATE @queue USING TTL ? SET deleted_at = ? {this} IF id = null AND deleted_at = null"
             ))
             .await?,
             purge: change(format!(
@@ -236,6 +241,8 @@ impl QueueTable {
                 now_ms,
                 now_ms,
                 change,
+                // What is not there is not set to null, which would leave a tombstone.
+                deleted_at_ms.map_or(MaybeUnset::Unset, |_| MaybeUnset::Set(None::<i64>)),
                 queue.account.as_ref(),
                 queue.name.as_ref(),
                 deleted_at_ms,
@@ -272,29 +279,39 @@ impl QueueTable {
         id: Uuid,
         cooldown_ms: u64,
     ) -> Result<(), Unmade> {
-        let (queue, change) = (&facts.queue, fresh_id());
-        // The mark of it ends by itself, when the name is to be had again.
-        let ttl_s = (cooldown_ms.div_ceil(1_000).max(1)).min(i32::MAX as u64) as i32;
-        let values = (
-            ttl_s,
-            change,
-            database.clock.now_ms() as i64,
-            queue.account.as_ref(),
-            queue.name.as_ref(),
-            id,
-        );
+        let queue = &facts.queue;
+        let values = (queue.account.as_ref(), queue.name.as_ref(), id);
         let done = self.change(database, queue, &self.delete, values).await?;
         match done {
-            Change::Done => Ok(()),
-            Change::Refused => Err(Fault::NoSuchQueue.into()),
+            Change::Done => {}
+            Change::Refused => return Err(Fault::NoSuchQueue.into()),
             Change::Unknown => {
                 let found = self.find(database, queue, Some(Consistency::LocalSerial)).await;
                 match found.map_err(Unmade::perhaps)? {
                     NameLookup::Queue(record, _) if record.facts.key == facts.key => {
-                        Err(Unmade::perhaps(undecided()))
+                        return Err(Unmade::perhaps(undecided()));
                     }
-                    NameLookup::Queue(..) | NameLookup::Nothing | NameLookup::Deleted(..) => Ok(()),
+                    NameLookup::Queue(..) | NameLookup::Nothing | NameLookup::Deleted(..) => {}
                 }
+            }
+        }
+        self.rest(database, queue, cooldown_ms).await;
+        Ok(())
+    }
+
+    /// Has a deleted queue's name rest: nobody makes a queue of it until then, and what was to make it before and comes late
+    /// is refused. Another transaction than the deletion, since of two of one time that one would win; in between somebody may
+    /// make a queue, as at the same time.
+    async fn rest(&self, database: &Database, queue: &QueueRef, cooldown_ms: u64) {
+        // It ends by itself, when the name is to be had again.
+        let ttl_s = (cooldown_ms.div_ceil(1_000).max(1)).min(i32::MAX as u64) as i32;
+        let now_ms = database.clock.now_ms() as i64;
+        let values = (ttl_s, now_ms, queue.account.as_ref(), queue.name.as_ref());
+        for _ in 0..REST_ATTEMPTS {
+            match self.change(database, queue, &self.rest, values).await {
+                Ok(Change::Done | Change::Refused) => return,
+                Ok(Change::Unknown) => {}
+                Err(fault) => tracing::debug!(%fault, "a deleted queue's name does not rest"),
             }
         }
     }

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod costs;
+mod deleted_queues;
 mod fifo;
 mod front_ends;
 mod held_way;

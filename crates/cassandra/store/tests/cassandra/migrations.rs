@@ -1,14 +1,33 @@
 //! Keyspaces as earlier versions of the schema left them, with messages and users in them, are brought up to date by whoever starts.
 
+use std::collections::BTreeMap;
+
 use quelea_cassandra_store::{CassandraIdentity, CassandraQueues, CassandraSettings};
 use quelea_sqs_protocol::{
-    AccessKeyRecord, AccountNames, IdentityDirectory as _, NewMessage, PermissionRecord, Queues,
-    ReceiptOutcome, UserRecord,
+    AccessKeyRecord, AccountNames, Created, IdentityDirectory as _, NewMessage, NewQueue,
+    PermissionRecord, QueueClass, QueueRef, Queues, ReceiptOutcome, UserRecord,
 };
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
 use crate::site::{ACCOUNT, Site, message, queue, receive, send, settings};
+
+/// How version 4 stored queues.
+const OF_VERSION_5: [&str; 1] = ["ALTER TABLE @queue WITH gc_grace_seconds = 864000
+     AND compaction = {'class': 'SizeTieredCompactionStrategy'}"];
+
+/// Queues as version 4 deletes them, one of them long ago, and makes them.
+const CHANGES_OF_VERSION_4: [&str; 3] = [
+    "UPDATE @queue USING TTL 600 SET id = null, generation = null, attributes = null, tags = null,
+        created_at = null, modified_at = null, purged_at = null, revision = null, change = uuid(),
+        deleted_at = 9000000000000 WHERE account = '000000000000' AND name = 'deleted' IF id != null",
+    "UPDATE @queue USING TTL 600 SET id = null, generation = null, attributes = null, tags = null,
+        created_at = null, modified_at = null, purged_at = null, revision = null, change = uuid(),
+        deleted_at = 1 WHERE account = '000000000000' AND name = 'deleted-long-ago' IF id != null",
+    "UPDATE @queue SET id = uuid(), generation = uuid(), attributes = {}, tags = {}, created_at = 1,
+        modified_at = 1, revision = 1, change = uuid(), deleted_at = null
+     WHERE account = '000000000000' AND name = 'made' IF id = null AND deleted_at = null",
+];
 
 /// What version 4 added.
 const OF_VERSION_4: [&str; 4] = [
@@ -74,7 +93,8 @@ async fn take_back_to(version: i32, settings: &CassandraSettings) {
     let written = format!("UPDATE @schema_version SET version = {version} WHERE name = 'version'");
     let of_2 = if version < 2 { &OF_VERSION_2[..] } else { &[] };
     let of_3 = if version < 3 { &OF_VERSION_3[..] } else { &[] };
-    let later = OF_VERSION_4.iter().chain(of_3).chain(of_2).copied();
+    let of_4 = if version < 4 { &OF_VERSION_4[..] } else { &[] };
+    let later = OF_VERSION_5.iter().chain(of_4).chain(of_3).chain(of_2).copied();
     carry_out(later.chain([written.as_str()]), settings).await;
 }
 
@@ -175,9 +195,49 @@ mod before {
     }
 }
 
-/// The last one, and front-ends that still have it.
+/// The last ones, and front-ends that still have them.
 mod last {
     use super::*;
+
+    /// For how long a table's tombstones stay, in seconds.
+    async fn gc_grace_s(table: &str, settings: &CassandraSettings) -> i32 {
+        let query = "SELECT gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
+        let values = (&settings.keyspace, table);
+        let rows = session(settings).await.query_unpaged(query, values).await.unwrap();
+        rows.into_rows_result().unwrap().single_row::<(i32,)>().unwrap().0
+    }
+
+    #[test]
+    fn queues_that_a_front_end_of_version_4_makes_and_deletes_beside_are_seen() {
+        let settings = keyspace_of(4);
+        Site::shared().runtime.block_on(async {
+            drop(CassandraQueues::connect(&settings).await.unwrap());
+            take_back_to(4, &settings).await;
+            let later = CassandraQueues::connect(&settings).await.unwrap();
+            assert_eq!(gc_grace_s("queue", &settings).await, gc_grace_s("entry", &settings).await);
+            for name in ["deleted", "deleted-long-ago"] {
+                queue(&later, name, &[]).await;
+            }
+            carry_out(CHANGES_OF_VERSION_4, &settings).await;
+
+            assert_eq!(later.list(&ACCOUNT.into(), "", None, 10).await.unwrap(), ["made"]);
+            let named = |name: &str| QueueRef { account: ACCOUNT.into(), name: name.into() };
+            let new = || {
+                let class = QueueClass::Replicated;
+                NewQueue { class, attributes: BTreeMap::new(), tags: BTreeMap::new() }
+            };
+            let again = later.create(&named("deleted"), new()).await.unwrap();
+            assert_eq!(again, Created::DeletedRecently);
+            let again = later.create(&named("deleted-long-ago"), new()).await.unwrap();
+            assert_eq!(again, Created::New);
+            let made = later.facts_now(&named("made")).await.unwrap().unwrap();
+            later.delete_queue(&made).await.unwrap();
+            assert_eq!(
+                later.list(&ACCOUNT.into(), "", None, 10).await.unwrap(),
+                ["deleted-long-ago"]
+            );
+        });
+    }
 
     #[test]
     fn users_and_keys_of_version_3_are_changed_and_deleted() {
