@@ -42,6 +42,13 @@ impl Deduplications {
         self.by_key.insert(noted.key, noted);
     }
 
+    /// The message of that number was not stored: its id counts no more.
+    pub(crate) fn remove(&mut self, key: [u8; 16], number: u64) {
+        if self.by_key.get(&key).is_some_and(|noted| noted.number == number) {
+            self.by_key.remove(&key);
+        }
+    }
+
     fn forget_old(&mut self, now_ms: u64) {
         while let Some((sent_at_ms, key)) = self.order.front()
             && sent_at_ms + DEDUPLICATION_MS <= now_ms

@@ -51,8 +51,12 @@ pub enum Effect {
     /// Read messages of these partitions without their bodies, each beyond a number and up to another; then
     /// [`Owner::loaded`](crate::Owner::loaded).
     Load(Vec<(SegmentKey, u64, u64)>),
-    /// Write a batch; then [`Owner::written`](crate::Owner::written). One is under way at a time.
+    /// Write a batch; then [`Owner::written`](crate::Owner::written), or [`Owner::refused`](crate::Owner::refused). One is under way
+    /// at a time.
     Write(Arc<Batch>),
+    /// Have a batch that was refused not be there, whatever an earlier attempt at it still does: delete its messages and their
+    /// deduplication ids; then [`Owner::discarded`](crate::Owner::discarded).
+    Discard(Arc<Batch>),
     /// Read messages; then [`Owner::contents_read`](crate::Owner::contents_read).
     ReadContents {
         /// Which reading.

@@ -1,12 +1,13 @@
 //! A queue at its owner: calls come in, effects go out, and what came of them comes in again. Whoever drives it carries out
-//! [`Effect::Write`], [`Effect::Load`] and [`Effect::ReadDeduplications`] again and again until they succeed or the owner has
-//! ended; of the others it may say that they failed.
+//! [`Effect::Write`], [`Effect::Discard`], [`Effect::Load`] and [`Effect::ReadDeduplications`] again and again until they
+//! succeed, are refused for good, or the owner has ended; of the others it may say that they failed.
 
 mod delete;
 mod load;
 mod move_out;
 mod peek;
 mod receive;
+mod refusal;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ mod visibility;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quelea_sqs_protocol::Backlog;
+use quelea_sqs_protocol::{Backlog, Fault};
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
@@ -93,6 +94,10 @@ pub struct Owner {
     unsent: VecDeque<(u64, Arrival)>,
     unsent_bytes: usize,
     batch: Option<Arc<Batch>>,
+    /// Why the batch under way was refused; it is being discarded.
+    refusal: Option<Fault>,
+    /// Up to here messages are written one by one: one of them was refused.
+    singly_to: u64,
     sends: VecDeque<PendingSend>,
     receives: BTreeMap<CallId, ReceiveCall>,
     /// When those who wait have waited for long enough.
@@ -151,6 +156,8 @@ impl Owner {
             unsent: VecDeque::new(),
             unsent_bytes: 0,
             batch: None,
+            refusal: None,
+            singly_to: 0,
             sends: VecDeque::new(),
             receives: BTreeMap::new(),
             ends: BTreeSet::new(),

@@ -118,6 +118,16 @@ impl Segments {
         self.bytes += bytes;
     }
 
+    /// A batch was not put into the current partition after all. One that it was to begin is to be begun by the next batch.
+    pub(crate) fn take_back(&mut self, key: SegmentKey, is_new: bool, rows: usize, bytes: usize) {
+        self.rows = self.rows.saturating_sub(rows);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if is_new {
+            self.segments.remove(&key.first);
+            self.rows = SEGMENT_ROWS_MAX;
+        }
+    }
+
     /// A batch of the current partition was acknowledged.
     pub(crate) fn acknowledged(&mut self, key: SegmentKey, last: u64, now_ms: u64) {
         if let Some(segment) = self.segments.get_mut(&key.first) {
@@ -283,6 +293,18 @@ mod tests {
         segments.put(1, 10);
         assert_eq!(segments.place(16, 10, 201 + SEGMENT_AGE_MS_MAX), (key(3, 15), false));
         assert!(segments.place(16, 10, 0).1, "a clock that went back by a day says nothing");
+    }
+
+    #[test]
+    fn what_was_taken_back_leaves_its_room() {
+        let mut segments = segments();
+        let (key, is_new) = segments.place(13, 10, 200);
+        segments.put(2, 20);
+        segments.take_back(key, is_new, 2, 20);
+        assert_eq!(segments.place(13, 10, 200), (key, true), "it is begun again");
+        segments.put(SEGMENT_ROWS_MAX, 10);
+        segments.take_back(key, false, 1, 10);
+        assert_eq!(segments.place(600, 10, 200), (key, false));
     }
 
     #[test]

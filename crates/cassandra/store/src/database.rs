@@ -29,7 +29,7 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::clock::Clock;
-use crate::database::fault::{unavailable, unreadable};
+use crate::database::fault::{RequestFailure, unavailable, unreadable};
 use crate::database::statements::AtEach;
 
 /// Cassandra, as this front-end uses it.
@@ -39,6 +39,7 @@ pub(crate) struct Database {
     pub(crate) clock: Arc<Clock>,
     requests: Requests,
     unknown_outcomes: AtomicU64,
+    unreadable_rows: AtomicU64,
 }
 
 /// Requests so far.
@@ -79,8 +80,9 @@ pub(crate) enum For {
 impl Database {
     pub(crate) fn new(session: Session, read_time: AtEach) -> Self {
         let clock = Arc::new(Clock::of_system());
-        let (requests, unknown_outcomes) = (Requests::default(), AtomicU64::new(0));
-        Self { session, read_time, clock, requests, unknown_outcomes }
+        let (unknown_outcomes, unreadable_rows) = (AtomicU64::new(0), AtomicU64::new(0));
+        let requests = Requests::default();
+        Self { session, read_time, clock, requests, unknown_outcomes, unreadable_rows }
     }
 
     /// Asks a node for the time.
@@ -130,9 +132,19 @@ impl Database {
         consistency: Consistency,
         writes: Vec<(&PreparedStatement, driver::OwnedValues)>,
     ) -> Result<(), Fault> {
+        self.try_write_all(purpose, consistency, writes).await.map_err(Into::into)
+    }
+
+    /// The same, with what failed of it.
+    pub(crate) async fn try_write_all(
+        &self,
+        purpose: For,
+        consistency: Consistency,
+        writes: Vec<(&PreparedStatement, driver::OwnedValues)>,
+    ) -> Result<(), RequestFailure> {
         self.count(purpose);
         if let [(statement, values)] = &writes[..] {
-            return driver::write(&self.session, statement, values.as_ref()).await;
+            return driver::try_write(&self.session, statement, values.as_ref()).await;
         }
         let mut batch = Batch::new(BatchType::Unlogged);
         for (statement, _) in &writes {
@@ -145,7 +157,7 @@ impl Database {
         });
         let rows = writes.iter().map(|(_, values)| values.as_ref() as driver::Values<'_>);
         let result = driver::execute_batch(&self.session, &batch, rows.collect()).await;
-        result.map(drop).map_err(|error| unavailable(&error))
+        result.map(drop).map_err(|error| RequestFailure::of(&error))
     }
 
     pub(crate) fn count(&self, purpose: For) {
@@ -166,6 +178,16 @@ impl Database {
     /// How many transactions it did not say of so far.
     pub(crate) fn unknown_outcomes(&self) -> u64 {
         self.unknown_outcomes.load(Ordering::Relaxed)
+    }
+
+    /// Rows were left out that cannot be read.
+    pub(crate) fn count_unreadable_rows(&self, count: u64) {
+        self.unreadable_rows.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many rows were left out so far.
+    pub(crate) fn unreadable_rows(&self) -> u64 {
+        self.unreadable_rows.load(Ordering::Relaxed)
     }
 
     /// Requests so far.

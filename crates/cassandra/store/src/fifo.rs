@@ -7,6 +7,7 @@ mod calls;
 mod dead_letters;
 mod inbox;
 mod key;
+mod left_out;
 mod message_rows;
 mod move_out;
 mod operation;
@@ -22,6 +23,7 @@ mod peer_server;
 mod proof;
 mod send_then_delete;
 mod take_over;
+mod unless_refused;
 mod wire;
 
 pub(crate) use calls::refused;

@@ -132,6 +132,12 @@ impl CassandraQueues {
         self.shared.database.unknown_outcomes()
     }
 
+    /// Rows of FIFO queues that could not be read, and were left out, so far.
+    #[must_use]
+    pub fn unreadable_rows(&self) -> u64 {
+        self.shared.database.unreadable_rows()
+    }
+
     /// What passed through a queue at this front-end.
     #[must_use]
     pub fn passed(&self, queue: &QueueFacts) -> Passed {

@@ -29,8 +29,20 @@ pub struct SendCall {
 #[derive(Debug)]
 pub(super) struct PendingSend {
     pub(super) call: CallId,
-    waits_for: u64,
-    outcomes: Vec<SendOutcome>,
+    pub(super) waits_for: u64,
+    /// Of each message its number and its id.
+    pub(super) outcomes: Vec<Result<(u64, Uuid), Fault>>,
+}
+
+impl PendingSend {
+    /// What its caller is told.
+    pub(super) fn into_outcomes(self) -> Vec<SendOutcome> {
+        let sent = |(number, id): (u64, Uuid)| Sent {
+            message_id: id.to_string(),
+            sequence_number: Some(sequence_number(number)),
+        };
+        self.outcomes.into_iter().map(|outcome| outcome.map(sent)).collect()
+    }
 }
 
 impl Owner {
@@ -53,10 +65,9 @@ impl Owner {
         let mut waits_for = 0;
         let mut outcomes = Vec::with_capacity(rows);
         for arrival in send.messages {
-            outcomes.push(self.number(arrival, now).map(|(number, id)| {
-                waits_for = waits_for.max(number);
-                Sent { message_id: id.to_string(), sequence_number: Some(sequence_number(number)) }
-            }));
+            let outcome = self.number(arrival, now);
+            waits_for = waits_for.max(outcome.as_ref().map_or(0, |(number, _)| *number));
+            outcomes.push(outcome);
         }
         self.sends.push_back(PendingSend { call, waits_for, outcomes });
         self.write_next(now);
@@ -92,7 +103,8 @@ impl Owner {
         };
         let (segment, is_new) = self.segments.place(*first, arrival.content.bytes(), now.wall_ms);
         let (rows_max, bytes_max) = self.segments.room();
-        let (rows_max, bytes_max) = (rows_max.min(BATCH_ROWS_MAX), bytes_max.min(BATCH_BYTES_MAX));
+        let batch_rows_max = if *first <= self.singly_to { 1 } else { BATCH_ROWS_MAX };
+        let (rows_max, bytes_max) = (rows_max.min(batch_rows_max), bytes_max.min(BATCH_BYTES_MAX));
         let (mut messages, mut bytes) = (Vec::new(), 0);
         while let Some((_, arrival)) = self.unsent.front() {
             let more = arrival.content.bytes();
@@ -142,7 +154,7 @@ impl Owner {
         while self.lease.is_valid(now)
             && let Some(send) = self.sends.pop_front_if(|send| send.waits_for <= self.acked_to)
         {
-            self.effects.push_back(Effect::Sent(send.call, send.outcomes));
+            self.effects.push_back(Effect::Sent(send.call, send.into_outcomes()));
         }
     }
 }

@@ -20,6 +20,7 @@ impl FifoSimulation {
         while let Some(effect) = self.front_ends[at].owner.as_mut().and_then(Owner::poll_effect) {
             match effect {
                 Effect::Write(batch) => self.begin_batch(at, batch),
+                Effect::Discard(batch) => self.begin_discard(at, batch),
                 Effect::Load(wanted) => self.begin_load(at, wanted),
                 Effect::ReadDeduplications(wanted) => self.begin_noted(at, wanted),
                 Effect::ReadContents { id, rows } => self.begin_contents(at, id, rows),
@@ -30,8 +31,13 @@ impl FifoSimulation {
                 }
                 Effect::Sent(call, outcomes) => {
                     if let Some((client, call)) = self.front_ends[at].calls.remove(&call) {
-                        let sent = outcomes.into_iter().next().unwrap();
-                        self.sent(client, call, sent.ok().and_then(|sent| sent.sequence_number));
+                        match outcomes.into_iter().next().unwrap() {
+                            Ok(sent) => self.sent(client, call, sent.sequence_number),
+                            Err(_) => {
+                                self.outcome.refused += 1;
+                                self.call_failed(client, call);
+                            }
+                        }
                     }
                 }
                 Effect::Received(call, received) => self.received(at, call, received),
@@ -74,6 +80,11 @@ impl FifoSimulation {
     }
 
     pub(crate) fn begin_batch(&mut self, at: usize, batch: Arc<Batch>) {
+        if self.chaos.refusals && self.agenda.now_us() < ACTIVE_US && self.rng.f64() < 0.05 {
+            let now = self.owners_now(at);
+            let fault = Fault::Invalid("refused".to_owned());
+            return self.front_ends[at].owner.as_mut().unwrap().refused(fault, now);
+        }
         let Some(began_at_ms) = batch.begins_at_ms else { return self.write_batch(at, batch) };
         let cell = (batch.segment.first, Some(Value::Segment { began_at_ms }));
         let cells = vec![(Key::Segment(batch.segment), cell)];
@@ -103,6 +114,18 @@ impl FifoSimulation {
         }
         let partition = Partition::Messages(batch.segment);
         self.write(at, Purpose::Batch(batch), Mutation { partition, cells });
+    }
+
+    pub(crate) fn begin_discard(&mut self, at: usize, batch: Arc<Batch>) {
+        if !self.chaos.discards || self.rng.f64() < 0.1 {
+            return self.discarded(at, !self.chaos.discards);
+        }
+        let gone = |key: fn(u64) -> Key| {
+            batch.messages.iter().map(move |(number, _)| (key(*number), (number + 1, None)))
+        };
+        let cells = gone(Key::Message).chain(gone(Key::Noted)).collect();
+        let partition = Partition::Messages(batch.segment);
+        self.write(at, Purpose::Discard(batch.clone()), Mutation { partition, cells });
     }
 
     pub(crate) fn group(&mut self, at: usize, group: Group) -> u64 {

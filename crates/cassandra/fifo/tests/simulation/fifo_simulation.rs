@@ -163,6 +163,7 @@ impl FifoSimulation {
                 if self.front_ends[front_end].life == life {
                     match effect {
                         RetriedEffect::Write(batch) => self.begin_batch(front_end, batch),
+                        RetriedEffect::Discard(batch) => self.begin_discard(front_end, batch),
                         RetriedEffect::Load(wanted) => self.begin_load(front_end, wanted),
                         RetriedEffect::Noted(wanted) => self.begin_noted(front_end, wanted),
                     }

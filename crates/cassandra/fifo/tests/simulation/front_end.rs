@@ -18,6 +18,7 @@ pub(crate) enum Purpose {
     Release,
     Begin(Arc<Batch>),
     Batch(Arc<Batch>),
+    Discard(Arc<Batch>),
     Part { group: u64, key: SegmentKey },
     DeletePart { group: u64, numbers: Vec<u64> },
 }

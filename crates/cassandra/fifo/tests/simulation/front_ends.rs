@@ -74,6 +74,11 @@ impl FifoSimulation {
                 let now = self.owners_now(at);
                 self.front_ends[at].owner.as_mut().unwrap().written(now);
             }
+            (Purpose::Discard(_), Answer::Written) => self.discarded(at, true),
+            (Purpose::Discard(batch), _) => {
+                let effect = RetriedEffect::Discard(batch);
+                self.agenda.after(100_000, Happening::Retry { front_end: at, life, effect });
+            }
             (Purpose::Begin(batch) | Purpose::Batch(batch), _) => {
                 let effect = RetriedEffect::Write(batch);
                 self.agenda.after(100_000, Happening::Retry { front_end: at, life, effect });
@@ -143,6 +148,11 @@ impl FifoSimulation {
         self.front_ends[at].row = Some(to.clone());
         let asked_at = self.owners_now(at);
         self.transact(at, Purpose::Claim { asked_at, take, holder }, from, to);
+    }
+
+    pub(crate) fn discarded(&mut self, at: usize, is_gone: bool) {
+        let now = self.owners_now(at);
+        self.front_ends[at].owner.as_mut().unwrap().discarded(is_gone, now);
     }
 
     pub(crate) fn own(&mut self, at: usize, asked_at: Now, take: TakeOver, holder: u128) {

@@ -26,6 +26,10 @@ pub(crate) struct Chaos {
     pub(crate) crashes: bool,
     pub(crate) late_writes: bool,
     pub(crate) lost_answers: bool,
+    /// Whether Cassandra refuses some batches, which it may have taken in an attempt before.
+    pub(crate) refusals: bool,
+    /// Whether what was refused is deleted before what is behind it is written.
+    pub(crate) discards: bool,
     /// Whether owners watch their leases.
     pub(crate) is_fenced: bool,
     /// Whether what comes late into an earlier epoch is dropped.
@@ -38,6 +42,8 @@ impl Chaos {
         crashes: false,
         late_writes: false,
         lost_answers: false,
+        refusals: false,
+        discards: true,
         is_fenced: true,
         is_sealed: true,
     };
@@ -46,6 +52,8 @@ impl Chaos {
         crashes: true,
         late_writes: true,
         lost_answers: true,
+        refusals: true,
+        discards: true,
         is_fenced: true,
         is_sealed: true,
     };
@@ -59,6 +67,8 @@ pub(crate) struct Outcome {
     pub(crate) take_overs: u64,
     /// Writes of messages that came to a replica after another owner had begun.
     pub(crate) late_writes: u64,
+    /// Messages that were refused.
+    pub(crate) refused: u64,
 }
 
 impl Outcome {
@@ -67,6 +77,7 @@ impl Outcome {
         self.received += other.received;
         self.take_overs += other.take_overs;
         self.late_writes += other.late_writes;
+        self.refused += other.refused;
     }
 }
 
@@ -148,6 +159,7 @@ pub(crate) enum Happening {
 #[derive(Clone, Debug)]
 pub(crate) enum RetriedEffect {
     Write(Arc<Batch>),
+    Discard(Arc<Batch>),
     Load(Vec<(SegmentKey, u64, u64)>),
     Noted(Vec<(SegmentKey, u64)>),
 }

@@ -36,6 +36,7 @@ fn order_holds_through_pauses_crashes_and_late_writes() {
     if played >= SEEDS / 2 {
         assert!(all.take_overs > played, "owners follow one another");
         assert!(all.late_writes > 0, "and earlier ones still write");
+        assert!(all.refused > 0, "some messages are refused");
         assert!(all.received > all.sent && all.sent > 20 * played);
     }
 }
@@ -61,4 +62,10 @@ fn owners_that_do_not_watch_their_leases_are_found_out() {
 #[test]
 fn late_writes_that_count_are_found_out() {
     assert!(is_found_out(Chaos { is_sealed: false, ..Chaos::ALL }));
+}
+
+/// Without this one (what was refused is not deleted) what an earlier attempt stored is a second message of its id.
+#[test]
+fn refused_batches_that_are_not_discarded_are_found_out() {
+    assert!(is_found_out(Chaos { discards: false, ..Chaos::ALL }));
 }

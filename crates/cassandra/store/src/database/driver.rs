@@ -11,7 +11,7 @@ use scylla::statement::Statement;
 use scylla::statement::batch::Batch;
 use scylla::statement::prepared::PreparedStatement;
 
-use crate::database::fault::{unavailable, unreadable};
+use crate::database::fault::{RequestFailure, unavailable, unreadable};
 
 /// The values of a row or of a condition.
 pub type Values<'a> = &'a (dyn SerializeRow + Sync);
@@ -41,13 +41,34 @@ pub(crate) async fn select(
     result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
 }
 
+/// The same, with what failed of it.
+pub(crate) async fn try_select(
+    session: &Session,
+    statement: &PreparedStatement,
+    values: Values<'_>,
+) -> Result<QueryRowsResult, RequestFailure> {
+    let result = execute(session, statement, values).await;
+    let result = result.map_err(|error| RequestFailure::of(&error))?;
+    result.into_rows_result().map_err(RequestFailure::unreadable)
+}
+
+/// Carries out a statement that answers nothing, and says what failed of it.
+pub(crate) async fn try_write(
+    session: &Session,
+    statement: &PreparedStatement,
+    values: Values<'_>,
+) -> Result<(), RequestFailure> {
+    let result = execute(session, statement, values).await;
+    result.map(drop).map_err(|error| RequestFailure::of(&error))
+}
+
 /// Carries out a statement that answers nothing.
 pub(crate) async fn write(
     session: &Session,
     statement: &PreparedStatement,
     values: Values<'_>,
 ) -> Result<(), Fault> {
-    execute(session, statement, values).await.map(drop).map_err(|error| unavailable(&error))
+    try_write(session, statement, values).await.map_err(Into::into)
 }
 
 /// Carries out a batch, with the values of each of its statements.

@@ -4,24 +4,101 @@
 use quelea_sqs_protocol::Fault;
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
+/// A request that failed, and whether it would fail again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestFailure {
+    reason: String,
+    pub(crate) lasting: Option<Lasting>,
+}
+
+/// Why a request fails however often it is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// Cassandra does not take what is in it: a guardrail, or a mutation that is too large.
+    Refused,
+    /// It is not permitted, or not understood, whatever is in it.
+    Broken,
+}
+
+impl RequestFailure {
+    pub(crate) fn of(error: &ExecutionError) -> Self {
+        Self { reason: in_words(error), lasting: lasting(error) }
+    }
+
+    /// An answer that is not what was asked for. The same request would get the same.
+    pub(crate) fn unreadable(error: impl std::fmt::Display) -> Self {
+        let reason = format!("its answer cannot be read: {error}");
+        Self { reason, lasting: Some(Lasting::Broken) }
+    }
+
+    /// What it is to whoever asked for what the request was to store.
+    pub(crate) fn refusal(self) -> Fault {
+        match self.lasting {
+            Some(Lasting::Refused) => {
+                Fault::Invalid(format!("Cassandra refuses it: {}", self.reason))
+            }
+            Some(Lasting::Broken) | None => self.into(),
+        }
+    }
+}
+
+impl From<RequestFailure> for Fault {
+    fn from(failure: RequestFailure) -> Self {
+        Self::Unavailable(format!("Cassandra: {}", failure.reason))
+    }
+}
+
+impl std::fmt::Display for RequestFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
 /// Cassandra did not do what it was asked for, or did not say so.
 pub(crate) fn unavailable(error: &ExecutionError) -> Fault {
-    let reason = match error {
+    RequestFailure::of(error).into()
+}
+
+fn in_words(error: &ExecutionError) -> String {
+    match error {
         ExecutionError::RequestTimeout(_) => "it did not answer in time".to_owned(),
-        ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, _)) => match error {
-            DbError::Unavailable { required, alive, .. } => {
-                format!("{required} replicas have to answer, and {alive} are there")
+        ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, said)) => {
+            match error {
+                DbError::Invalid | DbError::Unauthorized | DbError::SyntaxError => said.clone(),
+                DbError::Unavailable { required, alive, .. } => {
+                    format!("{required} replicas have to answer, and {alive} are there")
+                }
+                DbError::WriteTimeout { required, received, .. }
+                | DbError::ReadTimeout { required, received, .. } => {
+                    format!("{required} replicas have to answer, and {received} did in time")
+                }
+                DbError::Overloaded => "it is overloaded".to_owned(),
+                other => other.to_string(),
             }
-            DbError::WriteTimeout { required, received, .. }
-            | DbError::ReadTimeout { required, received, .. } => {
-                format!("{required} replicas have to answer, and {received} did in time")
-            }
-            DbError::Overloaded => "it is overloaded".to_owned(),
-            other => other.to_string(),
-        },
+        }
         other => other.to_string(),
-    };
-    Fault::Unavailable(format!("Cassandra: {reason}"))
+    }
+}
+
+/// Whether a request fails so however often it is repeated.
+fn lasting(error: &ExecutionError) -> Option<Lasting> {
+    use RequestAttemptError as Attempt;
+    match error {
+        ExecutionError::BadQuery(_) => Some(Lasting::Refused),
+        ExecutionError::LastAttemptError(attempt) => match attempt {
+            Attempt::SerializationError(_)
+            | Attempt::CqlRequestSerialization(_)
+            | Attempt::DbError(DbError::Invalid, _) => Some(Lasting::Refused),
+            Attempt::DbError(
+                DbError::Unauthorized | DbError::SyntaxError | DbError::ConfigError,
+                _,
+            )
+            | Attempt::RepreparedIdChanged { .. }
+            | Attempt::RepreparedIdMissingInBatch => Some(Lasting::Broken),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// What Cassandra sent is not what was asked for.
@@ -42,4 +119,36 @@ pub(crate) fn is_outcome_unknown(error: &ExecutionError) -> bool {
             _
         ))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(error: DbError) -> RequestFailure {
+        RequestFailure::of(&ExecutionError::LastAttemptError(RequestAttemptError::DbError(
+            error,
+            "as it says".to_owned(),
+        )))
+    }
+
+    #[test]
+    fn what_passes_is_told_from_what_lasts() {
+        let timeout = failure(DbError::Overloaded);
+        assert_eq!(timeout.lasting, None);
+        assert!(matches!(timeout.refusal(), Fault::Unavailable(_)));
+        let timeout = ExecutionError::RequestTimeout(std::time::Duration::from_secs(5));
+        assert_eq!(RequestFailure::of(&timeout).lasting, None);
+
+        let refused = failure(DbError::Invalid);
+        assert_eq!(refused.lasting, Some(Lasting::Refused));
+        assert_eq!(
+            refused.clone().refusal(),
+            Fault::Invalid("Cassandra refuses it: as it says".to_owned())
+        );
+        assert_eq!(Fault::from(refused), Fault::Unavailable("Cassandra: as it says".to_owned()));
+        let denied = failure(DbError::Unauthorized);
+        assert_eq!(denied.lasting, Some(Lasting::Broken));
+        assert!(matches!(denied.refusal(), Fault::Unavailable(_)), "the client can do nothing");
+    }
 }

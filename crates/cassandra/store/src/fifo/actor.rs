@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quelea_cassandra_fifo::{
-    Arrival, CallId, Content, Effect, Noted, Now, Owner, OwnerRow, ReceiveCall, Renewal, Row,
-    RowKey, SegmentKey, SendCall, Settings,
+    Arrival, Batch, CallId, Content, Effect, Noted, Now, Owner, OwnerRow, ReceiveCall, Renewal,
+    Row, RowKey, SegmentKey, SendCall, Settings,
 };
 use quelea_sqs_protocol::Fault;
 use rustc_hash::FxHashMap;
@@ -21,8 +21,9 @@ use super::by_segment::{delete, read_contents};
 use super::inbox::Input;
 use super::move_out::Moved;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
-use super::part_reads::read_each;
+use super::part_reads::{Unread, read_each};
 use super::send_then_delete::send_then_delete;
+use super::unless_refused::unless_refused;
 use crate::database::transaction::Change;
 use crate::shared::Shared;
 
@@ -32,14 +33,16 @@ const INBOX_MAX: usize = 64;
 /// How long one that lets go of its queue waits for messages that are on their way to another.
 const MOVES_MAX: Duration = Duration::from_secs(1);
 
-/// Before what failed is tried again.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
-
 /// What came of something.
 enum Done {
     Deduplications(Vec<(SegmentKey, Vec<Noted>)>),
     Loaded(Vec<(SegmentKey, Vec<Row>)>, u64),
     Written,
+    Refused(Fault),
+    /// Whether it is gone.
+    Discarded(bool),
+    /// What the owner has to know cannot be read.
+    Unread(Fault),
     Contents(u64, Result<Vec<Option<Content>>, Fault>),
     Deleted(u64, Vec<Result<(), Fault>>),
     Moved(u64, bool),
@@ -69,6 +72,8 @@ pub(super) struct Actor {
     /// How many of those move messages to other queues.
     moving: usize,
     replies: FxHashMap<CallId, oneshot::Sender<Answer>>,
+    /// Why it does not go on: who waits is told, and whoever calls next takes the queue over.
+    failure: Option<Fault>,
     /// What lets go of the queue, and who waits for it.
     releasing: Option<Doing>,
     released: Vec<oneshot::Sender<()>>,
@@ -94,6 +99,7 @@ impl Actor {
             doing: FuturesUnordered::new(),
             moving: 0,
             replies: FxHashMap::default(),
+            failure: None,
             releasing: None,
             released: Vec::new(),
             bytes: 0,
@@ -146,7 +152,7 @@ impl Actor {
         self.inbox.close();
         while let Ok(input) = self.inbox.try_recv() {
             match input {
-                Input::Call { reply, .. } => drop(reply.send(Answer::NotOwner)),
+                Input::Call { reply, .. } => drop(reply.send(self.no_answer())),
                 Input::Cancel(_) => {}
                 Input::Release(released) => self.released.push(released),
             }
@@ -162,6 +168,11 @@ impl Actor {
         for released in self.released {
             let _ = released.send(());
         }
+    }
+
+    /// What who waits is told where there is no owner any more.
+    fn no_answer(&self) -> Answer {
+        self.failure.clone().map_or(Answer::NotOwner, Answer::Failed)
     }
 
     async fn end_moves(&mut self) {
@@ -248,6 +259,16 @@ impl Actor {
             Done::Deduplications(read) => self.owner.deduplications_read(read, now),
             Done::Loaded(read, to) => self.owner.loaded(read, to, now),
             Done::Written => self.owner.written(now),
+            Done::Refused(fault) => {
+                tracing::warn!(queue = %self.queue.name.name, %fault, "messages of a FIFO queue are refused");
+                self.owner.refused(fault, now);
+            }
+            Done::Discarded(is_gone) => self.owner.discarded(is_gone, now),
+            Done::Unread(fault) => {
+                tracing::warn!(queue = %self.queue.name.name, %fault, "a FIFO queue cannot be read");
+                self.failure = Some(fault);
+                self.owner.release();
+            }
             Done::Contents(id, contents) => self.owner.contents_read(id, contents, now),
             Done::Deleted(id, outcomes) => self.owner.deleted(id, &outcomes, now),
             Done::Moved(number, is_moved) => self.owner.moved(number, is_moved, now),
@@ -274,7 +295,10 @@ impl Actor {
                 Effect::Settled(call, outcomes) => self.reply(call, Answer::Settled(outcomes)),
                 Effect::MovedOut(call, moved) => self.reply(call, Answer::MovedOut(moved)),
                 Effect::Failed(call, fault) => self.reply(call, Answer::Failed(fault)),
-                Effect::NotOwner(call) => self.reply(call, Answer::NotOwner),
+                Effect::NotOwner(call) => {
+                    let answer = self.no_answer();
+                    self.reply(call, answer);
+                }
                 Effect::Received(call, received) => {
                     let answer = Answer::Received(received);
                     let unheard = match self.replies.remove(&call) {
@@ -315,13 +339,8 @@ impl Actor {
         let (weak, shared, generation) =
             (self.shared.clone(), shared.clone(), self.queue.generation);
         match effect {
-            Effect::Write(batch) => Box::pin(again(weak, move |shared| {
-                let batch = batch.clone();
-                async move {
-                    let rows = &shared.fifo.rows;
-                    rows.write(&shared.database, generation, &batch).await.map(|()| Done::Written)
-                }
-            })),
+            Effect::Write(batch) => Box::pin(write(weak, generation, batch)),
+            Effect::Discard(batch) => Box::pin(discard(weak, generation, batch)),
             Effect::Load(wanted) => {
                 let permits = shared.fifo.reads.clone();
                 Box::pin(load(weak, permits, generation, wanted))
@@ -432,18 +451,39 @@ async fn move_to_dead_letters(
     Done::Moved(row.number, moved.is_ok())
 }
 
-/// Does something until it succeeds, or the store is no more.
-async fn again<F: Future<Output = Result<Done, Fault>> + Send>(
-    shared: Weak<Shared>,
-    attempt: impl Fn(Arc<Shared>) -> F + Send,
-) -> Done {
-    loop {
-        let Some(strong) = shared.upgrade() else { return Done::Nothing };
-        match attempt(strong).await {
-            Ok(done) => return done,
-            Err(fault) => tracing::debug!(%fault, "a FIFO queue's request is repeated"),
+async fn write(weak: Weak<Shared>, generation: Uuid, batch: Arc<Batch>) -> Done {
+    let written = unless_refused(weak, |shared: Arc<Shared>| {
+        let batch = batch.clone();
+        async move { shared.fifo.rows.write(&shared.database, generation, &batch).await }
+    });
+    match written.await {
+        Ok(true) => Done::Written,
+        Ok(false) => Done::Nothing,
+        Err(failure) => Done::Refused(failure.refusal()),
+    }
+}
+
+async fn discard(weak: Weak<Shared>, generation: Uuid, batch: Arc<Batch>) -> Done {
+    let discarded = unless_refused(weak, |shared: Arc<Shared>| {
+        let batch = batch.clone();
+        async move { shared.fifo.rows.discard(&shared.database, generation, &batch).await }
+    });
+    match discarded.await {
+        Ok(true) => Done::Discarded(true),
+        Ok(false) => Done::Nothing,
+        Err(failure) => {
+            tracing::warn!(%failure, "what was refused of a FIFO queue cannot be deleted");
+            Done::Discarded(false)
         }
-        tokio::time::sleep(AGAIN_AFTER).await;
+    }
+}
+
+/// What came of a read.
+fn done<T>(read: Result<T, Unread>, done: impl FnOnce(T) -> Done) -> Done {
+    match read {
+        Ok(read) => done(read),
+        Err(Unread::Stopped) => Done::Nothing,
+        Err(Unread::Refused(fault)) => Done::Unread(fault),
     }
 }
 
@@ -458,7 +498,7 @@ async fn load(
         Ok((part.0, shared.fifo.rows.load(&shared.database, generation, part).await?))
     };
     let read = read_each(&shared, &permits, wanted, read).await;
-    read.map_or(Done::Nothing, |read| Done::Loaded(read, to))
+    done(read, |read| Done::Loaded(read, to))
 }
 
 async fn read_deduplications(
@@ -470,5 +510,5 @@ async fn read_deduplications(
     let read = |shared: Arc<Shared>, part: (SegmentKey, u64)| async move {
         Ok((part.0, shared.fifo.rows.noted(&shared.database, generation, part).await?))
     };
-    read_each(&shared, &permits, wanted, read).await.map_or(Done::Nothing, Done::Deduplications)
+    done(read_each(&shared, &permits, wanted, read).await, Done::Deduplications)
 }

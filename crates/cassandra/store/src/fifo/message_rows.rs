@@ -20,8 +20,9 @@ use scylla::statement::prepared::PreparedStatement;
 use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
+use super::left_out::LeftOut;
 use crate::database::driver::{self, OwnedValues};
-use crate::database::fault::unreadable;
+use crate::database::fault::{RequestFailure, unreadable};
 use crate::database::preparing::Preparing;
 use crate::database::{Database, For};
 use crate::limits::BATCH_ROWS_MAX;
@@ -47,6 +48,7 @@ pub(crate) struct MessageRows {
     noted: PreparedStatement,
     contents: PreparedStatement,
     delete: PreparedStatement,
+    delete_note: PreparedStatement,
     drop_messages: PreparedStatement,
     drop_segment: PreparedStatement,
 }
@@ -115,6 +117,10 @@ impl MessageRows {
             .await?,
             delete: prepare(format!(
                 "DELETE FROM @fifo_message USING TIMESTAMP ? WHERE {OF_SEGMENT} AND kind = 0 AND number = ?"
+            ))
+            .await?,
+            delete_note: prepare(format!(
+                "DELETE FROM @fifo_message USING TIMESTAMP ? WHERE {OF_SEGMENT} AND kind = 1 AND number = ?"
             ))
             .await?,
             drop_messages: prepare(format!(
@@ -189,11 +195,12 @@ impl MessageRows {
         database: &Database,
         generation: Uuid,
         batch: &Batch,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RequestFailure> {
         let (epoch, first) = stored_key(batch.segment);
         if let Some(began_at_ms) = batch.begins_at_ms {
             let values = (generation, epoch, first, began_at_ms as i64, first);
-            execute(database, For::Upkeep, &self.begin, values).await?;
+            database.count(For::Upkeep);
+            driver::try_write(&database.session, &self.begin, &values).await?;
         }
         let mut writes: Vec<(&PreparedStatement, OwnedValues)> =
             Vec::with_capacity(2 * batch.messages.len() + 1);
@@ -210,7 +217,26 @@ impl MessageRows {
         let last = batch.last() as i64;
         let values = (last, LISTED_TTL_S, last, generation, epoch, first);
         writes.push((&self.reach, Box::new(values)));
-        database.write_all(For::Messages, Consistency::LocalQuorum, writes).await
+        database.try_write_all(For::Messages, Consistency::LocalQuorum, writes).await
+    }
+
+    /// Has a batch not be there, also where an earlier attempt at it comes late.
+    pub(crate) async fn discard(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        batch: &Batch,
+    ) -> Result<(), RequestFailure> {
+        let (epoch, first) = stored_key(batch.segment);
+        let mut writes: Vec<(&PreparedStatement, OwnedValues)> = Vec::new();
+        for (number, _) in &batch.messages {
+            let stored = *number as i64;
+            for statement in [&self.delete, &self.delete_note] {
+                let values = (stored + 1, generation, epoch, first, stored);
+                writes.push((statement, Box::new(values)));
+            }
+        }
+        database.try_write_all(For::Messages, Consistency::LocalQuorum, writes).await
     }
 
     /// Reads a partition whole, so that more than half of the replicas have what this says; returns its last number.
@@ -248,25 +274,26 @@ impl MessageRows {
         database: &Database,
         generation: Uuid,
         (key, after, to): (SegmentKey, u64, u64),
-    ) -> Result<Vec<Row>, Fault> {
+    ) -> Result<Vec<Row>, RequestFailure> {
         let (epoch, first) = stored_key(key);
         let values = (generation, epoch, first, after as i64, to as i64);
-        let rows = select(database, For::Upkeep, &self.load, values).await?;
+        let rows = try_select(database, For::Upkeep, &self.load, values).await?;
         type Stored = (i64, Option<Uuid>, Option<String>, Option<i32>, Option<i64>);
-        let mut loaded = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<Stored>().map_err(unreadable)? {
-            let (stored, id, group_id, bytes, visible_at) = row.map_err(unreadable)?;
-            let (Some(id), Some(group_id)) = (id, group_id) else {
-                return Err(unreadable(format!("the message {stored} is not whole")));
-            };
-            loaded.push(Row {
-                number: number(stored),
-                id,
-                group_id,
-                bytes: bytes.unwrap_or_default().max(0) as usize,
-                visible_at_ms: number(visible_at.unwrap_or_default()),
-            });
+        let (mut loaded, mut left_out) = (Vec::with_capacity(rows.rows_num()), LeftOut::default());
+        for row in rows.rows::<Stored>().map_err(RequestFailure::unreadable)? {
+            match row {
+                Ok((stored, Some(id), Some(group_id), bytes, visible_at)) => loaded.push(Row {
+                    number: number(stored),
+                    id,
+                    group_id,
+                    bytes: bytes.unwrap_or_default().max(0) as usize,
+                    visible_at_ms: number(visible_at.unwrap_or_default()),
+                }),
+                Ok((stored, ..)) => left_out.add(|| not_whole(stored)),
+                Err(error) => left_out.add(|| error.to_string()),
+            }
         }
+        left_out.report(database, generation, key);
         Ok(loaded)
     }
 
@@ -276,19 +303,29 @@ impl MessageRows {
         database: &Database,
         generation: Uuid,
         (key, to): (SegmentKey, u64),
-    ) -> Result<Vec<Noted>, Fault> {
+    ) -> Result<Vec<Noted>, RequestFailure> {
         let (epoch, first) = stored_key(key);
         let values = (generation, epoch, first, to as i64);
-        let rows = select(database, For::Upkeep, &self.noted, values).await?;
-        let mut noted = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<(i64, Option<Uuid>, Option<Vec<u8>>)>().map_err(unreadable)? {
-            let (stored, id, key) = row.map_err(unreadable)?;
-            let key = key.and_then(|key| <[u8; 16]>::try_from(key).ok());
-            let (Some(id), Some(key)) = (id, key) else {
-                return Err(unreadable(format!("the deduplication id of {stored} is not whole")));
+        let rows = try_select(database, For::Upkeep, &self.noted, values).await?;
+        type Stored = (i64, Option<Uuid>, Option<Vec<u8>>);
+        let (mut noted, mut left_out) = (Vec::with_capacity(rows.rows_num()), LeftOut::default());
+        for row in rows.rows::<Stored>().map_err(RequestFailure::unreadable)? {
+            let (stored, id, key) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    left_out.add(|| error.to_string());
+                    continue;
+                }
             };
-            noted.push(Noted { key, number: number(stored), id, sent_at_ms: sent_at_ms(id) });
+            match (id, key.and_then(|key| <[u8; 16]>::try_from(key).ok())) {
+                (Some(id), Some(key)) => {
+                    let (number, sent_at_ms) = (number(stored), sent_at_ms(id));
+                    noted.push(Noted { key, number, id, sent_at_ms });
+                }
+                _ => left_out.add(|| format!("the deduplication id of {}", not_whole(stored))),
+            }
         }
+        left_out.report(database, generation, key);
         Ok(noted)
     }
 
@@ -314,7 +351,7 @@ impl MessageRows {
             Option<String>,
             Option<Origin>,
         );
-        let mut contents = BTreeMap::new();
+        let (mut contents, mut left_out) = (BTreeMap::new(), LeftOut::default());
         for row in rows.rows::<Stored>().map_err(unreadable)? {
             let (
                 stored,
@@ -325,8 +362,17 @@ impl MessageRows {
                 group_id,
                 deduplication_id,
                 origin,
-            ) = row.map_err(unreadable)?;
-            let Some(group_id) = group_id else { continue };
+            ) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    left_out.add(|| error.to_string());
+                    continue;
+                }
+            };
+            let Some(group_id) = group_id else {
+                left_out.add(|| not_whole(stored));
+                continue;
+            };
             let earlier_receives =
                 origin.as_ref().map_or(0, |origin| origin.2.max(0).unsigned_abs());
             let source = origin
@@ -343,6 +389,7 @@ impl MessageRows {
             };
             contents.insert(number(stored), content);
         }
+        left_out.report(database, generation, key);
         Ok(contents)
     }
 
@@ -422,6 +469,10 @@ fn before(from: SegmentKey) -> (i64, i64) {
     (epoch, first - 1)
 }
 
+fn not_whole(stored: i64) -> String {
+    format!("the message {stored} is not whole")
+}
+
 fn number(stored: i64) -> u64 {
     stored.max(0).unsigned_abs()
 }
@@ -442,6 +493,15 @@ async fn select(
     statement: &PreparedStatement,
     values: impl SerializeRow + Sync,
 ) -> Result<QueryRowsResult, Fault> {
+    try_select(database, purpose, statement, values).await.map_err(Into::into)
+}
+
+async fn try_select(
+    database: &Database,
+    purpose: For,
+    statement: &PreparedStatement,
+    values: impl SerializeRow + Sync,
+) -> Result<QueryRowsResult, RequestFailure> {
     database.count(purpose);
-    driver::select(&database.session, statement, &values).await
+    driver::try_select(&database.session, statement, &values).await
 }

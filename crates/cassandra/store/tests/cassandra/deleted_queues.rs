@@ -38,10 +38,13 @@ async fn delete(queues: &CassandraQueues, queue: &QueueRef) {
 
 async fn session() -> Session {
     let settings = settings();
-    let builder = SessionBuilder::new()
+    let mut builder = SessionBuilder::new()
         .known_nodes(&settings.nodes)
         .tracing_info_fetch_attempts(100.try_into().unwrap())
         .tracing_info_fetch_interval(Duration::from_millis(20));
+    if let (Some(user), Some(file)) = (&settings.user, &settings.password_file) {
+        builder = builder.user(user, std::fs::read_to_string(file).unwrap().trim());
+    }
     let session = builder.build().await.unwrap();
     session.use_keyspace(&settings.keyspace, false).await.unwrap();
     session

@@ -15,5 +15,6 @@ mod migrations;
 mod moves;
 mod peeks;
 mod peers;
+mod refusals;
 mod site;
 mod starting;

@@ -78,7 +78,8 @@ fn keyspace_of(version: i32) -> CassandraSettings {
     settings
 }
 
-async fn session(settings: &CassandraSettings) -> Session {
+/// A session of the same user.
+pub(crate) async fn session(settings: &CassandraSettings) -> Session {
     let password = settings.password_file.as_ref().map(std::fs::read_to_string);
     let password = password.transpose().unwrap().unwrap_or_default();
     let mut builder = SessionBuilder::new().known_nodes(&settings.nodes);

@@ -1,0 +1,127 @@
+//! What Cassandra refuses for good, or cannot be read, of a FIFO queue: it is not to keep the rest from being sent and received.
+
+use std::time::{Duration, Instant};
+
+use quelea_cassandra_store::CassandraQueues;
+use quelea_sqs_protocol::{Fault, NewMessage, Queues as _, Receive};
+use scylla::client::session::Session;
+use uuid::Uuid;
+
+use crate::fifo::{fifo_message, fifo_queue, generation, receive_one, send, session};
+use crate::migrations;
+use crate::site::{Site, receive_now, settings};
+
+/// Far less than a call waits for an owner.
+const SOON: Duration = Duration::from_secs(5);
+
+/// More than Cassandra takes at once: half a segment of its commit log.
+const TOO_LARGE: usize = 6 * 1024 * 1024;
+
+/// A front-end with tables of its own, and a way to change those.
+async fn alone() -> (CassandraQueues, Session) {
+    let mut settings = settings();
+    settings.keyspace.push_str("_refused");
+    let queues = CassandraQueues::connect(&settings).await.unwrap();
+    let session = migrations::session(&settings).await;
+    session.use_keyspace(&settings.keyspace, false).await.unwrap();
+    (queues, session)
+}
+
+#[test]
+fn a_message_that_cassandra_refuses_fails_alone() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (owner, other) = (site.another().await, site.another().await);
+        let facts = fifo_queue(&owner, "refused", &[]).await;
+        let large = NewMessage { body: vec![b'x'; TOO_LARGE].into(), ..fifo_message("g", "b") };
+        let messages = vec![fifo_message("g", "a"), large, fifo_message("g", "c")];
+        let began = Instant::now();
+        let outcomes = owner.send(&facts, messages).await.unwrap();
+        assert!(began.elapsed() < SOON, "it is not repeated");
+        let [Ok(_), Err(Fault::Invalid(why)), Ok(last)] = &outcomes[..] else {
+            panic!("{outcomes:?}")
+        };
+        assert!(why.contains("oversized"), "{why}");
+        // Its deduplication id is to be had again.
+        let again = send(&owner, &facts, &["b"]).await;
+        assert!(again[0].sequence_number > last.sequence_number);
+        owner.release().await;
+        for body in ["a", "c", "b"] {
+            let received = receive_one(&other, &facts).await;
+            assert_eq!(received.body, body);
+            other.delete(&facts, vec![received.delivery]).await.unwrap();
+        }
+        assert_eq!(receive_now(&other, &facts).await, []);
+    });
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_left_out() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (owner, other) = (site.another().await, site.another().await);
+        let facts = fifo_queue(&owner, "unreadable", &[]).await;
+        send(&owner, &facts, &["a", "b", "c"]).await;
+        owner.release().await;
+        let session = session().await;
+        let generation = generation(&session, &facts).await;
+        let query = "SELECT epoch, segment, number FROM fifo_message WHERE generation = ? AND kind = 0 ALLOW FILTERING";
+        let rows = session.query_unpaged(query, (generation,)).await.unwrap();
+        let rows = rows.into_rows_result().unwrap();
+        let rows: Vec<(i64, i64, i64)> = rows.rows().unwrap().map(Result::unwrap).collect();
+        let (epoch, segment, number) = rows[1];
+        let of_row = "WHERE generation = ? AND epoch = ? AND segment = ?";
+        let broken: [(String, i64); 2] = [
+            (format!("DELETE group_id FROM fifo_message {of_row} AND kind = 0 AND number = ?"), number),
+            (format!("DELETE deduplication_key FROM fifo_message {of_row} AND kind = 1 AND number = ?"), number),
+        ];
+        for (statement, number) in broken {
+            session.query_unpaged(statement, (generation, epoch, segment, number)).await.unwrap();
+        }
+
+        let before = other.unreadable_rows();
+        let receive = Receive { max: 10, visibility_timeout_ms: 60_000, wait_ms: 20_000, attempt_id: None };
+        let received = other.receive(&facts, receive).await.unwrap();
+        assert_eq!(received.iter().map(|one| &one.body[..]).collect::<Vec<_>>(), [b"a", b"c"]);
+        assert_eq!(other.unreadable_rows() - before, 2, "the message, and its deduplication id");
+    });
+}
+
+#[test]
+fn a_queue_that_cannot_be_read_says_so_and_is_not_held() {
+    Site::shared().runtime.block_on(async {
+        let (queues, session) = alone().await;
+        let facts = fifo_queue(&queues, "held", &[]).await;
+        send(&queues, &facts, &["a"]).await;
+        queues.release().await;
+        let alter = async |change: &str| {
+            session.query_unpaged(format!("ALTER TABLE fifo_message {change}"), ()).await.unwrap();
+            session.await_schema_agreement().await.unwrap();
+        };
+        alter("DROP visible_at").await;
+        let began = Instant::now();
+        let refused = queues
+            .receive(
+                &facts,
+                Receive { max: 1, visibility_timeout_ms: 1, wait_ms: 0, attempt_id: None },
+            )
+            .await;
+        assert!(
+            matches!(&refused, Err(Fault::Unavailable(why)) if why.contains("visible_at")),
+            "{refused:?}"
+        );
+        assert!(began.elapsed() < SOON, "nobody waits for what does not pass");
+        let query = "SELECT held_until FROM fifo_owner WHERE generation = ?";
+        let generation: Uuid = generation(&session, &facts).await;
+        let rows = session.query_unpaged(query, (generation,)).await.unwrap();
+        assert_eq!(rows.into_rows_result().unwrap().single_row::<(i64,)>().unwrap(), (0,));
+        alter("ADD visible_at bigint").await;
+        assert_eq!(receive_one(&queues, &facts).await.body, "a");
+
+        alter("DROP sender").await;
+        let outcomes = queues.send(&facts, vec![fifo_message("h", "b")]).await.unwrap();
+        assert!(matches!(&outcomes[..], [Err(Fault::Invalid(_))]), "{outcomes:?}");
+        alter("ADD sender text").await;
+        send(&queues, &facts, &["c"]).await;
+    });
+}
