@@ -358,7 +358,7 @@ export interface Cluster {
   front_ends: ClusterFrontEnd[];
   nodes: ClusterNode[];
   clock_correction_us: number;
-  requests: Record<"messages" | "upkeep" | "peers" | "sweep", number>;
+  requests: Record<"messages" | "upkeep" | "peers" | "sweep" | "leases", number>;
   unknown_outcomes: number;
   peers: {
     datagrams_sent: number;

@@ -19,16 +19,20 @@ impl fmt::Debug for ClusterCounters {
 
 impl Collector for ClusterCounters {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let RequestCounts { messages, upkeep, peers, sweep } = self.0.requests();
+        let RequestCounts { messages, upkeep, peers, sweep, leases } = self.0.requests();
         let mut requests = encoder.encode_descriptor(
             "cassandra_requests",
             "Requests to Cassandra, by what they were for",
             None,
             ConstCounter::new(0_u64).metric_type(),
         )?;
-        for (purpose, count) in
-            [("messages", messages), ("upkeep", upkeep), ("peers", peers), ("sweep", sweep)]
-        {
+        for (purpose, count) in [
+            ("messages", messages),
+            ("upkeep", upkeep),
+            ("peers", peers),
+            ("sweep", sweep),
+            ("leases", leases),
+        ] {
             let labels = [("for", purpose)];
             ConstCounter::new(count).encode(requests.encode_family(&labels)?)?;
         }

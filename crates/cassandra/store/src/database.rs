@@ -49,6 +49,7 @@ struct Requests {
     upkeep: AtomicU64,
     peers: AtomicU64,
     sweep: AtomicU64,
+    leases: AtomicU64,
 }
 
 /// How many requests a front-end has sent to Cassandra, by what they were for.
@@ -62,6 +63,8 @@ pub struct RequestCounts {
     pub peers: u64,
     /// The sweep, which looks for messages that nothing leads to.
     pub sweep: u64,
+    /// Whose FIFO queues are, as far as that takes lightweight transactions: taking over, renewing, letting go, and serial reads.
+    pub leases: u64,
 }
 
 /// Who a request is for.
@@ -75,6 +78,8 @@ pub(crate) enum For {
     Peers,
     /// The sweep.
     Sweep,
+    /// Lightweight transactions and serial reads about whose a FIFO queue is.
+    Leases,
 }
 
 impl Database {
@@ -166,6 +171,7 @@ impl Database {
             For::Upkeep => &self.requests.upkeep,
             For::Peers => &self.requests.peers,
             For::Sweep => &self.requests.sweep,
+            For::Leases => &self.requests.leases,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -192,13 +198,14 @@ impl Database {
 
     /// Requests so far.
     pub(crate) fn requests(&self) -> RequestCounts {
-        let Requests { messages, upkeep, peers, sweep } = &self.requests;
+        let Requests { messages, upkeep, peers, sweep, leases } = &self.requests;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         RequestCounts {
             messages: read(messages),
             upkeep: read(upkeep),
             peers: read(peers),
             sweep: read(sweep),
+            leases: read(leases),
         }
     }
 }

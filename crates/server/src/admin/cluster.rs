@@ -23,7 +23,13 @@ pub(crate) fn run(client: &Client, output: Output) -> Result<(), AdminError> {
     print_line!();
     table::print(&cluster["nodes"], &nodes, output);
     print_line!();
-    let counts = ["requests.messages", "requests.upkeep", "requests.peers", "requests.sweep"];
+    let counts = [
+        "requests.messages",
+        "requests.upkeep",
+        "requests.peers",
+        "requests.sweep",
+        "requests.leases",
+    ];
     let more =
         ["unknown_outcomes", "peers.duplicates_seen", "messages_restored", "clock_correction_us"];
     table::print(&Value::Array(vec![cluster]), &[&counts[..], &more[..]].concat(), output);

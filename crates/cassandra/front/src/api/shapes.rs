@@ -70,6 +70,8 @@ struct RequestsShown {
     peers: u64,
     /// Looking for messages that nothing leads to.
     sweep: u64,
+    /// Leases of FIFO queues: lightweight transactions and serial reads.
+    leases: u64,
 }
 
 /// What a front-end had to do with the others.
@@ -168,8 +170,8 @@ impl From<NodeView> for NodeShown {
 
 impl From<RequestCounts> for RequestsShown {
     fn from(counts: RequestCounts) -> Self {
-        let RequestCounts { messages, upkeep, peers, sweep } = counts;
-        Self { messages, upkeep, peers, sweep }
+        let RequestCounts { messages, upkeep, peers, sweep, leases } = counts;
+        Self { messages, upkeep, peers, sweep, leases }
     }
 }
 

@@ -10,11 +10,11 @@ use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 use uuid::Uuid;
 
-use crate::database::Database;
 use crate::database::driver;
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
 use crate::database::transaction::{Change, change};
+use crate::database::{Database, For};
 
 /// For how long the row of a queue that nobody uses stays, in seconds: longer than any message lives.
 const TTL_S: i32 = 30 * 86_400;
@@ -70,6 +70,7 @@ impl OwnerTable {
         database: &Database,
         generation: Uuid,
     ) -> Result<Option<OwnerRow>, Fault> {
+        database.count(For::Leases);
         self.select(database, &self.read, generation).await
     }
 
@@ -80,6 +81,7 @@ impl OwnerTable {
         database: &Database,
         generation: Uuid,
     ) -> Result<Option<OwnerRow>, Fault> {
+        database.count(For::Upkeep);
         self.select(database, &self.look, generation).await
     }
 
@@ -139,6 +141,7 @@ impl OwnerTable {
                 &self.take
             }
         };
+        database.count(For::Leases);
         change(database, statement, &values).await
     }
 
@@ -151,6 +154,7 @@ impl OwnerTable {
     ) -> Result<Change, Fault> {
         let mut values = written(generation, row);
         values.extend(identity(row));
+        database.count(For::Leases);
         change(database, &self.renew, &values).await
     }
 }

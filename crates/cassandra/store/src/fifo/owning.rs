@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use quelea_cassandra_fifo::limits::RENEW_EVERY_MS;
 use quelea_cassandra_fifo::{CallId, OwnerRow, Watch};
 use quelea_sqs_protocol::Fault;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
@@ -19,6 +20,9 @@ use crate::standard::send::stopped;
 
 /// For how long a look at the owner's row is good.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How often an owner's row is looked at while it carries a call out: as often as the owner renews it.
+const WATCH_EVERY: Duration = Duration::from_millis(RENEW_EVERY_MS);
 
 /// Before an owner is looked for again that was not where it was said to be.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -155,33 +159,41 @@ impl Shared {
         task.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Looks at the owner's row, unless that was done a moment ago.
+    /// Looks at the owner's row, unless that was done a moment ago. While it says that somebody owns the queue that is a plain read,
+    /// which sees each renewal that was granted. Before it is taken to be free, what is under way is ended or finished.
     async fn look_at_owner(
         &self,
         seen: &mut ObservedOwner,
         generation: Uuid,
     ) -> Result<Watch, Fault> {
+        let Self { database, fifo, .. } = self;
         if seen.looked_at.is_none_or(|looked_at| looked_at.elapsed() >= LOOK_EVERY) {
-            seen.row = self.fifo.owners.read(&self.database, generation).await?;
+            seen.row = fifo.owners.look(database, generation).await?;
             seen.looked_at = Some(Instant::now());
-            // From now on nobody can have seen it for longer.
-            return Ok(seen
-                .observation
-                .see(seen.row.as_ref(), self.fifo.observers_now(&self.database)));
         }
-        let ObservedOwner { row, observation, .. } = seen;
-        Ok(observation.see(row.as_ref(), self.fifo.observers_now(&self.database)))
+        // From now on nobody can have seen it for longer.
+        let watch = seen.observation.see(seen.row.as_ref(), fifo.observers_now(database));
+        if watch != Watch::Free {
+            return Ok(watch);
+        }
+        seen.row = fifo.owners.read(database, generation).await?;
+        seen.looked_at = Some(Instant::now());
+        Ok(seen.observation.see(seen.row.as_ref(), fifo.observers_now(database)))
     }
 
     /// Waits until that owner is none any more.
     async fn owner_ends(&self, place: &Place, queue: &FifoQueue, owner: &OwnerRow) {
+        let mut pause = WATCH_EVERY;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(pause).await;
             let mut seen = place.seen.lock().await;
             let watch = self.look_at_owner(&mut seen, queue.generation).await;
             let is_same = seen.row.as_ref().is_some_and(|row| row.holder == owner.holder);
             match watch {
-                Ok(Watch::Held { .. }) if is_same => {}
+                Ok(Watch::Held { free_at_ms }) if is_same => {
+                    let now_ms = self.fifo.observers_now(&self.database).steady_ms;
+                    pause = pause_before(free_at_ms.saturating_sub(now_ms));
+                }
                 Ok(_) => return,
                 // Cassandra cannot be asked: nor can the owner renew its lease.
                 Err(_) => {}
@@ -202,6 +214,11 @@ impl Shared {
         }
         futures_util::future::join_all(released).await;
     }
+}
+
+/// How long to wait before the next look at an owner that may be gone after so many ms.
+fn pause_before(free_after_ms: u64) -> Duration {
+    Duration::from_millis(free_after_ms).clamp(LOOK_EVERY, WATCH_EVERY)
 }
 
 /// Whoever waits for a call of this front-end's own; when it is dropped before its answer, the owner hears of it.
@@ -237,4 +254,16 @@ fn with_rest(operation: &Operation, until: Option<Instant>) -> Operation {
         receive.wait_ms = until.saturating_duration_since(Instant::now()).as_millis() as u64;
     }
     operation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_that_is_nearly_gone_is_looked_at_more_often() {
+        assert_eq!(pause_before(7_000), WATCH_EVERY);
+        assert_eq!(pause_before(900), Duration::from_millis(900));
+        assert_eq!(pause_before(0), LOOK_EVERY);
+    }
 }

@@ -1,11 +1,14 @@
 //! What messages cost in requests to Cassandra, which is what bounds their rate.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::future::join_all;
+use quelea_cassandra_fifo::limits::RENEW_EVERY_MS;
 use quelea_cassandra_store::CassandraQueues;
 use quelea_sqs_protocol::{QueueFacts, Queues, Receive};
 
+use crate::fifo::fifo_queue;
 use crate::site::{Site, message, queue};
 
 const CLIENTS: usize = 64;
@@ -61,4 +64,37 @@ fn single_calls_of_many_clients_share_requests() {
 fn a_batch_of_ten_costs_at_most_a_request_a_message() {
     let each = Site::shared().runtime.block_on(requests_per_message("batches", 1, ROUNDS, 10));
     assert!(each <= 1.0, "{each:.2} requests a message");
+}
+
+/// How long a receive waits at a FIFO queue to which nothing is sent.
+const POLL_MS: u64 = 8_000;
+
+/// Of a FIFO queue that is polled elsewhere its owner renews its lease; whoever polls reads what the owner has written.
+#[test]
+fn a_fifo_queue_that_is_only_polled_costs_its_owner_its_lease_and_others_plain_reads() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (owner, other) = (site.another().await, site.another().await);
+        let facts = fifo_queue(&owner, "polled-in-vain", &[]).await;
+        let poll = async |queues: &CassandraQueues, wait_ms| {
+            let receive =
+                Receive { max: 1, visibility_timeout_ms: 1_000, wait_ms, attempt_id: None };
+            assert_eq!(queues.receive(&facts, receive).await.unwrap(), []);
+        };
+        poll(&owner, 0).await;
+        poll(&other, 0).await;
+        let (began, of_owner, of_other) = (Instant::now(), owner.requests(), other.requests());
+        poll(&other, POLL_MS).await;
+        let took_ms = began.elapsed().as_millis() as u64;
+        let renewals = owner.requests().leases - of_owner.leases;
+        let (looks, serial) =
+            (other.requests().upkeep - of_other.upkeep, other.requests().leases - of_other.leases);
+        println!(
+            "in {took_ms} ms: {renewals} renewals, {looks} reads and {serial} serial ones elsewhere"
+        );
+        assert!((1..=took_ms / RENEW_EVERY_MS + 1).contains(&renewals), "{renewals} renewals");
+        assert_eq!(serial, 0, "nobody wants to own it");
+        // The queue's own row is read again every two seconds, too.
+        assert!(looks <= 2 * (took_ms / RENEW_EVERY_MS + 2), "{looks} reads");
+    });
 }
