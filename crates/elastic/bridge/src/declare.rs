@@ -1,12 +1,62 @@
 //! What the bridge declares by itself: durable queues, and their bindings. Whatever is there already is
 //! used as it is.
 
+use std::time::Duration;
+
 use quelea_broker::error::ResourceError;
 use quelea_broker::{BindingError, ChannelId, DeclareQueue, DeclareQueueError, QueueBinding};
-use quelea_node::Core;
+use quelea_node::{Core, CoreHandle, CoreStopped};
 use quelea_store::Ticket;
+use tokio::time::sleep;
 
-/// Makes the durable queue if there is none of that name; what arguments one has is left to who made it.
+/// How often and at which distance it is looked whether another store has said if it has a queue of that name: ten seconds in
+/// all, which is longer than it takes to say that it does not answer.
+const LOOKS_MAX: u32 = 2_000;
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// A declaration among others that may have to wait for another store.
+pub(crate) trait NameChecked {
+    /// Whether another store is being asked if it has a queue of that name.
+    fn is_name_being_checked(&self) -> bool;
+}
+
+impl NameChecked for DeclareQueueError {
+    fn is_name_being_checked(&self) -> bool {
+        matches!(self, Self::NameBeingChecked(_))
+    }
+}
+
+/// Carries out on the core's thread what declares a queue, again when another store has said whether it has one of that name.
+/// It is safe when this returns.
+pub(crate) async fn when_checked<T, E, F>(
+    core: &CoreHandle,
+    mut attempt: impl FnMut() -> F,
+) -> Result<Result<T, E>, CoreStopped>
+where
+    T: Send + 'static,
+    E: NameChecked + Send + 'static,
+    F: FnOnce(&mut Core) -> Result<(T, Ticket), E> + Send + 'static,
+{
+    let mut looks = 0;
+    loop {
+        let freed = core.call(|core| core.broker.names_freed()).await?;
+        let attempt = attempt();
+        let promise = core.promise(move |core| match attempt(core) {
+            Ok((done, ticket)) => (Ok(done), ticket),
+            Err(error) => (Err(error), Ticket::NONE),
+        });
+        match promise.await? {
+            Err(error) if error.is_name_being_checked() && looks < LOOKS_MAX => {}
+            done => return Ok(done),
+        }
+        while looks < LOOKS_MAX && core.call(|core| core.broker.names_freed()).await? == freed {
+            looks += 1;
+            sleep(LOOK_PAUSE).await;
+        }
+    }
+}
+
+/// Makes the durable queue if there is none of that name, here or in another store; what arguments one has is left to who made it.
 /// It is safe when the store has reached the ticket.
 pub(crate) fn durable_queue(
     core: &mut Core,
@@ -21,6 +71,8 @@ pub(crate) fn durable_queue(
         declared => return declared.map(|declared| declared.ticket),
     }
     let durable = DeclareQueue { passive: false, durable: true, ..passive };
+    // A name is one queue: a replicated one is none of the broker's.
+    core.broker.check_queue_name(channel, &durable)?;
     core.broker.declare_queue(now, channel, &durable).map(|declared| declared.ticket)
 }
 
@@ -44,4 +96,105 @@ pub(crate) fn bindings(
         ticket = ticket.join(core.broker.bind_queue(now, channel, &binding)?);
     }
     Ok(ticket)
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_broker::access::{AccessRecords, Permission, User};
+    use quelea_broker::{BrokerConfig, NameQuestion, NameVerdict};
+    use quelea_model::VhostName;
+    use quelea_node::{DataDir, InternalClient, Node, NodeConfig, OtherStore};
+    use tokio::runtime::Builder;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    fn config(directory: &std::path::Path) -> NodeConfig {
+        NodeConfig {
+            data_dir: directory.join("data"),
+            amqp_listen: vec!["127.0.0.1:0".to_owned()],
+            connections_max: 10,
+            tcp_nodelay: true,
+            stop_timeout_ms: 60_000,
+            session: Default::default(),
+            broker: BrokerConfig { loopback_user: String::new(), ..BrokerConfig::default() },
+            segment_bytes: 4 * 1024 * 1024,
+            accept_damage: false,
+            bootstrap_user: "guest".to_owned(),
+            bootstrap_password: "guest".to_owned(),
+        }
+    }
+
+    fn users() -> AccessRecords {
+        let (vhost, all) = (VhostName::parse("/").unwrap(), || ".*".into());
+        let user = User { name: "guest".into(), password_hash: "".into(), tags: Vec::new() };
+        let permission = Permission {
+            user: "guest".into(),
+            vhost: vhost.clone(),
+            configure: all(),
+            write: all(),
+            read: all(),
+        };
+        let (users, permissions) = (vec![user], vec![permission]);
+        AccessRecords { vhosts: vec![vhost], users, permissions, keys: Vec::new() }
+    }
+
+    /// Declares a queue at a node beside another store, which says this when it is asked.
+    async fn declared(
+        core: &CoreHandle,
+        questions: &mut UnboundedReceiver<NameQuestion>,
+        (queue, says): (&'static str, NameVerdict),
+    ) -> Result<(), DeclareQueueError> {
+        let declare = when_checked(core, || {
+            move |core: &mut Core| {
+                let (user, vhost) = ("guest", "/");
+                let client =
+                    InternalClient { user, vhost, local: "", name: "test", protocol: "EQS 1" };
+                let (connection, channel) =
+                    core.open_internal(client, unbounded_channel().0).unwrap();
+                let declared = durable_queue(core, channel, queue);
+                core.detach(connection);
+                declared.map(|ticket| ((), ticket))
+            }
+        });
+        let answer = async {
+            let question = questions.recv().await.unwrap();
+            let answer = move |core: &mut Core| {
+                core.broker.name_checked(question, says, Box::new(()));
+            };
+            core.call(answer).await.unwrap();
+        };
+        tokio::join!(declare, answer).0.unwrap()
+    }
+
+    #[test]
+    fn a_replicated_queues_name_is_none_for_a_durable_queue() {
+        let name = format!("quelea-elastic-bridge-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let config = config(&directory);
+        let data = DataDir::lock(&config.data_dir).unwrap();
+        let (name_questions, mut questions) = unbounded_channel();
+        let other = OtherStore { adopt: Box::new(|_| Ok(users())), name_questions };
+        let node = Node::start_beside(config, data, Some(other)).unwrap();
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        let core = node.handle();
+        runtime.block_on(async {
+            let mut declared = async |queue, says| declared(core, &mut questions, (queue, says)).await;
+            assert_eq!(declared("free", NameVerdict::Free).await, Ok(()));
+            let refused = declared("taken", NameVerdict::Replicated).await.unwrap_err();
+            let said = "queue 'taken' in vhost '/' is of class replicated, which AMQP does not serve: a name is one queue";
+            assert_eq!(refused.to_string(), said);
+            let unknown = NameVerdict::Unknown("too few replicas".to_owned());
+            let refused = declared("unknown", unknown).await.unwrap_err().to_string();
+            assert!(refused.ends_with("is of class replicated: too few replicas"), "{refused}");
+            let there = core.call(|core| {
+                ["free", "taken", "unknown"].map(|name| core.broker.queue("/", name).is_some())
+            });
+            assert_eq!(there.await.unwrap(), [true, false, false]);
+            core.call(|core| core.begin_stop()).await.unwrap();
+        });
+        let _ = node.join();
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }

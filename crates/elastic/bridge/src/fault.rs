@@ -3,6 +3,7 @@
 use quelea_broker::{BindingError, ConsumeError, DeclareQueueError, OpenError};
 use quelea_node::CoreStopped;
 
+use crate::declare::NameChecked;
 use crate::publish::PublishRefusal;
 
 /// Why it does not go on for now.
@@ -28,4 +29,10 @@ pub(crate) enum BridgeFault {
     NoRelay(u64),
     #[error("the elastic queue: {0}")]
     Elastic(#[from] quelea_elastic_client::Error),
+}
+
+impl NameChecked for BridgeFault {
+    fn is_name_being_checked(&self) -> bool {
+        matches!(self, Self::Declare(error) if error.is_name_being_checked())
+    }
 }

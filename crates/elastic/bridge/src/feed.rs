@@ -108,12 +108,11 @@ impl Feed {
     /// Declares, binds and consumes the durable queue.
     async fn consume(&self) -> Result<InternalChannel, BridgeFault> {
         let (sender, effects) = unbounded_channel();
-        let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
-        let consuming =
-            self.core.promise(move |core| match begin(core, &user, &settings, sender) {
-                Ok((connection, channel, ticket)) => (Ok((connection, channel)), ticket),
-                Err(fault) => (Err(fault), Ticket::NONE),
-            });
+        let consuming = declare::when_checked(&self.core, || {
+            let (user, settings) = (Arc::clone(&self.user), Arc::clone(&self.settings));
+            let sender = sender.clone();
+            move |core: &mut Core| begin(core, &user, &settings, sender)
+        });
         let (connection, channel) = consuming.await??;
         Ok(InternalChannel { connection, channel, effects })
     }
@@ -292,7 +291,7 @@ fn begin(
     user: &str,
     settings: &FeedSettings,
     effects: UnboundedSender<Effect>,
-) -> Result<(ConnectionId, ChannelId, Ticket), BridgeFault> {
+) -> Result<((ConnectionId, ChannelId), Ticket), BridgeFault> {
     let FeedSettings { vhost, exchange, binding_keys, through, queue, prefetch } = settings;
     let name = format!("feed of elastic queue {queue}");
     let client = InternalClient { user, vhost, local: "", name: &name, protocol: "EQS 1" };
@@ -309,7 +308,7 @@ fn begin(
         Ok(declared.join(bound))
     };
     match consume() {
-        Ok(ticket) => Ok((connection, channel, ticket)),
+        Ok(ticket) => Ok(((connection, channel), ticket)),
         Err(fault) => {
             core.detach(connection);
             Err(fault)

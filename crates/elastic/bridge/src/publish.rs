@@ -1,9 +1,10 @@
 //! What is done on the core's thread for one message of an elastic queue.
 
-use quelea_broker::{ChannelId, Publish, PublishError};
+use quelea_broker::{ChannelId, DeclareQueueError, Publish, PublishError};
 use quelea_node::Core;
 use quelea_store::Ticket;
 
+use crate::declare::NameChecked as _;
 use crate::message::Outgoing;
 
 /// Why a message was not published.
@@ -20,6 +21,9 @@ pub(crate) enum PublishRefusal {
     /// It never goes away.
     #[error("a body of {value} bytes is more than the limit of {limit} (limits.message_bytes_max)")]
     TooLarge { value: usize, limit: usize },
+    /// There is no durable queue, and none can be made.
+    #[error(transparent)]
+    Declare(#[from] DeclareQueueError),
     /// It does not go away by itself.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -27,8 +31,12 @@ pub(crate) enum PublishRefusal {
 
 impl PublishRefusal {
     /// Whether another attempt may go better.
-    pub(crate) const fn passes(&self) -> bool {
-        matches!(self, Self::Busy | Self::Full)
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::Busy | Self::Full => true,
+            Self::Declare(error) => error.is_name_being_checked(),
+            Self::Unroutable { .. } | Self::TooLarge { .. } | Self::Publish(_) => false,
+        }
     }
 }
 

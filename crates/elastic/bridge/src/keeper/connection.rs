@@ -16,7 +16,6 @@ use quelea_elastic_proto::wire::FrameBuffer;
 use quelea_elastic_proto::{ClientId, Frame, FrameError, MessageSeq, limits};
 use quelea_net::Front;
 use quelea_node::{Backoff, Core, CoreStopped, InternalClient, Promise, stopped};
-use quelea_store::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -29,6 +28,7 @@ use super::Keeper;
 use super::batch::{Batch, Run};
 use super::durable_publisher::{Attempt, DurablePublisher, Position, PublisherError};
 use super::ledger::Ledger;
+use crate::declare;
 
 /// How often a relay says something; silent for three times as long it is gone.
 const HEARTBEAT_MS: u32 = 10_000;
@@ -189,13 +189,15 @@ impl Connection {
         let (user, vhost) = (self.keeper.user.clone(), self.keeper.vhost.clone());
         let local =
             self.reading.local_addr().map_or_else(|_| String::new(), |local| local.to_string());
-        let opened = self.keeper.core.promise(move |core| {
-            let name = format!("elastic queue {queue}");
-            let (user, vhost, local, name) = (&*user, &*vhost, &*local, &*name);
-            let client = InternalClient { user, vhost, local, name, protocol: "EQS 1" };
-            match DurablePublisher::open(core, client, sender, queue.into(), target.into()) {
-                Ok((publisher, ticket)) => (Ok(publisher), ticket),
-                Err(error) => (Err(error), Ticket::NONE),
+        let opened = declare::when_checked(&self.keeper.core, || {
+            let (user, vhost, local, sender) =
+                (user.clone(), vhost.clone(), local.clone(), sender.clone());
+            let (queue, target) = (queue.clone(), target.clone());
+            move |core: &mut Core| {
+                let name = format!("elastic queue {queue}");
+                let (user, vhost, local, name) = (&*user, &*vhost, &*local, &*name);
+                let client = InternalClient { user, vhost, local, name, protocol: "EQS 1" };
+                DurablePublisher::open(core, client, sender, queue.into(), target.into())
             }
         });
         match opened.await? {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::batch::{Batch, Run};
 use super::ledger::{Ledger, Stored};
-use crate::declare;
+use crate::declare::{self, NameChecked};
 use crate::message::Outgoing;
 use crate::publish::{PublishRefusal, publish};
 
@@ -34,6 +34,12 @@ pub(crate) enum PublisherError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Declare(#[from] DeclareQueueError),
+}
+
+impl NameChecked for PublisherError {
+    fn is_name_being_checked(&self) -> bool {
+        matches!(self, Self::Declare(error) if error.is_name_being_checked())
+    }
 }
 
 /// What came of an attempt to publish a batch.
@@ -155,7 +161,8 @@ impl DurablePublisher {
         let message = Outgoing::new(&self.queue, producer, sequence, message);
         match publish(core, self.channel, "", &self.target, &message) {
             // The queue was deleted: it is declared anew, once.
-            Err(PublishRefusal::Unroutable { .. }) if self.declare(core).is_ok() => {
+            Err(PublishRefusal::Unroutable { .. }) => {
+                self.declare(core)?;
                 publish(core, self.channel, "", &self.target, &message)
             }
             published => published,
