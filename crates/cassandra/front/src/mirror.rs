@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quelea_broker::AccessKey as BrokerKey;
 use quelea_broker::access::{AccessRecords, Permission, User as BrokerUser};
 use quelea_broker::report::QueueReport;
-use quelea_cassandra_store::CassandraIdentity;
+use quelea_cassandra_store::{CassandraIdentity, IdentityRevisions};
 use quelea_model::{Timestamp, VhostName};
 use quelea_node::CoreHandle;
 use quelea_sqs_protocol::{
@@ -19,8 +19,11 @@ use tokio::sync::Mutex;
 
 use crate::takeover::take_over;
 
-/// How often what other front-ends have changed is looked for.
+/// How often what other front-ends have changed is looked for: by the revisions that a change leaves.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often all is read whatever those say: front-ends from before version 4 of the schema leave none.
+const READ_EVERY: Duration = Duration::from_secs(30);
 
 /// Cassandra's users and keys, which the node's memory follows. Cheap to clone.
 #[derive(Clone)]
@@ -38,12 +41,29 @@ struct Shown {
     records: AccessRecords,
     /// How many of the changes that were made here are among them.
     changes: u64,
+    /// The reading that they are of; `None`: it is not known what has changed since.
+    reading: Option<Reading>,
+}
+
+/// A reading of all of them.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// As they were before.
+    revisions: IdentityRevisions,
+    began: Instant,
+}
+
+impl Reading {
+    /// Whether all is still as it was read then.
+    fn holds(&self, revisions: IdentityRevisions, now: Instant) -> bool {
+        self.revisions == revisions && now.duration_since(self.began) < READ_EVERY
+    }
 }
 
 impl MirroredIdentity {
     /// What is in Cassandra, and in the node's memory from `shown` on.
     pub(crate) fn new(identity: CassandraIdentity, core: CoreHandle, shown: AccessRecords) -> Self {
-        let shown = Arc::new(Mutex::new(Shown { records: shown, changes: 0 }));
+        let shown = Arc::new(Mutex::new(Shown { records: shown, changes: 0, reading: None }));
         Self { identity, core, changes: Arc::default(), shown }
     }
 
@@ -73,9 +93,16 @@ impl MirroredIdentity {
             return Ok(true);
         }
         let changes = self.changes.load(Ordering::Acquire);
-        let records = records_of(&self.identity).await?;
-        if records == shown.records {
+        // Before what they are of: what changes meanwhile is read again.
+        let reading =
+            Reading { revisions: self.identity.revisions().await?, began: Instant::now() };
+        if shown.reading.is_some_and(|last| last.holds(reading.revisions, reading.began)) {
             shown.changes = changes;
+            return Ok(true);
+        }
+        let (records, reading) = (records_of(&self.identity).await?, Some(reading));
+        if records == shown.records {
+            (shown.changes, shown.reading) = (changes, reading);
             return Ok(true);
         }
         let adopted = records.clone();
@@ -91,7 +118,9 @@ impl MirroredIdentity {
         }
         // A virtual host that is still being deleted is made at a later look.
         if has_all {
-            *shown = Shown { records, changes };
+            *shown = Shown { records, changes, reading };
+        } else {
+            shown.reading = None;
         }
         Ok(true)
     }
@@ -257,4 +286,19 @@ impl IdentityDirectory for MirroredIdentity {
 
 fn stopped(_: quelea_node::CoreStopped) -> Fault {
     Fault::Unavailable("the broker stops, or its disk failed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_read_again_when_it_has_changed_and_now_and_then() {
+        let (revisions, began) = (IdentityRevisions::default(), Instant::now());
+        let last = Reading { revisions, began };
+        assert!(last.holds(revisions, began + LOOK_EVERY));
+        let changed = IdentityRevisions([Some(Default::default()); 4]);
+        assert!(!last.holds(changed, began + LOOK_EVERY));
+        assert!(!last.holds(revisions, began + READ_EVERY));
+    }
 }

@@ -9,6 +9,7 @@ use quelea_sqs_protocol::{
     AccessKey, AccessKeyRecord, AccountNames, Fault, Identity, IdentityDirectory, PermissionRecord,
     Permits, QueueRef, User, UserRecord, VhostRecord,
 };
+use uuid::Uuid;
 
 use crate::limits::{IDENTITY_AGE_MS_MAX, REMEMBERED_IDENTITIES_MAX};
 use crate::name_pattern::NamePattern;
@@ -22,6 +23,10 @@ pub struct CassandraIdentity {
     names: AccountNames,
     known: Arc<IdentityCache>,
 }
+
+/// How accounts, users, permissions and access keys stand: where these are the same, none of them has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdentityRevisions(pub [Option<Uuid>; 4]);
 
 /// What was read a moment ago, what is not there included.
 struct IdentityCache {
@@ -110,6 +115,15 @@ impl CassandraIdentity {
     pub async fn keys_with_secrets(&self) -> Result<Vec<(AccessKeyRecord, Arc<str>)>, Fault> {
         let shared = &self.store.shared;
         shared.identity.keys(&shared.database.session, &self.names).await
+    }
+
+    /// The revisions, of which each change leaves another one, but for those by front-ends from before version 4 of the schema.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`].
+    pub async fn revisions(&self) -> Result<IdentityRevisions, Fault> {
+        let shared = &self.store.shared;
+        shared.identity.revisions(&shared.database).await.map(IdentityRevisions)
     }
 
     /// Which virtual host each account is.

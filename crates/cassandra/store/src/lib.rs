@@ -30,7 +30,7 @@ pub use database::RequestCounts;
 pub use database::connect_error::ConnectError;
 pub use database::keyspace::{Change, DeserializeRow, Keyspace, OwnedValues, Prepared, Values};
 pub use database::settings::CassandraSettings;
-pub use identity::CassandraIdentity;
+pub use identity::{CassandraIdentity, IdentityRevisions};
 pub use passed::Passed;
 pub use peers::PeerStats;
 pub use peers::alive::FrontEndView;

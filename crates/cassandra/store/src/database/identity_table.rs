@@ -171,6 +171,16 @@ impl IdentityTable {
         })
     }
 
+    /// The revisions of accounts, users, permissions and keys.
+    pub(crate) async fn revisions(&self, database: &Database) -> Result<[Option<Uuid>; 4], Fault> {
+        let all = [&self.accounts, &self.users, &self.permissions, &self.keys];
+        let [accounts, users, permissions, keys] =
+            all.map(|statements| statements.partition.look(database));
+        let (accounts, users, permissions, keys) =
+            tokio::try_join!(accounts, users, permissions, keys)?;
+        Ok([accounts, users, permissions, keys])
+    }
+
     // -- accounts -----------------------------------------------------------------------------
 
     /// Makes an account, whose maker is to have permissions in it. `false`: it is there.

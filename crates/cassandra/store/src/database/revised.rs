@@ -13,13 +13,14 @@ use uuid::Uuid;
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
 use crate::database::transaction::{Change, Write, change_all, fresh_id, lock_in_time, undecided};
-use crate::database::{Database, driver};
+use crate::database::{Database, For, driver};
 use crate::limits::{REVISED_ATTEMPTS, WAITING_MS_MAX};
 use crate::standard::backoff::Backoff;
 
 /// The revision of a partition, which is a table's only one.
 pub(crate) struct Revised {
     read: PreparedStatement,
+    look: PreparedStatement,
     advance: PreparedStatement,
     /// Of changes from here one at a time, since they would only disturb each other.
     lock: Mutex<()>,
@@ -85,14 +86,16 @@ impl Revised {
         preparing: &Preparing<'_>,
         table: &str,
     ) -> Result<Self, PrepareError> {
-        let read = format!("SELECT DISTINCT slot, revision FROM @{table} WHERE slot = 0");
-        let mut read = preparing.prepare(&read).await?;
+        let select = format!("SELECT DISTINCT slot, revision FROM @{table} WHERE slot = 0");
+        let mut look = preparing.prepare(&select).await?;
+        look.set_is_idempotent(true);
+        let mut read = preparing.prepare(&select).await?;
         read.set_is_idempotent(true);
         // After all that was carried out, and all that had begun.
         read.set_consistency(Consistency::LocalSerial);
         let advance = format!("UPDATE @{table} SET revision = ? WHERE slot = 0 IF revision = ?");
         let advance = preparing.prepare(&advance).await?;
-        Ok(Self { read, advance, lock: Mutex::default() })
+        Ok(Self { read, look, advance, lock: Mutex::default() })
     }
 
     /// Waits for the lock that a change needs.
@@ -102,7 +105,21 @@ impl Revised {
 
     /// The revision that there is.
     pub(crate) async fn revision(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
-        let found = driver::select(&database.session, &self.read, &()).await?;
+        self.select(database, &self.read).await
+    }
+
+    /// The revision that a change has left which was confirmed, perhaps not the last: a plain read.
+    pub(crate) async fn look(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
+        database.count(For::Upkeep);
+        self.select(database, &self.look).await
+    }
+
+    async fn select(
+        &self,
+        database: &Database,
+        statement: &PreparedStatement,
+    ) -> Result<Option<Uuid>, Fault> {
+        let found = driver::select(&database.session, statement, &()).await?;
         let row = found.maybe_first_row::<(i8, Option<Uuid>)>().map_err(unreadable)?;
         Ok(row.and_then(|(_, revision)| revision))
     }

@@ -148,3 +148,40 @@ fn an_account_is_made_once_and_goes_once() {
         assert!(!both[0].delete_vhost("made-once").await.unwrap());
     });
 }
+
+#[test]
+fn each_change_leaves_another_revision_and_nothing_else_does() {
+    Site::shared().runtime.block_on(async {
+        let ([one, other], _alone) = both().await;
+        let mut seen = other.revisions().await.unwrap();
+        let mut changed = async |what: &str| {
+            let now = other.revisions().await.unwrap();
+            assert_ne!(now, seen, "{what}");
+            assert_eq!(one.revisions().await.unwrap(), now);
+            seen = now;
+        };
+        one.put_user(user("revised", "first")).await.unwrap();
+        changed("a user is made").await;
+        one.set_password_hash("revised", "second".into()).await.unwrap();
+        changed("a password is set").await;
+        one.put_permission(permission("revised", ".*")).await.unwrap();
+        changed("a permission is given").await;
+        one.delete_permission("revised", "/").await.unwrap();
+        changed("a permission is taken away").await;
+        one.create_access_key(key("REVISED", "revised"), "secret").await.unwrap();
+        changed("a key is made").await;
+        one.enable_access_key("REVISED", false).await.unwrap();
+        changed("a key is disabled").await;
+        one.put_vhost("revised", Some("revised")).await.unwrap();
+        changed("an account is made").await;
+        one.delete_vhost("revised").await.unwrap();
+        changed("an account is deleted").await;
+        one.delete_user("revised").await.unwrap();
+        changed("a user is deleted").await;
+
+        let before = one.revisions().await.unwrap();
+        one.users().await.unwrap();
+        one.access_key("REVISED").await.unwrap();
+        assert_eq!(other.revisions().await.unwrap(), before);
+    });
+}
