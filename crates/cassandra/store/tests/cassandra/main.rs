@@ -11,6 +11,7 @@ mod held_way;
 mod hub;
 mod identity;
 mod late_changes;
+mod left_behind;
 mod migrations;
 mod moves;
 mod peeks;
