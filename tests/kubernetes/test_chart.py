@@ -111,6 +111,8 @@ def test_front_ends_are_scaled_between_their_bounds():
     settings = tomllib.loads(made["ConfigMap"]["data"]["quelea.toml"])
     assert settings["store"] == "cassandra" and settings["cassandra"]["nodes"] == ["cassandra-0:9042", "cassandra-1:9042"]
     assert settings["sqs"]["verify"] == "always"
+    [container] = made["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert (settings["bdqs"]["fifo_bytes_max"], container["resources"]["limits"]["memory"]) == ("256MiB", "1Gi")
     labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
     broker = next(one for one in chart("quelea", NAMESPACE) if one["kind"] == "Service" and one["metadata"]["name"] == "quelea")
     assert made["Service"]["spec"]["selector"].items() <= labels.items()

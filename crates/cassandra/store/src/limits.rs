@@ -95,7 +95,8 @@ pub const QUEUES_SHOWN_MAX: usize = 100;
 /// FIFO queues that one front-end owns; it takes no further ones over.
 pub const OWNED_QUEUES_MAX: usize = 2_000;
 
-/// Bytes that all FIFO queues of a front-end may take of its memory, about; sends to them are refused with 503 then.
+/// Bytes that all FIFO queues of a front-end may take of its memory, about, unless its settings say otherwise; sends to them are
+/// refused with 503 then.
 pub const OWNED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// For how long a front-end goes by what it knows of a queue's attributes where it may have missed a change of them.

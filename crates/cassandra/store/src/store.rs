@@ -81,7 +81,8 @@ impl CassandraQueues {
             version: schema::VERSION,
             reason: fault.to_string(),
         };
-        let fifo = Fifo::new(rows, owners, key.get(&database).await.map_err(unreadable)?);
+        let secret = key.get(&database).await.map_err(unreadable)?;
+        let fifo = Fifo::new(rows, owners, secret, settings.fifo_bytes_max);
         let listener: PeerListener = listen(settings, &database.session).await?;
         fifo.be_reached_at(settings.internal_address.clone(), listener.address);
         let tables =

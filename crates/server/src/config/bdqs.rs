@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::address::OptionalAddress;
+use super::byte_size::{ByteSize, GIB, MIB};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -28,6 +29,10 @@ pub(crate) struct Bdqs {
     /// not look for them.
     #[schemars(range(max = 1_000_000))]
     pub(crate) sweep_rows_per_s: u32,
+    /// What all [FIFO queues](../cassandra/fifo.md#limits) that this front-end owns may take of its memory, about. Beyond it sends to them
+    /// are refused with 503, and it takes no further ones over. Less than half of what the process may have.
+    #[schemars(with = "ByteSize", range(min = MIB, max = 1_024 * GIB))]
+    pub(crate) fifo_bytes_max: usize,
 }
 
 impl Default for Bdqs {
@@ -38,6 +43,7 @@ impl Default for Bdqs {
             classic: false,
             duplicates_ppm_max: 5_000,
             sweep_rows_per_s: 200,
+            fifo_bytes_max: 1 << 30,
         }
     }
 }

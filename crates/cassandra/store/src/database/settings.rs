@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use quelea_model::limits::IN_FLIGHT_MAX;
 use quelea_sqs_protocol::Consistency;
 
+use crate::limits::OWNED_BYTES_MAX;
+
 /// How a front-end reaches Cassandra, and what it makes there.
 #[derive(Clone, Debug)]
 pub struct CassandraSettings {
@@ -40,6 +42,8 @@ pub struct CassandraSettings {
     pub duplicates_ppm_max: u32,
     /// Rows a second that the sweep reads; 0: there is none.
     pub sweep_rows_per_s: u32,
+    /// Bytes that all FIFO queues that are owned here may take of the memory, about.
+    pub fifo_bytes_max: usize,
     /// Messages of one queue that may be in flight, roughly.
     pub in_flight_max: usize,
 }
@@ -73,6 +77,7 @@ impl Default for CassandraSettings {
             is_classic: false,
             duplicates_ppm_max: 5_000,
             sweep_rows_per_s: 200,
+            fifo_bytes_max: OWNED_BYTES_MAX,
             in_flight_max: IN_FLIGHT_MAX,
         }
     }

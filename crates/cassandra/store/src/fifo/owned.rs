@@ -18,7 +18,7 @@ use super::owners_clock::OwnersClock;
 use super::part_reads::ALL_READS_AT_ONCE;
 use super::peer_client::PeerClient;
 use crate::database::Database;
-use crate::limits::{OWNED_BYTES_MAX, REMEMBERED_QUEUES_MAX};
+use crate::limits::REMEMBERED_QUEUES_MAX;
 
 /// What FIFO queues have here.
 pub(crate) struct Fifo {
@@ -36,6 +36,7 @@ pub(crate) struct Fifo {
     pub(super) reads: Arc<Semaphore>,
     /// What all owned queues take of the memory.
     bytes: AtomicUsize,
+    bytes_max: usize,
     /// Releases of all queues that are under way.
     releasing: AtomicUsize,
 }
@@ -91,7 +92,12 @@ impl Place {
 }
 
 impl Fifo {
-    pub(crate) fn new(rows: MessageRows, owners: OwnerTable, secret: [u8; 32]) -> Self {
+    pub(crate) fn new(
+        rows: MessageRows,
+        owners: OwnerTable,
+        secret: [u8; 32],
+        bytes_max: usize,
+    ) -> Self {
         let began = Instant::now();
         Self {
             rows,
@@ -105,6 +111,7 @@ impl Fifo {
             owners_clock: Mutex::new(OwnersClock::new(began, SystemTime::now())),
             reads: Arc::new(Semaphore::new(ALL_READS_AT_ONCE)),
             bytes: AtomicUsize::new(0),
+            bytes_max,
             releasing: AtomicUsize::new(0),
         }
     }
@@ -139,7 +146,7 @@ impl Fifo {
 
     /// Whether owned queues have taken all the memory that they may.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= OWNED_BYTES_MAX
+        self.bytes.load(Ordering::Relaxed) >= self.bytes_max
     }
 
     /// No queue is taken over until what this returns is dropped.

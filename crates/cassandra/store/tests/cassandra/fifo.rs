@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_cassandra_store::CassandraQueues;
+use quelea_cassandra_store::{CassandraQueues, CassandraSettings};
 use quelea_sqs_protocol::{
     Created, Fault, MoveTask, MoveTaskState, NewMessage, NewMoveTask, NewQueue, QueueClass,
     QueueFacts, QueueRef, Queues, ReceiptOutcome, Receive, Received, Sent,
@@ -380,6 +380,26 @@ fn a_fifo_queue_that_one_replica_answers_for_is_refused() {
         let queue = QueueRef { account: ACCOUNT.into(), name: "one.fifo".into() };
         let refused: Result<Created, Fault> = site.queues.create(&queue, new).await;
         assert!(matches!(refused, Err(Fault::Unsupported(_))), "{refused:?}");
+    });
+}
+
+#[test]
+fn an_owner_takes_as_much_memory_as_it_may() {
+    Site::shared().runtime.block_on(async {
+        let limited = CassandraSettings { fifo_bytes_max: 2_000, ..settings() };
+        let owner = CassandraQueues::connect(&limited).await.unwrap();
+        let facts = fifo_queue(&owner, "limited", &[]).await;
+        for number in 0..100 {
+            let sent = owner.send(&facts, vec![fifo_message("g", &format!("{number}"))]).await;
+            if let Err(fault) = sent {
+                assert!((2..10).contains(&number), "{number} messages are taken");
+                assert!(fault.to_string().contains("all the memory"), "{fault}");
+                // What is deleted makes room.
+                drain(&owner, &facts, number).await;
+                return;
+            }
+        }
+        panic!("nothing is refused");
     });
 }
 

@@ -63,6 +63,7 @@ pub(super) fn of(config: &Config) -> CassandraSettings {
         is_classic: config.bdqs.classic,
         duplicates_ppm_max: config.bdqs.duplicates_ppm_max,
         sweep_rows_per_s: config.bdqs.sweep_rows_per_s,
+        fifo_bytes_max: config.bdqs.fifo_bytes_max,
         in_flight_max: IN_FLIGHT_MAX,
         ..CassandraSettings::default()
     }
