@@ -25,6 +25,8 @@ mod send_then_delete;
 mod take_over;
 mod unless_refused;
 mod wire;
+#[cfg(test)]
+mod wire_golden;
 
 pub(crate) use calls::refused;
 pub(crate) use key::ClusterKey;

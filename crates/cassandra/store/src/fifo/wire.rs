@@ -1,5 +1,6 @@
 //! Calls and answers as bytes, in postcard's encoding, between front-ends. The path has the version: front-ends of another
-//! one do not know it, and the caller waits until the queue's owner is one that it understands.
+//! one do not know it, and the caller waits until the queue's owner is one that it understands. The page of the format is
+//! docs/formats/fifo.md; the order of fields and variants is part of it.
 
 use std::sync::Arc;
 
