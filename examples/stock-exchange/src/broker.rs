@@ -12,7 +12,7 @@ use crate::error::Error;
 /// The user of a fresh broker, as HTTP has it.
 const GUEST: &str = "Basic Z3Vlc3Q6Z3Vlc3Q=";
 
-/// A process that is killed with this value, and its directory removed.
+/// A process that ends with this value, with its relays, and its directory is removed.
 #[derive(Debug)]
 pub struct Broker {
     program: PathBuf,
@@ -95,7 +95,9 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        self.process = None;
+        if let Some(process) = self.process.take() {
+            process.stop();
+        }
         let _ = fs::remove_dir_all(&self.home);
     }
 }

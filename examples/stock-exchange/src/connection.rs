@@ -6,11 +6,11 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use quelea_amqp_codec::ShortStr;
 use quelea_amqp_codec::method::{Method, basic, confirm, connection, exchange, queue};
+use quelea_amqp_codec::{ReplyCode, ShortStr};
 use quelea_bench::shared::{Client, push_ack, push_frame};
 use quelea_bench::{BenchError, BrokerUri};
-use quelea_model::{Properties, Table, Value};
+use quelea_model::{Properties, PropertyView, Table, Value};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::error::Error;
@@ -22,6 +22,10 @@ const FRAME_HEADER: u8 = 2;
 const FRAME_BODY: u8 = 3;
 /// Type, channel and size; then the payload, and an octet.
 const HEAD_BYTES: usize = 7;
+/// Class, weight and the body's size; then the properties.
+const CONTENT_BYTES: usize = 12;
+/// Digits of a message's number.
+const NUMBER_DIGITS: usize = 8;
 /// One read takes as much.
 const INPUT_BYTES: usize = 256 * 1024;
 /// Class and method of `connection.close-ok`.
@@ -47,7 +51,8 @@ pub enum Route {
 }
 
 impl Route {
-    const ALL: [Self; 4] = [Self::Orders, Self::Trades, Self::Statistics, Self::Feed];
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Orders, Self::Trades, Self::Statistics, Self::Feed];
 
     const fn name(self) -> &'static str {
         match self {
@@ -70,6 +75,8 @@ pub struct Venue {
     pub durable: bool,
     /// Whether there is a queue for the feed.
     pub feed: bool,
+    /// Whether durable queues end when nobody has used them for a while.
+    pub expires: bool,
 }
 
 impl Venue {
@@ -86,10 +93,10 @@ impl Venue {
         client.open_channel(CHANNEL)?;
         for route in Route::ALL {
             let queue = self.queue(route)?;
-            client.call(CHANNEL, &queue::Delete { queue, ..Default::default() }.into())?;
+            delete(&mut client, queue::Delete { queue, ..Default::default() })?;
         }
         let exchange = short(&self.prefix)?;
-        client.call(CHANNEL, &exchange::Delete { exchange, ..Default::default() }.into())?;
+        delete(&mut client, exchange::Delete { exchange, ..Default::default() })?;
         client.close()
     }
 
@@ -106,7 +113,7 @@ impl Venue {
         for route in Route::ALL.into_iter().filter(|route| *route != Route::Feed || self.feed) {
             let queue = self.queue(route)?;
             let mut arguments = Table::new();
-            if self.durable {
+            if self.durable && self.expires {
                 arguments.set("x-expires", Value::I32(EXPIRES_MS));
             }
             let declare = queue::Declare {
@@ -126,6 +133,17 @@ impl Venue {
     }
 }
 
+/// RabbitMQ says ok of what is not there, Qpid closes the channel.
+fn delete(client: &mut Client, method: impl Into<Method>) -> Result<(), BenchError> {
+    let not_found = ReplyCode::NotFound.code();
+    match client.call(CHANNEL, &method.into()) {
+        Err(BenchError::ChannelClosed { code, .. }) if code == not_found => {
+            client.open_channel(CHANNEL)
+        }
+        answer => answer.map(|_| ()),
+    }
+}
+
 /// What a broker says.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -133,6 +151,8 @@ pub enum Event<'a> {
     Delivery {
         /// Its delivery tag.
         tag: u64,
+        /// The number that its publisher gave it, where messages may be sent again.
+        number: Option<u32>,
         /// Its bytes.
         body: &'a [u8],
     },
@@ -151,14 +171,15 @@ pub struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
     input_end: usize,
+    /// Whether messages may be sent again.
+    durable: bool,
     /// The delivery whose content comes.
     delivery: Option<u64>,
+    number: Option<u32>,
     output: Vec<u8>,
     written: usize,
-    /// Method and header frames of each route, and where in them the body's size stands.
-    heads: [(Vec<u8>, usize); 4],
+    heads: [Head; 4],
     body: Vec<u8>,
-    published: u64,
     is_closed: bool,
 }
 
@@ -190,28 +211,23 @@ impl Connection {
             stream,
             input,
             input_end: received.len(),
+            durable: venue.durable,
             delivery: None,
+            number: None,
             output: Vec::new(),
             written: 0,
-            heads: Route::ALL.map(|route| head(venue, route)),
+            heads: Route::ALL.map(|route| Head::new(venue, route)),
             body: Vec::new(),
-            published: 0,
             is_closed: false,
         })
     }
 
-    /// Publishes a message with the next write; returns its number for confirms, from 1 on.
-    pub fn publish(&mut self, route: Route, message: &Message) -> u64 {
+    /// Publishes a message with the next write, with its number if it is an answer that may be sent again.
+    pub fn publish(&mut self, route: Route, message: &Message, number: u32) {
         self.body.clear();
         message.encode(&mut self.body);
-        let (head, size_at) = &self.heads[route as usize];
-        let start = self.output.len();
-        self.output.extend_from_slice(head);
-        let size = (self.body.len() as u64).to_be_bytes();
-        self.output[start + size_at..start + size_at + size.len()].copy_from_slice(&size);
+        self.heads[route as usize].append(&mut self.output, self.body.len(), number);
         push_frame(&mut self.output, FRAME_BODY, CHANNEL, &self.body);
-        self.published += 1;
-        self.published
     }
 
     /// Acknowledges all deliveries up to `tag` with the next write.
@@ -279,10 +295,12 @@ impl Connection {
                         take(event)?;
                     }
                 }
+                FRAME_HEADER if self.durable => self.number = number(frame.payload),
                 // A message of the exchange is one frame.
                 FRAME_BODY => {
                     if let Some(tag) = self.delivery.take() {
-                        take(Event::Delivery { tag, body: frame.payload })?;
+                        let number = self.number.take();
+                        take(Event::Delivery { tag, number, body: frame.payload })?;
                     }
                 }
                 _ => {}
@@ -299,7 +317,7 @@ impl Connection {
     /// If the connection is broken.
     pub fn close(mut self) -> Result<(), Error> {
         let mut close = BytesMut::new();
-        let reply_code = quelea_amqp_codec::ReplyCode::Success.code();
+        let reply_code = ReplyCode::Success.code();
         let reply_text = ShortStr::from_static("done");
         Method::from(connection::Close { reply_code, reply_text, ..Default::default() })
             .encode(&mut close);
@@ -380,24 +398,59 @@ fn method<'a>(payload: &[u8], delivery: &mut Option<u64>) -> Result<Option<Event
     }
 }
 
-fn head(venue: &Venue, route: Route) -> (Vec<u8>, usize) {
-    let mut publish = vec![0, 60, 0, 40, 0, 0];
-    for text in [venue.prefix.as_str(), route.name()] {
-        // `short` has checked the prefix when the exchange was declared.
-        publish.push(text.len() as u8);
-        publish.extend_from_slice(text.as_bytes());
+/// The number that stands in a content header.
+fn number(header: &[u8]) -> Option<u32> {
+    let properties = PropertyView::new(header.get(CONTENT_BYTES..)?);
+    properties.message_id().and_then(|digits| u32::from_str_radix(digits, 16).ok())
+}
+
+/// Method and header frames of a route's messages, and where in them stands what is of each message.
+#[derive(Debug)]
+struct Head {
+    frames: Vec<u8>,
+    size_at: usize,
+    number_at: Option<usize>,
+}
+
+impl Head {
+    fn new(venue: &Venue, route: Route) -> Self {
+        let mut publish = vec![0, 60, 0, 40, 0, 0];
+        for text in [venue.prefix.as_str(), route.name()] {
+            // `short` has checked the prefix when the exchange was declared.
+            publish.push(text.len() as u8);
+            publish.extend_from_slice(text.as_bytes());
+        }
+        publish.push(0);
+        let mut frames = Vec::new();
+        push_frame(&mut frames, FRAME_METHOD, CHANNEL, &publish);
+        // Class, weight, size.
+        let mut header = BytesMut::from(&[0, 60, 0, 0][..]);
+        let size_at = frames.len() + HEAD_BYTES + header.len();
+        header.extend_from_slice(&[0; 8]);
+        let delivery_mode = venue.durable.then_some(2);
+        // Orders and measurements say themselves which they are. The paper's answers do not: where they may be sent again,
+        // they are numbered, so that a repeat is no new one.
+        let is_numbered = venue.durable && route == Route::Trades;
+        let message_id = is_numbered.then(|| "0".repeat(NUMBER_DIGITS).into());
+        Properties { delivery_mode, message_id, ..Properties::default() }.encode(&mut header);
+        push_frame(&mut frames, FRAME_HEADER, CHANNEL, &header);
+        // It is the last property; behind it is the frame's end.
+        let number_at = is_numbered.then(|| frames.len() - 1 - NUMBER_DIGITS);
+        Self { frames, size_at, number_at }
     }
-    publish.push(0);
-    let mut frames = Vec::new();
-    push_frame(&mut frames, FRAME_METHOD, CHANNEL, &publish);
-    // Class, weight, size.
-    let mut header = BytesMut::from(&[0, 60, 0, 0][..]);
-    let size_at = frames.len() + HEAD_BYTES + header.len();
-    header.extend_from_slice(&[0; 8]);
-    let delivery_mode = venue.durable.then_some(2);
-    Properties { delivery_mode, ..Properties::default() }.encode(&mut header);
-    push_frame(&mut frames, FRAME_HEADER, CHANNEL, &header);
-    (frames, size_at)
+
+    fn append(&self, to: &mut Vec<u8>, size: usize, number: u32) {
+        let start = to.len();
+        to.extend_from_slice(&self.frames);
+        let size = (size as u64).to_be_bytes();
+        to[start + self.size_at..][..size.len()].copy_from_slice(&size);
+        if let Some(at) = self.number_at {
+            let digits = to[start + at..][..NUMBER_DIGITS].iter_mut().rev();
+            for (place, digit) in digits.enumerate() {
+                *digit = b"0123456789abcdef"[(number >> (4 * place)) as usize % 16];
+            }
+        }
+    }
 }
 
 fn short(text: &str) -> Result<ShortStr, BenchError> {
@@ -407,4 +460,32 @@ fn short(text: &str) -> Result<ShortStr, BenchError> {
 
 fn disconnected() -> Error {
     BenchError::Disconnected { doing: "the exchange was open" }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn venue(durable: bool) -> Venue {
+        let uri = "amqp://127.0.0.1".parse().unwrap();
+        Venue { uri, prefix: "exchange".to_owned(), durable, feed: false, expires: true }
+    }
+
+    #[test]
+    fn answers_that_may_be_sent_again_are_numbered() {
+        for (durable, route, found) in [
+            (true, Route::Trades, Some(0x12ab_34cd)),
+            (true, Route::Orders, None),
+            (false, Route::Trades, None),
+        ] {
+            let mut bytes = vec![1, 2, 3];
+            Head::new(&venue(durable), route).append(&mut bytes, 9, 0x12ab_34cd);
+            let method = next_frame(&bytes[3..]).unwrap().unwrap();
+            let header = &bytes[3 + HEAD_BYTES + method.payload.len() + 1..];
+            let header = next_frame(header).unwrap().unwrap();
+            assert_eq!((method.kind, header.kind), (FRAME_METHOD, FRAME_HEADER));
+            assert_eq!(header.payload[4..CONTENT_BYTES], 9u64.to_be_bytes());
+            assert_eq!(number(header.payload), found, "{durable} {route:?}");
+        }
+    }
 }

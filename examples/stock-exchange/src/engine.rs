@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use crate::book::{Book, Rule};
+use crate::answers::{AnsweringBook, Tally};
+use crate::book::Rule;
 use crate::connection::{Event, Route, Venue};
 use crate::error::Error;
-use crate::feed::{Feed, FeedArgs, Way};
-use crate::messages::{Message, Order, Source};
+use crate::feed::{Feed, FeedArgs, Way, check_ways};
+use crate::messages::{MESSAGE_BYTES_MAX, Message, Order, Source};
 use crate::program::{Line, Outcome, ProgramArgs, SAMPLE_ORDERS, cpu_s, say_ready};
 
 /// How often the book is drawn.
@@ -41,6 +42,7 @@ pub struct EngineArgs {
 /// # Errors
 /// If the broker fails, or loses something.
 pub fn run(args: &EngineArgs) -> Result<Outcome, Error> {
+    check_ways(&args.ways)?;
     let feed = Feed::open(&args.ways, &args.feed, &args.program.prefix)?;
     let venue = Venue { feed: feed.by_broker, ..args.program.venue() };
     let mut line = Line::over(venue, Route::Orders, f64::from(args.program.patience_s))?;
@@ -60,13 +62,14 @@ pub fn run(args: &EngineArgs) -> Result<Outcome, Error> {
 }
 
 struct Engine {
-    book: Book,
-    quote: (u16, u16),
+    book: AnsweringBook,
     count: u32,
     next: u32,
+    /// The gateway has said that there are no more.
+    is_closed: bool,
     /// Acknowledged are orders whose answers the broker has: the number of the last answer, and the delivery tag.
     unacknowledged: VecDeque<(u64, u64)>,
-    answers: u64,
+    answers: Tally,
     bytes: u64,
     messages: u64,
     began: Option<Instant>,
@@ -80,19 +83,19 @@ struct Sample {
     number: u32,
     began: Instant,
     orders: u32,
-    answers: u64,
+    answers: u32,
 }
 
 impl Engine {
     fn new(args: &EngineArgs, feed: Feed) -> Self {
         let now = Instant::now();
         Self {
-            book: Book::new(args.rule),
-            quote: (0, 0),
+            book: AnsweringBook::new(args.rule),
             count: args.program.orders,
             next: 0,
+            is_closed: false,
             unacknowledged: VecDeque::new(),
-            answers: 0,
+            answers: Tally::default(),
             bytes: 0,
             messages: 0,
             began: None,
@@ -104,7 +107,7 @@ impl Engine {
     }
 
     fn is_done(&self, line: &Line) -> bool {
-        self.next == self.count
+        self.is_closed
             && line.outbox.is_empty()
             && self.unacknowledged.is_empty()
             && line.connection.is_flushed()
@@ -122,10 +125,11 @@ impl Engine {
         let (mut last, mut answers) = (None, Vec::new());
         let has_come = connection.read(|event| {
             match event {
-                Event::Delivery { tag, body } => {
+                Event::Delivery { tag, body, .. } => {
                     last = Some(tag);
                     match Message::decode(body)? {
                         Message::Order(order) => self.take(&order, outbox.keeps(), &mut answers)?,
+                        Message::Closing { count, .. } => self.close(count)?,
                         other => return Err(unexpected(format!("{other:?}"))),
                     }
                 }
@@ -148,8 +152,10 @@ impl Engine {
         if has_come {
             line.heard();
         } else {
-            let (count, next) = (self.count, self.next);
-            line.check_silence(|| format!("{next} of {count} orders have come"))?;
+            line.check_silence(|| match (self.next, self.count) {
+                (next, count) if next == count => "the end of the orders".to_owned(),
+                (next, count) => format!("{next} of {count} orders have come"),
+            })?;
             line.connection.wait(Duration::from_millis(100));
         }
         self.draw();
@@ -167,7 +173,9 @@ impl Engine {
         }
         if order.id != self.next || self.next == self.count {
             let next = self.next;
-            return Err(unexpected(format!("order {} where {next} was due", order.id)));
+            let due = if next == self.count { "the end".to_owned() } else { next.to_string() };
+            let what = "lost, doubled or out of order";
+            return Err(unexpected(format!("order {} where {due} was due: {what}", order.id)));
         }
         self.next += 1;
         let began = *self.began.get_or_insert_with(Instant::now);
@@ -175,26 +183,17 @@ impl Engine {
             self.sample.began = began;
         }
         let before = answers.len();
-        let id = order.id;
-        self.book.take(order, |fill| {
-            let (resting, price, quantity) = (fill.resting, fill.price, fill.quantity);
-            answers.push((Route::Trades, Message::Traded { id, resting, price, quantity }));
-        });
-        if answers.len() == before {
-            answers.push((Route::Trades, Message::Confirmed { id }));
-        }
-        let quote = self.book.quote();
-        if std::mem::replace(&mut self.quote, quote) != quote {
-            answers.push((Route::Trades, Message::Quote { bid: quote.0, ask: quote.1 }));
-        }
+        self.book.take(order, |answer| answers.push((Route::Trades, answer)));
         self.count_messages(order, &answers[before..]);
         if let Some((_, Message::Quote { bid, ask })) = answers[before..].last() {
             let tick = self.feed.tick(*bid, *ask);
             self.feed.send(&tick)?;
             answers.extend(self.feed.by_broker.then_some((Route::Feed, tick)));
         }
-        if self.feed.by_broker && self.next == self.count {
-            answers.push((Route::Feed, self.feed.closing()));
+        if self.next == self.count {
+            let Tally { count, digest } = self.answers;
+            answers.push((Route::Trades, Message::Closing { count, digest }));
+            answers.extend(self.feed.by_broker.then(|| (Route::Feed, self.feed.closing())));
         }
         if self.next.is_multiple_of(SAMPLE_ORDERS) || self.next == self.count {
             answers.push((Route::Statistics, self.end_sample()));
@@ -202,13 +201,28 @@ impl Engine {
         Ok(())
     }
 
+    fn close(&mut self, count: u32) -> Result<(), Error> {
+        if count != self.next || count != self.count {
+            let (next, due) = (self.next, self.count);
+            return Err(unexpected(format!(
+                "the end of {count} orders, where {next} of {due} have come: some are lost"
+            )));
+        }
+        self.is_closed = true;
+        Ok(())
+    }
+
     fn count_messages(&mut self, order: &Order, answers: &[(Route, Message)]) {
-        let mut bytes = Vec::with_capacity(crate::messages::MESSAGE_BYTES_MAX);
+        let mut bytes = Vec::with_capacity(MESSAGE_BYTES_MAX);
         Message::Order(*order).encode(&mut bytes);
-        answers.iter().for_each(|(_, message)| message.encode(&mut bytes));
         self.bytes += bytes.len() as u64;
+        for (_, answer) in answers {
+            bytes.clear();
+            answer.encode(&mut bytes);
+            self.answers.add(&bytes);
+            self.bytes += bytes.len() as u64;
+        }
         self.messages += 1 + answers.len() as u64;
-        self.answers += answers.len() as u64;
     }
 
     fn end_sample(&mut self) -> Message {
@@ -219,10 +233,10 @@ impl Engine {
             source: Source::Engine,
             sample: self.sample.number,
             orders_per_s: rate(f64::from(self.next - self.sample.orders)),
-            answers_per_s: rate((self.answers - self.sample.answers) as f64),
+            answers_per_s: rate(f64::from(self.answers.count - self.sample.answers)),
         };
         let number = self.sample.number + 1;
-        let (orders, answers) = (self.next, self.answers);
+        let (orders, answers) = (self.next, self.answers.count);
         self.sample = Sample { number, began: self.ended, orders, answers };
         message
     }
@@ -234,7 +248,7 @@ impl Engine {
             return;
         }
         self.view = Some(now + VIEW);
-        let [bids, asks] = self.book.depth(VIEW_LEVELS);
+        let [bids, asks] = self.book.book().depth(VIEW_LEVELS);
         // Clears the terminal and goes to its top.
         let mut text = format!("\x1b[2J\x1b[H{} of {} orders\n", self.next, self.count);
         text += &format!("{:>12} {:>8} | {:<8} {:<12}\n", "lots", "bid", "ask", "lots");
@@ -257,11 +271,12 @@ impl Engine {
         Outcome {
             orders: self.next,
             orders_per_s: f64::from(self.next) / seconds,
-            answers: self.answers,
-            answers_per_s: self.answers as f64 / seconds,
+            answers: self.answers.count.into(),
+            digest: Some(self.answers.digest),
+            answers_per_s: f64::from(self.answers.count) / seconds,
             cpu_s: cpu_s(),
             message_bytes: Some(self.bytes as f64 / self.messages.max(1) as f64),
-            fingerprint: Some(self.book.fingerprint()),
+            fingerprint: Some(self.book.book().fingerprint()),
             reconnects: line.reconnects,
             ..Outcome::default()
         }

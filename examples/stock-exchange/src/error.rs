@@ -8,6 +8,9 @@ use crate::messages::Malformed;
 /// Why it ended before it was done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Options that contradict one another.
+    #[error("{0}")]
+    Arguments(String),
     /// The broker.
     #[error(transparent)]
     Broker(#[from] BenchError),
@@ -23,7 +26,7 @@ pub enum Error {
     /// A message that is none of the exchange's.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// A message that does not belong into this queue, or comes twice where nothing is sent twice.
+    /// A message that does not belong into this queue, is doubled or out of order, or comes where another is lost.
     #[error("the {who} got {what}")]
     Unexpected {
         /// The program.
@@ -65,7 +68,7 @@ pub enum Error {
     /// The elastic queue cannot be made.
     #[error("cannot make the elastic queue of the feed: {0}")]
     Queue(#[from] ureq::Error),
-    /// Ctrl-C or SIGTERM.
+    /// Ctrl-C, SIGTERM, or a terminal that was closed.
     #[error("interrupted")]
     Interrupted,
     /// A file or a process.

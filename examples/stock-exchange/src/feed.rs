@@ -86,6 +86,18 @@ fn group(text: &str) -> Result<SocketAddrV4, String> {
     }
 }
 
+/// Checks which ways are asked for.
+///
+/// # Errors
+/// If one is there twice: two who take from one queue would each miss half.
+pub fn check_ways(ways: &[Way]) -> Result<(), Error> {
+    let twice = (1..ways.len()).find(|at| ways[..*at].contains(&ways[*at]));
+    match twice {
+        Some(at) => Err(Error::Arguments(format!("--feed {} is there twice", ways[at].name()))),
+        None => Ok(()),
+    }
+}
+
 impl FeedArgs {
     /// As options of a program.
     #[must_use]
@@ -230,7 +242,7 @@ impl Feed {
     /// The last message of the feed.
     #[must_use]
     pub const fn closing(&self) -> Message {
-        Message::Closing { ticks: self.ticks }
+        Message::Closing { count: self.ticks, digest: 0 }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use crate::answers::AnswerCheck;
 use crate::connection::{Event, Route};
 use crate::error::Error;
 use crate::messages::{Message, Source};
@@ -29,10 +30,10 @@ pub struct GatewayArgs {
     pub seed: u64,
 }
 
-/// Sends all orders, and waits for all answers.
+/// Sends all orders, and waits for all answers and their end.
 ///
 /// # Errors
-/// If the broker fails, or loses something.
+/// If the broker fails; or what of the answers was lost, doubled or out of order.
 pub fn run(args: &GatewayArgs) -> Result<Outcome, Error> {
     let mut line = Line::open(&args.program, Route::Trades)?;
     let mut gateway = Gateway::new(args);
@@ -52,10 +53,9 @@ struct Gateway {
     rate: Option<u32>,
     began: Instant,
     sent: u32,
-    /// When each order was sent, or was to be sent: in ns since `began`, and 0 once it was answered.
+    /// When each order was sent, or was to be sent: in ns since `began`.
     sent_at_ns: Vec<u64>,
-    answered: u32,
-    answers: u64,
+    check: AnswerCheck,
     completion: Histogram<u64>,
     sample: Sample,
     ended: Instant,
@@ -80,8 +80,7 @@ impl Gateway {
             began,
             sent: 0,
             sent_at_ns: Vec::with_capacity(args.program.orders as usize),
-            answered: 0,
-            answers: 0,
+            check: AnswerCheck::default(),
             completion: histogram(),
             sample: Sample { number: 0, began, sent: 0, answers: 0, completion: histogram() },
             ended: began,
@@ -89,7 +88,7 @@ impl Gateway {
     }
 
     fn is_done(&self, line: &Line) -> bool {
-        self.answered == self.count && line.outbox.is_empty() && line.connection.is_flushed()
+        self.check.is_closed() && line.outbox.is_empty() && line.connection.is_flushed()
     }
 
     fn step(&mut self, line: &mut Line) -> Result<(), Error> {
@@ -99,9 +98,9 @@ impl Gateway {
         let Line { connection, outbox, .. } = line;
         let has_come = connection.read(|event| {
             match event {
-                Event::Delivery { tag, body } => {
+                Event::Delivery { tag, number, body } => {
                     acknowledged = Some(tag);
-                    self.take(Message::decode(body)?, &mut samples)?;
+                    self.take(number, body, &mut samples)?;
                 }
                 Event::Confirm { tag, multiple } => outbox.confirm(tag, multiple),
             }
@@ -116,8 +115,7 @@ impl Gateway {
         if has_come {
             line.heard();
         } else {
-            let (count, answered) = (self.count, self.answered);
-            line.check_silence(|| format!("{answered} of {count} orders are answered"))?;
+            line.check_silence(|| self.missing())?;
             line.connection.wait(next_due);
         }
         Ok(())
@@ -132,7 +130,7 @@ impl Gateway {
             }
             let due_ns = match self.rate {
                 Some(rate) => u64::from(self.sent) * 1_000_000_000 / u64::from(rate),
-                None if self.sent - self.answered >= WINDOW => break,
+                None if self.sent - self.check.orders() >= WINDOW => break,
                 None => now_ns,
             };
             if due_ns > now_ns {
@@ -140,39 +138,56 @@ impl Gateway {
             }
             let Some(order) = self.orders.next() else { break };
             // A broker that holds the gateway up is measured from when the order was to leave.
-            self.sent_at_ns.push(due_ns.max(1));
+            self.sent_at_ns.push(due_ns);
             line.outbox.publish(&mut line.connection, Route::Orders, Message::Order(order));
             self.sent += 1;
             if self.sent.is_multiple_of(SAMPLE_ORDERS) {
                 println!("sent {}", self.sent);
             }
+            if self.sent == self.count {
+                let closing = Message::Closing { count: self.count, digest: 0 };
+                line.outbox.publish(&mut line.connection, Route::Orders, closing);
+            }
         }
         Duration::from_millis(100)
     }
 
-    fn take(&mut self, message: Message, samples: &mut Vec<Message>) -> Result<(), Error> {
-        self.answers += 1;
-        let id = match message {
-            Message::Quote { .. } => return Ok(()),
-            Message::Confirmed { id } | Message::Traded { id, .. } => id,
-            other => return Err(unexpected(format!("{other:?}"))),
+    fn take(
+        &mut self,
+        number: Option<u32>,
+        body: &[u8],
+        samples: &mut Vec<Message>,
+    ) -> Result<(), Error> {
+        let message = Message::decode(body)?;
+        let answered = self.check.take(number, &message, body).map_err(unexpected)?;
+        let Some(id) = answered else {
+            if self.check.is_closed() && self.check.orders() != self.count {
+                return Err(unexpected(format!("no more answers: {}", self.missing())));
+            }
+            return Ok(());
         };
-        let Some(sent_at_ns) = self.sent_at_ns.get_mut(id as usize) else {
+        let Some(sent_at_ns) = self.sent_at_ns.get(id as usize) else {
             return Err(unexpected(format!("an answer to order {id}, which it has not sent")));
         };
-        // An order may trade several times, and where messages are sent again they may come again.
-        let sent_at_ns = std::mem::take(sent_at_ns);
-        if sent_at_ns == 0 {
-            return Ok(());
-        }
-        let took_ns = nanoseconds(self.began).saturating_sub(sent_at_ns).max(1);
+        let took_ns = nanoseconds(self.began).saturating_sub(*sent_at_ns).max(1);
         self.completion.saturating_record(took_ns);
         self.sample.completion.saturating_record(took_ns);
-        self.answered += 1;
-        if self.answered.is_multiple_of(SAMPLE_ORDERS) || self.answered == self.count {
+        let answered = self.check.orders();
+        if answered.is_multiple_of(SAMPLE_ORDERS) || answered == self.count {
             self.end_sample(samples);
         }
         Ok(())
+    }
+
+    fn missing(&self) -> String {
+        match (self.check.orders(), self.count) {
+            (answered, count) if answered == count => "the end of the answers".to_owned(),
+            (answered, count) => format!("{answered} of {count} orders are answered"),
+        }
+    }
+
+    fn answers(&self) -> u64 {
+        self.check.tally().count.into()
     }
 
     fn end_sample(&mut self, samples: &mut Vec<Message>) {
@@ -184,7 +199,7 @@ impl Gateway {
             source: Source::Gateway,
             sample,
             orders_per_s: rate(u64::from(self.sent - self.sample.sent)),
-            answers_per_s: rate(self.answers - self.sample.answers),
+            answers_per_s: rate(self.answers() - self.sample.answers),
         });
         samples.push(Message::Completion {
             sample,
@@ -196,7 +211,7 @@ impl Gateway {
             number: sample + 1,
             began: self.ended,
             sent: self.sent,
-            answers: self.answers,
+            answers: self.answers(),
             completion: histogram(),
         };
     }
@@ -207,9 +222,11 @@ impl Gateway {
         Outcome {
             orders: self.sent,
             orders_per_s: f64::from(self.sent) / seconds,
-            answers: self.answers,
-            answers_per_s: self.answers as f64 / seconds,
+            answers: self.answers(),
+            digest: Some(self.check.tally().digest),
+            answers_per_s: self.answers() as f64 / seconds,
             cpu_s: cpu_s(),
+            completion_mean_us: Some(self.completion.mean() / 1e3),
             completion_us: Some([quantile(0.5), quantile(0.99), quantile(1.0)]),
             reconnects: line.reconnects,
             ..Outcome::default()

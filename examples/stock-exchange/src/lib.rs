@@ -3,6 +3,7 @@
 //!
 //! Start with `gateway.rs`, `engine.rs` and `reporter.rs`, the three programs; `run.rs` runs them all.
 
+pub mod answers;
 pub mod book;
 pub mod broker;
 pub mod connection;

@@ -1,9 +1,11 @@
 //! The programs of the stock exchange.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use quelea_stock_exchange::error::Error;
 use quelea_stock_exchange::program::Outcome;
 use quelea_stock_exchange::{engine, gateway, reporter, run, ticker};
 
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
         Exchange::Run(args) => {
             let result = run::run(&args);
             if let Err(error) = &result {
-                eprintln!("stock-exchange: {error}");
+                complain(error);
             }
             return if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
@@ -48,10 +50,15 @@ fn main() -> ExitCode {
         Err(error) => {
             // Whoever runs all three reads it there.
             println!("{error}");
-            eprintln!("stock-exchange: {error}");
+            complain(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// `eprintln!` would panic where the terminal was closed.
+fn complain(error: &Error) {
+    let _ = writeln!(std::io::stderr(), "stock-exchange: {error}");
 }
 
 /// The last line, which [`run`] reads.

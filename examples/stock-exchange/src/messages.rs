@@ -85,10 +85,12 @@ pub enum Message {
         /// As in a quote.
         ask: u16,
     },
-    /// The end of the feed. 5 bytes.
+    /// The end of the orders, of the answers or of the feed, which is no part of the paper's six types, either. 13 bytes.
     Closing {
-        /// How many ticks there were.
-        ticks: u32,
+        /// How many messages there were.
+        count: u32,
+        /// Of the answers, their digest (see [`crate::answers::Tally`]); of what is numbered, 0.
+        digest: u64,
     },
     /// Order completion times of a sample. 29 bytes.
     Completion {
@@ -163,9 +165,10 @@ impl Message {
                 to.extend_from_slice(&bid.to_be_bytes());
                 to.extend_from_slice(&ask.to_be_bytes());
             }
-            Self::Closing { ticks } => {
+            Self::Closing { count, digest } => {
                 to.push(CLOSING);
-                to.extend_from_slice(&ticks.to_be_bytes());
+                to.extend_from_slice(&count.to_be_bytes());
+                to.extend_from_slice(&digest.to_be_bytes());
             }
             Self::Completion { sample, mean_ns, p50_ns, p99_ns } => {
                 to.push(COMPLETION);
@@ -245,7 +248,7 @@ impl Rest<'_> {
                 bid: self.u16()?,
                 ask: self.u16()?,
             },
-            CLOSING => Message::Closing { ticks: self.u32()? },
+            CLOSING => Message::Closing { count: self.u32()?, digest: self.u64()? },
             COMPLETION => Message::Completion {
                 sample: self.u32()?,
                 mean_ns: self.u64()?,
@@ -277,7 +280,7 @@ mod tests {
         },
         Message::Completion { sample: 5, mean_ns: 1, p50_ns: 2, p99_ns: u64::MAX },
         Message::Tick { number: 8, at_ns: u64::MAX, bid: 3, ask: 4 },
-        Message::Closing { ticks: 9 },
+        Message::Closing { count: 9, digest: u64::MAX - 1 },
     ];
 
     #[test]

@@ -1,7 +1,8 @@
 //! Random orders, the same for the same seed: so the book that they lead to can be computed without a broker.
 
-use crate::book::{Book, Rule};
-use crate::messages::{Order, Side};
+use crate::answers::{AnsweringBook, Tally};
+use crate::book::Rule;
+use crate::messages::{MESSAGE_BYTES_MAX, Order, Side};
 
 /// The lowest price, in ticks.
 const PRICE_MIN: u16 = 450;
@@ -40,14 +41,28 @@ impl Iterator for Orders {
     }
 }
 
-/// The fingerprint of the book after the first `count` orders of a seed.
+/// What orders lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Of the book.
+    pub fingerprint: u64,
+    /// All answers.
+    pub answers: Tally,
+}
+
+/// What the first `count` orders of a seed lead to.
 #[must_use]
-pub fn expected_fingerprint(seed: u64, count: u32, rule: Rule) -> u64 {
-    let mut book = Book::new(rule);
+pub fn expected(seed: u64, count: u32, rule: Rule) -> Expected {
+    let (mut book, mut answers) = (AnsweringBook::new(rule), Tally::default());
+    let mut bytes = Vec::with_capacity(MESSAGE_BYTES_MAX);
     for order in Orders::new(seed).take(count as usize) {
-        book.take(&order, |_| ());
+        book.take(&order, |answer| {
+            bytes.clear();
+            answer.encode(&mut bytes);
+            answers.add(&bytes);
+        });
     }
-    book.fingerprint()
+    Expected { fingerprint: book.book().fingerprint(), answers }
 }
 
 #[cfg(test)]
@@ -63,9 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn the_book_is_known_before_the_orders_are_sent() {
-        let of = |count| expected_fingerprint(5, count, Rule::PriceTime);
+    fn book_and_answers_are_known_before_the_orders_are_sent() {
+        let of = |count| expected(5, count, Rule::PriceTime);
         assert_eq!(of(1_000), of(1_000));
-        assert_ne!(of(1_000), of(1_001));
+        assert_ne!(of(1_000).fingerprint, of(1_001).fingerprint);
+        assert_ne!(of(1_000).answers, of(1_001).answers);
+        assert_ne!(of(1_000).answers, expected(6, 1_000, Rule::PriceTime).answers);
     }
 }

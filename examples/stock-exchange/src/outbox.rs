@@ -9,16 +9,27 @@ use crate::messages::Message;
 #[derive(Debug)]
 pub struct Outbox {
     keeps: bool,
-    unconfirmed: VecDeque<(Route, Message, bool)>,
-    /// The number of the first of them.
+    unconfirmed: VecDeque<Published>,
+    /// The connection's number of the first of them.
     first: u64,
+    /// How many were published by each route, each once.
+    counts: [u32; Route::ALL.len()],
+}
+
+#[derive(Debug)]
+struct Published {
+    route: Route,
+    message: Message,
+    /// Its place among those of its route: the same when it is published again.
+    number: u32,
+    is_confirmed: bool,
 }
 
 impl Outbox {
     /// One that keeps messages, or not.
     #[must_use]
     pub const fn new(keeps: bool) -> Self {
-        Self { keeps, unconfirmed: VecDeque::new(), first: 1 }
+        Self { keeps, unconfirmed: VecDeque::new(), first: 1, counts: [0; Route::ALL.len()] }
     }
 
     /// Whether it keeps messages.
@@ -29,9 +40,12 @@ impl Outbox {
 
     /// Publishes a message.
     pub fn publish(&mut self, connection: &mut Connection, route: Route, message: Message) {
-        connection.publish(route, &message);
+        let count = &mut self.counts[route as usize];
+        let number = *count;
+        *count += 1;
+        connection.publish(route, &message, number);
         if self.keeps {
-            self.unconfirmed.push_back((route, message, false));
+            self.unconfirmed.push_back(Published { route, message, number, is_confirmed: false });
         }
     }
 
@@ -41,10 +55,10 @@ impl Outbox {
             return;
         };
         let from = if multiple { 0 } else { at };
-        for (_, _, is_confirmed) in self.unconfirmed.iter_mut().take(at + 1).skip(from) {
-            *is_confirmed = true;
+        for published in self.unconfirmed.iter_mut().take(at + 1).skip(from) {
+            published.is_confirmed = true;
         }
-        while let Some((_, _, true)) = self.unconfirmed.front() {
+        while self.unconfirmed.front().is_some_and(|published| published.is_confirmed) {
             self.unconfirmed.pop_front();
             self.first += 1;
         }
@@ -52,10 +66,10 @@ impl Outbox {
 
     /// Publishes all of it again, over a new connection.
     pub fn publish_again(&mut self, connection: &mut Connection) {
-        self.unconfirmed.retain(|(_, _, is_confirmed)| !is_confirmed);
+        self.unconfirmed.retain(|published| !published.is_confirmed);
         self.first = 1;
-        for (route, message, _) in &self.unconfirmed {
-            connection.publish(*route, message);
+        for Published { route, message, number, .. } in &self.unconfirmed {
+            connection.publish(*route, message, *number);
         }
     }
 

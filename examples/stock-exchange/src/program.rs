@@ -39,6 +39,9 @@ pub struct ProgramArgs {
     /// Durable queues, persistent messages, confirms and acknowledgements; without it nothing of the kind, as in the paper
     #[arg(long)]
     pub durable: bool,
+    /// Declares durable queues without x-expires, which some brokers refuse: then they stay if a run is killed
+    #[arg(long)]
+    pub no_expires: bool,
 }
 
 fn prefix(text: &str) -> Result<String, String> {
@@ -53,7 +56,7 @@ impl ProgramArgs {
     #[must_use]
     pub fn venue(&self) -> Venue {
         let (uri, prefix) = (self.uri.clone(), self.prefix.clone());
-        Venue { uri, prefix, durable: self.durable, feed: false }
+        Venue { uri, prefix, durable: self.durable, feed: false, expires: !self.no_expires }
     }
 
     /// How many samples a run has.
@@ -70,14 +73,18 @@ pub struct Outcome {
     pub orders: u32,
     /// Orders a second, from the first to the last.
     pub orders_per_s: f64,
-    /// Answers that it has received, or sent: confirmations, trades and quotes.
+    /// Answers that it has received, or sent, each once: confirmations, trades and quotes.
     pub answers: u64,
+    /// Of these in their order. Of gateway and engine.
+    pub digest: Option<u64>,
     /// Answers a second.
     pub answers_per_s: f64,
     /// CPU time of the process, in seconds.
     pub cpu_s: f64,
     /// Order completion times in microseconds: p50, p99, the largest. Of the gateway.
     pub completion_us: Option<[f64; 3]>,
+    /// Their mean, which is the paper's measure. Of the gateway.
+    pub completion_mean_us: Option<f64>,
     /// Bytes of a message on average, over all types. Of the engine.
     pub message_bytes: Option<f64>,
     /// Of the book at the end. Of the engine.
@@ -176,7 +183,7 @@ impl Line {
         self.connection.write()?;
         let mut last = None;
         let has_come = self.connection.read(|event| {
-            if let Event::Delivery { tag, body } = event {
+            if let Event::Delivery { tag, body, .. } = event {
                 last = Some(tag);
                 take(taken, Message::decode(body)?)?;
             }

@@ -41,7 +41,10 @@ impl Report {
         println!("orders received     {:>12.0} /s", engine.orders_per_s);
         println!("answers sent        {:>12.0} /s", engine.answers_per_s);
         println!("answers received    {:>12.0} /s", gateway.answers_per_s);
-        println!("completion time     {p50:>12.0} us p50, {p99:.0} us p99, {max:.0} us at most");
+        let mean = gateway.completion_mean_us.unwrap_or_default();
+        println!(
+            "completion time     {mean:>12.0} us on average; {p50:.0} us p50, {p99:.0} us p99, {max:.0} us at most"
+        );
         println!("bytes of a message  {:>12.1}", engine.message_bytes.unwrap_or_default());
         let cpu = |seconds: f64| seconds * 1e6 / f64::from(gateway.orders.max(1));
         let broker = self.broker_cpu_s.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", cpu(s)));
@@ -64,6 +67,6 @@ impl Report {
                 "quotes by {way:<10}{received:>12} came, {missed} did not; {p50:.0} us p50, {p99:.0} us p99, {max:.0} us at most"
             );
         }
-        println!("the book is the one that these orders lead to");
+        println!("book and answers are those that these orders lead to");
     }
 }

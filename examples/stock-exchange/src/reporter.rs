@@ -37,6 +37,15 @@ impl Row {
     const fn is_whole(&self) -> bool {
         self.gateway.is_some() && self.engine.is_some() && self.completion.is_some()
     }
+
+    /// Whether what `message` measures has come.
+    const fn has(&self, message: &Message) -> bool {
+        match message {
+            Message::Throughput { source: Source::Gateway, .. } => self.gateway.is_some(),
+            Message::Throughput { source: Source::Engine, .. } => self.engine.is_some(),
+            _ => self.completion.is_some(),
+        }
+    }
 }
 
 /// How often what has come is written meanwhile: whoever ends this program has it.
@@ -64,7 +73,9 @@ fn take_all(args: &ReporterArgs, rows: &mut BTreeMap<u32, Row>) -> Result<u32, E
         rows.len() == samples as usize && rows.values().all(Row::is_whole)
     };
     while !is_done(rows) || !line.connection.is_flushed() {
-        let take = |rows: &mut BTreeMap<u32, Row>, message| take(message, rows, samples);
+        let take = |rows: &mut BTreeMap<u32, Row>, message| {
+            take(message, rows, samples, args.program.durable)
+        };
         let missing =
             |rows: &BTreeMap<u32, Row>| format!("{} of {samples} samples have come", rows.len());
         if let Err(error) = line.step(rows, take, SAMPLE_MAX, missing) {
@@ -81,12 +92,25 @@ fn take_all(args: &ReporterArgs, rows: &mut BTreeMap<u32, Row>) -> Result<u32, E
     Ok(reconnects)
 }
 
-fn take(message: Message, rows: &mut BTreeMap<u32, Row>, samples: u32) -> Result<(), Error> {
+fn take(
+    message: Message,
+    rows: &mut BTreeMap<u32, Row>,
+    samples: u32,
+    may_repeat: bool,
+) -> Result<(), Error> {
     let (Message::Throughput { sample, .. } | Message::Completion { sample, .. }) = message else {
         return Err(unexpected(format!("{message:?}")));
     };
     if sample >= samples {
         return Err(unexpected(format!("sample {sample}, where the last is {}", samples - 1)));
+    }
+    let has = |sample| rows.get(&sample).is_some_and(|row: &Row| row.has(&message));
+    if has(sample) {
+        let twice = || unexpected(format!("{message:?}, as before: doubled"));
+        return if may_repeat { Ok(()) } else { Err(twice()) };
+    }
+    if sample.checked_sub(1).is_some_and(|before| !has(before)) {
+        return Err(unexpected(format!("{message:?}, where one before is lost or out of order")));
     }
     let row = rows.entry(sample).or_default();
     match message {
@@ -140,4 +164,34 @@ fn write_csv(path: &Path, rows: &BTreeMap<u32, Row>) -> Result<(), Error> {
 
 fn unexpected(what: String) -> Error {
     Error::Unexpected { who: "reporter", what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_come_once_and_in_their_order() {
+        let rates = |source, sample| Message::Throughput {
+            source,
+            sample,
+            orders_per_s: 1,
+            answers_per_s: 2,
+        };
+        let times = |sample| Message::Completion { sample, mean_ns: 1, p50_ns: 2, p99_ns: 3 };
+        let (gateway, engine) = (Source::Gateway, Source::Engine);
+        let whole = [rates(gateway, 0), times(0), rates(gateway, 1), rates(engine, 0), times(1)];
+        let take_all = |messages: &[Message], may_repeat| {
+            let mut rows = BTreeMap::new();
+            let took = |message: &Message| take(*message, &mut rows, 2, may_repeat);
+            messages.iter().try_for_each(took).map(|()| rows)
+        };
+        let rows = take_all(&whole, false).unwrap();
+        assert!(rows[&0].is_whole() && !rows[&1].is_whole());
+        let doubled = [times(0), times(0)];
+        assert!(take_all(&doubled, false).is_err() && take_all(&doubled, true).is_ok());
+        for wrong in [times(1), rates(engine, 2), Message::Confirmed { id: 1 }] {
+            assert!(take_all(&[rates(gateway, 0), wrong], true).is_err(), "{wrong:?}");
+        }
+    }
 }

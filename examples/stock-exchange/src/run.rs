@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use quelea_bench::shared::{Interrupt, sample};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::answers::Tally;
 use crate::book::Rule;
 use crate::broker::Broker;
 use crate::error::Error;
-use crate::feed::{FeedArgs, Way};
-use crate::orders::expected_fingerprint;
+use crate::feed::{FeedArgs, Way, check_ways};
+use crate::orders::expected;
 use crate::packets::Packets;
 use crate::program::{Outcome, ProgramArgs, READY};
 
@@ -95,8 +96,10 @@ enum Said {
 /// Carries out a run; prints what was measured.
 ///
 /// # Errors
-/// Which program has failed, and why; or that the book is not the one that the orders lead to.
+/// Which program has failed, and why; or that book or answers are not those that the orders lead to.
 pub fn run(args: &RunArgs) -> Result<(), Error> {
+    check_ways(&args.ways)?;
+    Packets::of(&args.interface)?;
     // What was started ends with the values that hold it, which a signal must not skip.
     let interrupt = Interrupt::install();
     let mut broker = args.quelea.as_deref().map(Broker::start).transpose()?;
@@ -107,26 +110,14 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
             args.feed.directory = broker.directory(&args.program.prefix)?;
         }
     }
-    let (args, program) = (&args, &args.program);
+    let args = &args;
     let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
     let cpu_before = pid.and_then(cpu_s);
     let packets_before = Packets::of(&args.interface)?;
-    let (tell, said) = channel();
-    let mut children = Children(Vec::new());
-    // The gateway last: nothing is published before somebody takes it.
-    let tickers = PROGRAMS.len()..PROGRAMS.len() + args.ways.len();
-    for at in tickers.chain([REPORTER, ENGINE]) {
-        children.0.push(start(args, at, tell.clone())?);
-        if at != REPORTER && !args.ways.is_empty() {
-            wait_for(at, args, &said, &interrupt)?;
-        }
-    }
-    children.0.push(start(args, GATEWAY, tell)?);
-    let outcomes = follow(args, &mut broker, &said, &interrupt);
-    // Those that are left after a failure are owed nothing.
-    drop(children);
+    let outcomes = trade(args, &mut broker, &interrupt);
     let packets = Packets::of(&args.interface)?.since(&packets_before);
-    let cleared = program.venue().clear();
+    // Also what was interrupted.
+    let cleared = args.program.venue().clear();
     let mut outcomes = outcomes?.into_iter();
     let mut next = || outcomes.next().unwrap_or_default();
     let [gateway, engine, reporter] = [next(), next(), next()];
@@ -139,18 +130,54 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
         (Some(before), Some(after)) if !args.kill => Some(after - before),
         _ => None,
     };
-    let expected = expected_fingerprint(args.seed, program.orders, args.rule);
-    if engine.fingerprint != Some(expected) {
-        return Err(Error::Program {
-            program: "engine",
-            reason: format!("its book is not the one that {} orders lead to", program.orders),
-        });
-    }
+    compare(args, &gateway, &engine)?;
     let report = crate::report::Report { gateway, engine, reporter, broker_cpu_s, packets, feeds };
     if args.json {
         report.print_json()
     } else {
         report.print()
+    }
+    Ok(())
+}
+
+/// Starts all programs, and waits until they have ended. None is left when it returns.
+fn trade(
+    args: &RunArgs,
+    broker: &mut Option<Broker>,
+    interrupt: &Interrupt,
+) -> Result<Vec<Outcome>, Error> {
+    let (tell, said) = channel();
+    // Those that are left after a failure are owed nothing.
+    let mut children = Children(Vec::new());
+    // The gateway last: nothing is published before somebody takes it.
+    let tickers = PROGRAMS.len()..PROGRAMS.len() + args.ways.len();
+    for at in tickers.chain([REPORTER, ENGINE]) {
+        children.0.push(start(args, at, tell.clone())?);
+        if at != REPORTER && !args.ways.is_empty() {
+            wait_for(at, args, &said, interrupt)?;
+        }
+    }
+    children.0.push(start(args, GATEWAY, tell)?);
+    follow(args, broker, &said, interrupt)
+}
+
+/// Holds what the programs have found beside what the orders lead to.
+fn compare(args: &RunArgs, gateway: &Outcome, engine: &Outcome) -> Result<(), Error> {
+    let orders = args.program.orders;
+    let expected = expected(args.seed, orders, args.rule);
+    let wrong = |program, reason| Err(Error::Program { program, reason });
+    if engine.fingerprint != Some(expected.fingerprint) {
+        let reason = format!("its book is not the one that {orders} orders lead to");
+        return wrong(PROGRAMS[ENGINE], reason);
+    }
+    let Tally { count, digest } = expected.answers;
+    for (program, outcome) in [(PROGRAMS[ENGINE], engine), (PROGRAMS[GATEWAY], gateway)] {
+        let answers = outcome.answers;
+        if (answers, outcome.digest) != (count.into(), Some(digest)) {
+            let reason =
+                format!("its {answers} answers are not the {count} that {orders} orders lead to");
+            return wrong(program, reason);
+        }
     }
     Ok(())
 }
@@ -212,6 +239,9 @@ fn start(args: &RunArgs, at: usize, tell: Sender<Said>) -> Result<Child, Error> 
     command.args(["--patience-s", &program.patience_s.to_string()]);
     if program.durable {
         command.arg("--durable");
+    }
+    if program.no_expires {
+        command.arg("--no-expires");
     }
     match at {
         GATEWAY => {
@@ -327,6 +357,36 @@ mod tests {
         for text in ["amqp://127.0.0.1", "amqp://a%2fb:c%40d@[::1]:5673/v%2fw"] {
             let uri: quelea_bench::BrokerUri = text.parse().unwrap();
             assert_eq!(uri_text(&uri).parse::<quelea_bench::BrokerUri>().unwrap(), uri);
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_is_not_what_the_orders_lead_to_is_named() {
+        #[derive(clap::Parser)]
+        struct Words {
+            #[command(flatten)]
+            run: RunArgs,
+        }
+        let args = <Words as clap::Parser>::parse_from(["run", "--orders", "100"]).run;
+        let expected = expected(args.seed, 100, args.rule);
+        let right = Outcome {
+            answers: expected.answers.count.into(),
+            digest: Some(expected.answers.digest),
+            fingerprint: Some(expected.fingerprint),
+            ..Outcome::default()
+        };
+        assert!(compare(&args, &right, &right).is_ok());
+        let fewer = Outcome { answers: right.answers - 1, ..right.clone() };
+        let reordered = Outcome { digest: Some(1), ..right.clone() };
+        let other_book = Outcome { fingerprint: Some(1), ..right.clone() };
+        for (gateway, engine, said) in [
+            (&fewer, &right, "gateway: its 117 answers are not the 118"),
+            (&reordered, &right, "gateway: its 118 answers"),
+            (&right, &fewer, "engine: its 117 answers"),
+            (&right, &other_book, "engine: its book"),
+        ] {
+            let error = compare(&args, gateway, engine).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
         }
     }
 }

@@ -50,8 +50,9 @@ fn by_broker(args: &TickerArgs, taken: &mut Taken) -> Result<(), Error> {
     let venue = Venue { feed: true, ..args.program.venue() };
     let mut line = Line::over(venue, Route::Feed, f64::from(args.program.patience_s))?;
     say_ready();
+    let take = |taken: &mut Taken, message| taken.take_each(message, args.program.durable);
     while !taken.is_done {
-        if let Err(error) = line.step(taken, Taken::take, SILENCE, Taken::missing) {
+        if let Err(error) = line.step(taken, take, SILENCE, Taken::missing) {
             line.recover(error)?;
         }
     }
@@ -105,6 +106,23 @@ impl Taken {
         Ok(Self { next: 0, received: 0, missed: 0, latencies_ns, is_done: false })
     }
 
+    /// The same where none may be missed, and none comes twice unless it `may_repeat`.
+    fn take_each(&mut self, message: Message, may_repeat: bool) -> Result<(), Error> {
+        let due = self.next;
+        match message {
+            Message::Tick { number, .. } if number < due && !may_repeat => {
+                Err(unexpected(format!("quote {number} where {due} was due: doubled")))
+            }
+            Message::Tick { number, .. } if number > due => {
+                Err(unexpected(format!("quote {number} where {due} was due: lost or out of order")))
+            }
+            Message::Closing { count, .. } if count != due => {
+                Err(unexpected(format!("{due} of {count} quotes: the others are lost")))
+            }
+            message => self.take(message),
+        }
+    }
+
     fn take(&mut self, message: Message) -> Result<(), Error> {
         match message {
             // What is published again after a lost connection has come before.
@@ -115,8 +133,8 @@ impl Taken {
                 self.received += 1;
                 self.latencies_ns.saturating_record(now_ns().saturating_sub(at_ns).max(1));
             }
-            Message::Closing { ticks } => {
-                self.missed += ticks.saturating_sub(self.next);
+            Message::Closing { count, .. } => {
+                self.missed += count.saturating_sub(self.next);
                 self.is_done = true;
             }
             other => return Err(unexpected(format!("{other:?}"))),
@@ -152,10 +170,24 @@ mod tests {
             taken.take(Message::Tick { number, at_ns: 1, bid: 1, ask: 2 }).unwrap();
         }
         assert!(!taken.is_done);
-        taken.take(Message::Closing { ticks: 8 }).unwrap();
+        taken.take(Message::Closing { count: 8, digest: 0 }).unwrap();
         let ticks = taken.ticks(Way::Cmq);
         assert!(taken.is_done);
         assert_eq!((ticks.received, ticks.missed), (3, 5));
         assert!(taken.take(Message::Confirmed { id: 1 }).is_err());
+    }
+
+    #[test]
+    fn a_queue_of_the_broker_loses_and_doubles_none() {
+        let tick = |number| Message::Tick { number, at_ns: 1, bid: 1, ask: 2 };
+        let take_all = |messages: &[Message], may_repeat| {
+            let mut taken = Taken::new().unwrap();
+            messages.iter().try_for_each(|message| taken.take_each(*message, may_repeat))
+        };
+        let end = Message::Closing { count: 2, digest: 0 };
+        assert!(take_all(&[tick(0), tick(1), end], false).is_ok());
+        let doubled = [tick(0), tick(0), tick(1), end];
+        assert!(take_all(&doubled, false).is_err() && take_all(&doubled, true).is_ok());
+        assert!(take_all(&[tick(1)], true).is_err() && take_all(&[tick(0), end], true).is_err());
     }
 }
