@@ -45,6 +45,9 @@ pub(crate) struct Segments {
     began_at_ms: u64,
     /// The next look for such as can go begins here.
     look_from: u64,
+    /// The first number of a partition that may be listed, though the batch that was to begin it was taken back: the next one
+    /// begins it anew, so that refused batches do not leave a listing each.
+    taken_back: Option<u64>,
 }
 
 impl Segments {
@@ -68,6 +71,7 @@ impl Segments {
             bytes: 0,
             began_at_ms: 0,
             look_from: 0,
+            taken_back: None,
         }
     }
 
@@ -102,6 +106,7 @@ impl Segments {
             return (SegmentKey { epoch: self.epoch, first: *current.key() }, false);
         }
         let fresh = Segment { epoch: self.epoch, last: first - 1, ended_at_ms: now_ms, held: 0 };
+        let first = self.taken_back.take().unwrap_or(first);
         self.segments.insert(first, fresh);
         (self.rows, self.bytes, self.began_at_ms) = (0, 0, now_ms);
         (SegmentKey { epoch: self.epoch, first }, true)
@@ -125,6 +130,7 @@ impl Segments {
         if is_new {
             self.segments.remove(&key.first);
             self.rows = SEGMENT_ROWS_MAX;
+            self.taken_back = Some(key.first);
         }
     }
 
@@ -305,6 +311,20 @@ mod tests {
         segments.put(SEGMENT_ROWS_MAX, 10);
         segments.take_back(key, false, 1, 10);
         assert_eq!(segments.place(600, 10, 200), (key, false));
+    }
+
+    #[test]
+    fn batches_that_are_taken_back_one_after_the_other_leave_one_listing() {
+        let mut segments = segments();
+        let (begun, _) = segments.place(13, 10, 200);
+        for first in 14..20 {
+            segments.take_back(begun, true, 1, 10);
+            assert_eq!(segments.place(first, 10, 200), (begun, true), "it is listed as before");
+        }
+        segments.put(1, 10);
+        segments.acknowledged(begun, 19, 200);
+        assert_eq!((segments.key_of(19), segments.key_of(12)), (Some(begun), Some(key(2, 9))));
+        assert_eq!(segments.place(20, 10, 200), (begun, false));
     }
 
     #[test]

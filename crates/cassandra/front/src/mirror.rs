@@ -51,12 +51,15 @@ struct Reading {
     /// As they were before.
     revisions: IdentityRevisions,
     began: Instant,
+    /// Whether the reading before had them, too: a replica may know a revision before the row that was changed with it, so that
+    /// the first reading of a revision may be without the change.
+    is_second: bool,
 }
 
 impl Reading {
     /// Whether all is still as it was read then.
     fn holds(&self, revisions: IdentityRevisions, now: Instant) -> bool {
-        self.revisions == revisions && now.duration_since(self.began) < READ_EVERY
+        self.is_second && self.revisions == revisions && now.duration_since(self.began) < READ_EVERY
     }
 }
 
@@ -94,8 +97,9 @@ impl MirroredIdentity {
         }
         let changes = self.changes.load(Ordering::Acquire);
         // Before what they are of: what changes meanwhile is read again.
-        let reading =
-            Reading { revisions: self.identity.revisions().await?, began: Instant::now() };
+        let revisions = self.identity.revisions().await?;
+        let is_second = shown.reading.is_some_and(|last| last.revisions == revisions);
+        let reading = Reading { revisions, began: Instant::now(), is_second };
         if shown.reading.is_some_and(|last| last.holds(reading.revisions, reading.began)) {
             shown.changes = changes;
             return Ok(true);
@@ -295,7 +299,12 @@ mod tests {
     #[test]
     fn all_is_read_again_when_it_has_changed_and_now_and_then() {
         let (revisions, began) = (IdentityRevisions::default(), Instant::now());
-        let last = Reading { revisions, began };
+        let first = Reading { revisions, began, is_second: false };
+        assert!(
+            !first.holds(revisions, began + LOOK_EVERY),
+            "the row may come behind its revision"
+        );
+        let last = Reading { is_second: true, ..first };
         assert!(last.holds(revisions, began + LOOK_EVERY));
         let changed = IdentityRevisions([Some(Default::default()); 4]);
         assert!(!last.holds(changed, began + LOOK_EVERY));

@@ -142,7 +142,7 @@ impl Core {
     }
 
     /// Runs the broker and writes what comes of it, again and again while there is more and time for
-    /// it. Returns whether there is more.
+    /// it, by when it was written last. Returns whether there is more.
     fn run_broker(&mut self, input_time: Duration, started: Instant) -> bool {
         let time = input_time.max(DELIVERY_TIME_MIN);
         let now = self.now();

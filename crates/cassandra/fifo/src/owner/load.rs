@@ -59,6 +59,11 @@ impl Owner {
         self.effects.push_back(Effect::Load(wanted));
     }
 
+    /// Rows of a partition cannot be read: it is not deleted as one of which nothing is left, and ends by itself.
+    pub fn keep_partition(&mut self, segment: SegmentKey) {
+        self.segments.hold(segment);
+    }
+
     /// Messages were read, of each partition all that there are up to that number.
     pub fn loaded(&mut self, read: Vec<(SegmentKey, Vec<Row>)>, to: u64, now: Now) {
         if self.has_ended() {

@@ -31,13 +31,15 @@ impl RequestFailure {
         Self { reason, lasting: Some(Lasting::Broken) }
     }
 
-    /// What it is to whoever asked for what the request was to store.
+    /// What it is to whoever asked for what the request was to store: invalid where Cassandra names a size, which is the message's;
+    /// else unavailable, since a disk that is full, or a table that a node does not know yet, has nothing to do with it.
     pub(crate) fn refusal(self) -> Fault {
+        let names_a_size = ["size", "large"].iter().any(|word| self.reason.contains(word));
         match self.lasting {
-            Some(Lasting::Refused) => {
+            Some(Lasting::Refused) if names_a_size => {
                 Fault::Invalid(format!("Cassandra refuses it: {}", self.reason))
             }
-            Some(Lasting::Broken) | None => self.into(),
+            _ => self.into(),
         }
     }
 }
@@ -126,10 +128,12 @@ mod tests {
     use super::*;
 
     fn failure(error: DbError) -> RequestFailure {
-        RequestFailure::of(&ExecutionError::LastAttemptError(RequestAttemptError::DbError(
-            error,
-            "as it says".to_owned(),
-        )))
+        said(error, "the value has size 2 MiB, this exceeds the failure threshold")
+    }
+
+    fn said(error: DbError, words: &str) -> RequestFailure {
+        let attempt = RequestAttemptError::DbError(error, words.to_owned());
+        RequestFailure::of(&ExecutionError::LastAttemptError(attempt))
     }
 
     #[test]
@@ -144,9 +148,15 @@ mod tests {
         assert_eq!(refused.lasting, Some(Lasting::Refused));
         assert_eq!(
             refused.clone().refusal(),
-            Fault::Invalid("Cassandra refuses it: as it says".to_owned())
+            Fault::Invalid(
+                "Cassandra refuses it: the value has size 2 MiB, this exceeds the failure threshold"
+                    .to_owned()
+            )
         );
-        assert_eq!(Fault::from(refused), Fault::Unavailable("Cassandra: as it says".to_owned()));
+        assert!(matches!(Fault::from(refused), Fault::Unavailable(_)));
+        let full = said(DbError::Invalid, "disk usage exceeds failure threshold");
+        assert_eq!(full.lasting, Some(Lasting::Refused));
+        assert!(matches!(full.refusal(), Fault::Unavailable(_)), "it is not the message's");
         let denied = failure(DbError::Unauthorized);
         assert_eq!(denied.lasting, Some(Lasting::Broken));
         assert!(matches!(denied.refusal(), Fault::Unavailable(_)), "the client can do nothing");

@@ -34,6 +34,9 @@ const CREATE_ATTEMPTS: usize = 5;
 /// Attempts to have a deleted queue's name rest. It is deleted all the same.
 const REST_ATTEMPTS: usize = 2;
 
+/// How long the answer to a deletion waits for that.
+const REST_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Rows of a page of names.
 const PAGE: i32 = 500;
 
@@ -307,12 +310,19 @@ impl QueueTable {
         let ttl_s = (cooldown_ms.div_ceil(1_000).max(1)).min(i32::MAX as u64) as i32;
         let now_ms = database.clock.now_ms() as i64;
         let values = (ttl_s, now_ms, queue.account.as_ref(), queue.name.as_ref());
-        for _ in 0..REST_ATTEMPTS {
-            match self.change(database, queue, &self.rest, values).await {
-                Ok(Change::Done | Change::Refused) => return,
-                Ok(Change::Unknown) => {}
-                Err(fault) => tracing::debug!(%fault, "a deleted queue's name does not rest"),
+        let attempts = async {
+            for _ in 0..REST_ATTEMPTS {
+                match self.change(database, queue, &self.rest, values).await {
+                    Ok(Change::Done | Change::Refused) => return true,
+                    Ok(Change::Unknown) => {}
+                    Err(fault) => tracing::debug!(%fault, "a deleted queue's name does not rest"),
+                }
             }
+            false
+        };
+        // The queue is deleted, which its client is not to wait for any longer.
+        if !tokio::time::timeout(REST_PATIENCE, attempts).await.unwrap_or(false) {
+            tracing::warn!(queue = %queue.name, "the name of a deleted queue may be had again at once: Cassandra did not say that it rests");
         }
     }
 

@@ -9,16 +9,17 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quelea_cassandra_fifo::{
-    Arrival, Batch, CallId, Content, Effect, Noted, Now, Owner, OwnerRow, ReceiveCall, Renewal,
-    Row, RowKey, SegmentKey, SendCall, Settings,
+    Arrival, Batch, CallId, Effect, Noted, Now, Owner, OwnerRow, ReceiveCall, Renewal, Row, RowKey,
+    SegmentKey, SendCall, Settings,
 };
 use quelea_sqs_protocol::Fault;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
-use super::by_segment::{delete, read_contents};
+use super::by_segment::{ReadContents, delete, read_contents};
 use super::inbox::Input;
+use super::left_out::PartialRead;
 use super::move_out::Moved;
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
 use super::part_reads::{Unread, read_each};
@@ -36,14 +37,14 @@ const MOVES_MAX: Duration = Duration::from_secs(1);
 /// What came of something.
 enum Done {
     Deduplications(Vec<(SegmentKey, Vec<Noted>)>),
-    Loaded(Vec<(SegmentKey, Vec<Row>)>, u64),
+    Loaded(Vec<(SegmentKey, PartialRead<Vec<Row>>)>, u64),
     Written,
     Refused(Fault),
     /// Whether it is gone.
     Discarded(bool),
     /// What the owner has to know cannot be read.
     Unread(Fault),
-    Contents(u64, Result<Vec<Option<Content>>, Fault>),
+    Contents(u64, Result<ReadContents, Fault>),
     Deleted(u64, Vec<Result<(), Fault>>),
     Moved(u64, bool),
     MovedOut(CallId, Moved),
@@ -257,7 +258,12 @@ impl Actor {
         self.moving -= usize::from(done.is_move());
         match done {
             Done::Deduplications(read) => self.owner.deduplications_read(read, now),
-            Done::Loaded(read, to) => self.owner.loaded(read, to, now),
+            Done::Loaded(read, to) => {
+                let unreadable = read.iter().filter(|(_, rows)| rows.has_unreadable);
+                unreadable.for_each(|(segment, _)| self.owner.keep_partition(*segment));
+                let read = read.into_iter().map(|(segment, rows)| (segment, rows.found));
+                self.owner.loaded(read.collect(), to, now);
+            }
             Done::Written => self.owner.written(now),
             Done::Refused(fault) => {
                 tracing::warn!(queue = %self.queue.name.name, %fault, "messages of a FIFO queue are refused");
@@ -269,7 +275,11 @@ impl Actor {
                 self.failure = Some(fault);
                 self.owner.release();
             }
-            Done::Contents(id, contents) => self.owner.contents_read(id, contents, now),
+            Done::Contents(id, read) => {
+                let unreadable = read.iter().flat_map(|read| &read.unreadable);
+                unreadable.for_each(|segment| self.owner.keep_partition(*segment));
+                self.owner.contents_read(id, read.map(|read| read.contents), now);
+            }
             Done::Deleted(id, outcomes) => self.owner.deleted(id, &outcomes, now),
             Done::Moved(number, is_moved) => self.owner.moved(number, is_moved, now),
             Done::MovedOut(call, Moved { gone, fault }) => {

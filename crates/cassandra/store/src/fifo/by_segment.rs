@@ -18,21 +18,33 @@ pub(super) fn by_segment(rows: &[RowKey]) -> BTreeMap<SegmentKey, Vec<RowKey>> {
     parts
 }
 
+/// What was read of messages of several partitions.
+#[derive(Debug, Default)]
+pub(super) struct ReadContents {
+    /// In the order in which they were named; none of one that is gone, or cannot be read.
+    pub(super) contents: Vec<Option<Content>>,
+    /// Partitions with rows that cannot be read.
+    pub(super) unreadable: Vec<SegmentKey>,
+}
+
 /// Messages, in the order in which they are named.
 pub(super) async fn read_contents(
     shared: &Shared,
     generation: Uuid,
     rows: &[RowKey],
-) -> Result<Vec<Option<Content>>, Fault> {
-    let mut found: BTreeMap<RowKey, Content> = BTreeMap::new();
+) -> Result<ReadContents, Fault> {
+    let (mut found, mut unreadable) = (BTreeMap::<RowKey, Content>::new(), Vec::new());
     for (segment, rows) in by_segment(rows) {
         let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
         let read =
             shared.fifo.rows.contents(&shared.database, generation, segment, &numbers).await?;
-        let keyed = read.into_iter().map(|(number, content)| (RowKey { segment, number }, content));
-        found.extend(keyed);
+        if read.has_unreadable {
+            unreadable.push(segment);
+        }
+        let keyed = |(number, content)| (RowKey { segment, number }, content);
+        found.extend(read.found.into_iter().map(keyed));
     }
-    Ok(rows.iter().map(|row| found.remove(row)).collect())
+    Ok(ReadContents { contents: rows.iter().map(|row| found.remove(row)).collect(), unreadable })
 }
 
 /// Deletes messages; an outcome for each.

@@ -30,8 +30,11 @@ impl Shared {
         let (name, _) = queue.redrive.as_ref().ok_or_else(gone)?;
         let to = self.queues.record(&self.database, name).await?.ok_or_else(gone)?;
         let found = read_contents(self, queue.generation, &[row]).await?;
+        if !found.unreadable.is_empty() {
+            return Err(Fault::Unavailable("the message cannot be read".to_owned()));
+        }
         // It has ended, or was deleted by an earlier owner's last request.
-        let Some(mut content) = found.into_iter().flatten().next() else { return Ok(()) };
+        let Some(mut content) = found.contents.into_iter().flatten().next() else { return Ok(()) };
         content.source = Some(queue.name.clone());
         content.earlier_receives = content.earlier_receives.saturating_add(receives);
         let outgoing = Outgoing {

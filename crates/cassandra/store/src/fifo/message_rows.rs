@@ -20,7 +20,7 @@ use scylla::statement::prepared::PreparedStatement;
 use scylla::value::MaybeUnset;
 use uuid::Uuid;
 
-use super::left_out::LeftOut;
+use super::left_out::{LeftOut, PartialRead};
 use crate::database::driver::{self, OwnedValues};
 use crate::database::fault::{RequestFailure, unreadable};
 use crate::database::preparing::Preparing;
@@ -274,7 +274,7 @@ impl MessageRows {
         database: &Database,
         generation: Uuid,
         (key, after, to): (SegmentKey, u64, u64),
-    ) -> Result<Vec<Row>, RequestFailure> {
+    ) -> Result<PartialRead<Vec<Row>>, RequestFailure> {
         let (epoch, first) = stored_key(key);
         let values = (generation, epoch, first, after as i64, to as i64);
         let rows = try_select(database, For::Upkeep, &self.load, values).await?;
@@ -293,8 +293,7 @@ impl MessageRows {
                 Err(error) => left_out.add(|| error.to_string()),
             }
         }
-        left_out.report(database, generation, key);
-        Ok(loaded)
+        Ok(left_out.report(database, generation, key, loaded))
     }
 
     /// Deduplication ids of a partition up to a number.
@@ -325,8 +324,7 @@ impl MessageRows {
                 _ => left_out.add(|| format!("the deduplication id of {}", not_whole(stored))),
             }
         }
-        left_out.report(database, generation, key);
-        Ok(noted)
+        Ok(left_out.report(database, generation, key, noted).found)
     }
 
     /// Messages of one partition.
@@ -336,7 +334,7 @@ impl MessageRows {
         generation: Uuid,
         key: SegmentKey,
         numbers: &[u64],
-    ) -> Result<BTreeMap<u64, Content>, Fault> {
+    ) -> Result<PartialRead<BTreeMap<u64, Content>>, Fault> {
         let (epoch, first) = stored_key(key);
         let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
         let values = (generation, epoch, first, numbers);
@@ -389,8 +387,7 @@ impl MessageRows {
             };
             contents.insert(number(stored), content);
         }
-        left_out.report(database, generation, key);
-        Ok(contents)
+        Ok(left_out.report(database, generation, key, contents))
     }
 
     /// Deletes messages of one partition.

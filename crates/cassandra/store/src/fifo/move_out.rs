@@ -30,16 +30,21 @@ impl Shared {
         rows: Vec<RowKey>,
         to: Option<QueueRef>,
     ) -> Moved {
-        let contents = match read_contents(&self, queue.generation, &rows).await {
-            Ok(contents) => contents,
+        let read = match read_contents(&self, queue.generation, &rows).await {
+            Ok(read) => read,
             Err(fault) => return Moved { fault: Some(fault), ..Moved::default() },
         };
         let mut moved = Moved::default();
         let mut by_destination: BTreeMap<QueueRef, Vec<(RowKey, Content)>> = BTreeMap::new();
-        for (row, content) in rows.into_iter().zip(contents) {
-            // It has ended, or was deleted by an earlier owner's last request.
+        for (row, content) in rows.into_iter().zip(read.contents) {
             let Some(content) = content else {
-                moved.gone.push(row);
+                if read.unreadable.contains(&row.segment) {
+                    let unreadable = "a message cannot be read".to_owned();
+                    moved.fault = Some(Fault::Unavailable(unreadable));
+                } else {
+                    // It has ended, or was deleted by an earlier owner's last request.
+                    moved.gone.push(row);
+                }
                 continue;
             };
             match to.clone().or_else(|| content.source.clone()) {

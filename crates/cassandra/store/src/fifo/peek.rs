@@ -72,7 +72,7 @@ impl Shared {
         let listed = rows.list_first(database, generation, from, most).await?;
         let (unowned, now_ms) = (Unowned::new(row), database.clock.now_ms());
         let read = |part: (SegmentKey, u64, u64)| async move {
-            Ok::<_, Fault>((part.0, rows.load(database, generation, part).await?))
+            Ok::<_, Fault>((part.0, rows.load(database, generation, part).await?.found))
         };
         let parts = stream::iter(Unowned::parts(row, &listed)).map(read).buffered(READS_AT_ONCE);
         let mut parts = std::pin::pin!(parts);
@@ -103,7 +103,7 @@ impl Shared {
             let (rows, segment) = (&self.fifo.rows, batch.partition);
             let read = rows.contents(&self.database, generation, segment, &batch.rows).await?;
             let keyed = |(number, content)| (RowKey { segment, number }, content);
-            contents.extend(read.into_iter().map(keyed));
+            contents.extend(read.found.into_iter().map(keyed));
         }
         Ok(contents)
     }

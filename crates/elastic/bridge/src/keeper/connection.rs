@@ -29,6 +29,7 @@ use super::batch::{Batch, Run};
 use super::durable_publisher::{Attempt, DurablePublisher, Position, PublisherError};
 use super::ledger::Ledger;
 use crate::declare;
+use crate::publish::PublishRefusal;
 
 /// How often a relay says something; silent for three times as long it is gone.
 const HEARTBEAT_MS: u32 = 10_000;
@@ -293,6 +294,10 @@ impl Connection {
                 None => return Ok(()),
                 Some(refusal) if refusal.passes() => {
                     let queue = &publisher.target;
+                    if matches!(refusal, PublishRefusal::Declare(_)) {
+                        // Whether the name is another store's is answered soon, and the answer is only good for a second.
+                        backoff.reset();
+                    }
                     tracing::debug!(%queue, reason = %refusal, "the keeper waits");
                 }
                 Some(refusal) => {
