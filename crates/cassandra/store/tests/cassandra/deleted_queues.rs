@@ -58,13 +58,20 @@ async fn tombstones(session: &Session) -> usize {
     let mut statement = Statement::new(query);
     statement.set_tracing(true);
     let answer = session.query_unpaged(statement, ()).await.unwrap();
-    let trace = session.get_tracing_info(&answer.tracing_id().unwrap()).await.unwrap();
-    let said = trace.events.iter().filter_map(|event| event.activity.as_deref());
     let count = |said: &str| {
         let (before, _) = said.split_once(" tombstone cells")?;
         before.rsplit(' ').next()?.parse().ok()
     };
-    said.filter_map(count).max().expect("the node says what it has read")
+    // A node writes what it did behind its answer, one event after the other.
+    for _ in 0..LOOKS_MAX {
+        let trace = session.get_tracing_info(&answer.tracing_id().unwrap()).await.unwrap();
+        let said = trace.events.iter().filter_map(|event| event.activity.as_deref());
+        if let Some(most) = said.filter_map(count).max() {
+            return most;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    panic!("the node does not say what it has read");
 }
 
 #[test]
