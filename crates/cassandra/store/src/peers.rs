@@ -236,8 +236,8 @@ impl Peers {
     /// How old the list of a queue's buckets may be here, in µs: whoever polls the queue hears of each new one, if the others had
     /// the time to hear that it does.
     pub(crate) fn buckets_age_us_max(&self, generation: Uuid) -> i64 {
-        let is_told = self.front_ends() <= INTERESTED_MAX && self.is_known_to_poll(generation);
-        let age_ms = if is_told { BUCKETS_AGE_HEARD_MS_MAX } else { BUCKETS_AGE_MS_MAX };
+        let is_notified = self.front_ends() <= INTERESTED_MAX && self.is_known_to_poll(generation);
+        let age_ms = if is_notified { BUCKETS_AGE_HEARD_MS_MAX } else { BUCKETS_AGE_MS_MAX };
         (age_ms * 1_000) as i64
     }
 

@@ -73,7 +73,7 @@ pub(super) struct Actor {
     /// How many of those move messages to other queues.
     moving: usize,
     replies: FxHashMap<CallId, oneshot::Sender<Answer>>,
-    /// Why it does not go on: who waits is told, and whoever calls next takes the queue over.
+    /// Why it does not go on: calls that wait fail with it, and the next call takes the queue over.
     failure: Option<Fault>,
     /// What lets go of the queue, and who waits for it.
     releasing: Option<Doing>,
@@ -171,7 +171,7 @@ impl Actor {
         }
     }
 
-    /// What who waits is told where there is no owner any more.
+    /// The answer to calls that wait where there is no owner any more.
     fn no_answer(&self) -> Answer {
         self.failure.clone().map_or(Answer::NotOwner, Answer::Failed)
     }
