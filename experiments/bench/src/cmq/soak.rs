@@ -34,6 +34,8 @@ const TOLERANCE: f64 = 0.05;
 /// And by so much at least: each of the eight endpoints keeps up to a megabyte of buffers that a burst has touched,
 /// sooner or later. A leak of a byte for each message would be 48 MB in ten minutes at the default rate.
 const TOLERANCE_BYTES: f64 = 8e6;
+/// The looks of a minute: what ran for less is still filling its caches and pools, and its memory says nothing.
+const COMPARED_LOOKS_MIN: usize = 120;
 /// How long the last messages may take.
 const LAST: Duration = Duration::from_secs(30);
 /// So many looks at the memory are in the report at most.
@@ -46,6 +48,8 @@ struct SoakReport {
     seconds: f64,
     interrupted: bool,
     flows: Vec<FlowReport>,
+    /// Whether the run was long enough for its memory to be compared: a minute.
+    memory_compared: bool,
     /// Resident bytes after settling and at the end: medians over a share of the run.
     resident_settled_bytes: f64,
     resident_closing_bytes: f64,
@@ -308,13 +312,15 @@ impl SoakReport {
         let mut faults = failed;
         faults.extend(flows.iter().flat_map(Flow::faults));
         let (settled, closing) = levels(residents);
-        faults.extend(growth(settled, closing));
+        let memory_compared = residents.len() >= COMPARED_LOOKS_MIN;
+        faults.extend(memory_compared.then(|| growth(settled, closing)).flatten());
         let per_point = residents.len().div_ceil(POINTS_MAX).max(1);
         let most = |looks: &[f64]| looks.iter().copied().fold(0.0, f64::max);
         Self {
             seconds: seconds_between(begun, now_ns()),
             interrupted,
             flows: flows.iter().map(Flow::report).collect(),
+            memory_compared,
             resident_settled_bytes: settled,
             resident_closing_bytes: closing,
             resident_bytes: residents.chunks(per_point).map(most).collect(),
@@ -351,7 +357,11 @@ impl SoakReport {
             "  memory               {:.1} MB settled, {:.1} MB at the end\n",
             levels[0], levels[1]
         );
-        let verdict = if self.faults.is_empty() { "nothing lost, memory flat" } else { "FAILED" };
+        let verdict = match (self.faults.is_empty(), self.memory_compared) {
+            (true, true) => "nothing lost, memory flat",
+            (true, false) => "nothing lost; memory is compared in runs of a minute and more",
+            (false, _) => "FAILED",
+        };
         self.faults
             .iter()
             .fold(text + &format!("  {verdict}\n"), |text, fault| text + &format!("    {fault}\n"))
@@ -418,6 +428,17 @@ mod tests {
         let fault = growth(400e6, 424e6).unwrap();
         assert_eq!(fault, "memory grew from 400.0 MB to 424.0 MB");
         assert!(growth(10e6, 18.1e6).is_some());
+    }
+
+    #[test]
+    fn memory_is_not_compared_in_a_run_that_is_too_short_for_it() {
+        let mut growing = vec![33e6; COMPARED_LOOKS_MIN / 2];
+        growing.extend([51e6; COMPARED_LOOKS_MIN / 2]);
+        let report = |looks| SoakReport::new(now_ns(), false, &[], looks, Vec::new());
+        assert_eq!(report(&growing).faults, ["memory grew from 33.0 MB to 51.0 MB"]);
+        let short = report(&growing[1..]);
+        assert_eq!(short.faults, Vec::<String>::new());
+        assert!(short.to_text().contains("nothing lost; memory is compared in runs of a minute"));
     }
 
     /// A flow whose counts are made up.
