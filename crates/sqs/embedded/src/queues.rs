@@ -15,7 +15,6 @@ use quelea_sqs_protocol::{
 };
 use quelea_store::Ticket;
 use rustc_hash::FxBuildHasher;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::broker_calls::{BrokerCalls, queue_id};
@@ -256,28 +255,26 @@ impl Queues for EmbeddedQueues {
     ) -> Result<Vec<SendOutcome>, Fault> {
         let id = queue_id(queue.key)?;
         let now_ms = wall_clock_ms();
-        let messages: Vec<_> =
+        let mut messages: Vec<_> =
             messages.into_iter().map(|new| message::outgoing(new, random_uuid(), now_ms)).collect();
         let bytes = messages.iter().map(|message| message.body.len()).sum();
-        let mut messages = Some(messages);
         loop {
-            let (back, given) = (oneshot::channel(), messages.take().unwrap_or_default());
-            let (returns, returned) = back;
             let sent = self.calls.promise(move |core| {
                 if !core.broker.accepts_publish(bytes) {
                     // Whoever sent them waits below.
-                    let _ = returns.send(given);
-                    return Ok((None, Ticket::NONE));
+                    return Ok((Err(messages), Ticket::NONE));
                 }
                 let now = core.now();
-                let (sent, ticket) = core.broker.send(now, id, given).map_err(gone)?;
-                Ok::<_, Fault>((Some(sent), ticket))
+                let (sent, ticket) = core.broker.send(now, id, messages).map_err(gone)?;
+                Ok::<_, Fault>((Ok(sent), ticket))
             });
-            if let Some(sent) = sent.await? {
-                let is_fifo = queue.settings.is_fifo();
-                return Ok(sent.into_iter().map(|sent| outcome(sent, is_fifo)).collect());
+            match sent.await? {
+                Ok(sent) => {
+                    let is_fifo = queue.settings.is_fifo();
+                    return Ok(sent.into_iter().map(|sent| outcome(sent, is_fifo)).collect());
+                }
+                Err(back) => messages = back,
             }
-            messages = returned.await.ok();
             self.calls.wait_for_room(bytes).await?;
         }
     }

@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod identity;
 mod identity_directory;
 mod limits;
+mod lossy_text;
 mod md5;
 mod message_attribute;
 mod message_rules;

@@ -45,7 +45,11 @@ pub fn queue_of_url(url: &str, own_account: &str) -> Option<QueueRef> {
     let path = path.split(['?', '#']).next().unwrap_or_default().trim_matches('/');
     // Signatures are made of paths without such segments: `/1//q` is signed as `/1/q` is, so it must
     // mean the same queue, or none.
-    let vanishes = |segment: &str| matches!(&*decoded(segment), "" | "." | "..");
+    let is_step = |segment: &str| matches!(segment, "" | "." | "..");
+    let vanishes = |segment: &str| match segment.contains('%') {
+        true => is_step(&decoded(segment)),
+        false => is_step(segment),
+    };
     if path.split('/').any(vanishes) {
         return None;
     }

@@ -45,6 +45,7 @@ pub(crate) async fn serve<Q: Queues, I: Identity>(
         .max_headers(HEADERS_MAX);
     let mut connection = pin!(builder.serve_connection(io, service));
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
         _ = stopping.wait_for(|stopping| *stopping) => {
             connection.as_mut().graceful_shutdown();

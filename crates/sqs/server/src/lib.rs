@@ -8,6 +8,7 @@ mod body;
 mod body_budget;
 mod connection;
 mod counters;
+mod known_headers;
 mod limits;
 mod origins;
 mod phases;

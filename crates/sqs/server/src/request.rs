@@ -8,13 +8,14 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use quelea_sqs_protocol::encoding::{self, Decoded, Protocol, encode_error, encode_reply};
 use quelea_sqs_protocol::{Action, Blame, Caller, Error, ErrorKind, Identity, Queues, Reply};
 
 use crate::body::{self, BodyError};
 use crate::counters::CountedRequest;
-use crate::limits::{BODY_BYTES_MAX, KEPT_HEADER_BYTES_MAX};
+use crate::known_headers::KnownHeaders;
+use crate::limits::BODY_BYTES_MAX;
 use crate::origins;
 use crate::phases::{Phase, Progress};
 use crate::request_id::request_id;
@@ -68,7 +69,8 @@ async fn serve<Q: Queues, I: Identity>(
     let body = match body {
         Ok(body) => body,
         Err(error) => {
-            let protocol = encoding::protocol(&encoded(&parts, &[]));
+            let known = KnownHeaders::of(&parts.headers);
+            let protocol = encoding::protocol(&encoded(&parts, known, &[]));
             let error = body_error(&error);
             let mut response = http_response(encode_error(protocol, &error, &request_id));
             worker.counters.count_request(None, Some(error.kind), began.elapsed());
@@ -104,7 +106,8 @@ async fn exchange<Q: Queues, I: Identity>(
     body: Bytes,
     asked: &mut Option<CountedRequest>,
 ) -> Result<(Protocol, Action, Reply), (Protocol, Error)> {
-    let encoded = encoded(&parts, &body);
+    let known = KnownHeaders::of(&parts.headers);
+    let encoded = encoded(&parts, known, &body);
     let protocol = encoding::protocol(&encoded);
     let now_ms = now_ms();
     let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
@@ -128,13 +131,12 @@ async fn exchange<Q: Queues, I: Identity>(
     })?;
     let decoded = encoding::decode(&encoding::EncodedRequest { body: &content, ..encoded });
     let Decoded { request, protocol } = decoded.map_err(|it| (it.protocol, it.error))?;
-    let host = kept(&parts.headers, header::HOST);
     let caller = Caller {
         user,
-        base_url: format!("http://{}", host.unwrap_or_else(|| endpoints.local.to_string())),
+        base_url: base_url(known.kept_host(), endpoints.local),
         source_ip: Some(peer),
-        user_agent: kept(&parts.headers, header::USER_AGENT),
-        trace_header: kept(&parts.headers, TRACE_HEADER),
+        user_agent: known.kept_user_agent(),
+        trace_header: known.kept_trace(),
         now_ms,
     };
     // The request owns what it needs: a receive that waits holds neither its body nor its head.
@@ -153,32 +155,27 @@ async fn exchange<Q: Queues, I: Identity>(
     }
 }
 
-const TRACE_HEADER: HeaderName = HeaderName::from_static("x-amzn-trace-id");
-
-const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
-
 /// A request as the encodings look at it.
-fn encoded<'a>(parts: &'a Parts, body: &'a [u8]) -> encoding::EncodedRequest<'a> {
+fn encoded<'a>(
+    parts: &'a Parts,
+    known: KnownHeaders<'a>,
+    body: &'a [u8],
+) -> encoding::EncodedRequest<'a> {
     encoding::EncodedRequest {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query().unwrap_or_default(),
-        host: text(&parts.headers, header::HOST),
-        content_type: text(&parts.headers, header::CONTENT_TYPE),
-        target: text(&parts.headers, TARGET),
-        accept: text(&parts.headers, header::ACCEPT),
+        host: known.host(),
+        content_type: known.content_type(),
+        target: known.target(),
+        accept: known.accepted(),
         body,
     }
 }
 
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// A header's text for as long as the request is served, cut where nothing sensible is that long.
-fn kept(headers: &HeaderMap, name: HeaderName) -> Option<String> {
-    // The text of a header is ASCII, so that it may be cut anywhere.
-    text(headers, name).map(|text| text[..text.len().min(KEPT_HEADER_BYTES_MAX)].to_owned())
+/// What the URLs of queues begin with.
+fn base_url(host: Option<&str>, local: SocketAddr) -> String {
+    host.map_or_else(|| format!("http://{local}"), |host| ["http://", host].concat())
 }
 
 fn now_ms() -> u64 {
@@ -223,19 +220,4 @@ fn http_response(encoded: encoding::Response) -> HttpResponse {
         }
     }
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_header_only_so_much_is_kept() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(kept(&headers, header::USER_AGENT), None);
-        for (bytes, expected) in [(1023, 1023), (1024, 1024), (60_000, 1024)] {
-            headers.insert(header::USER_AGENT, HeaderValue::try_from("a".repeat(bytes)).unwrap());
-            assert_eq!(kept(&headers, header::USER_AGENT).unwrap().len(), expected);
-        }
-    }
 }

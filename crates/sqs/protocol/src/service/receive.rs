@@ -9,8 +9,9 @@ use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_NAMES_MAX, RECEIVED_MESSAGES_MAX, VISIBILITY_TIMEOUT_S_MAX,
     WAIT_S_MAX,
 };
+use crate::lossy_text::lossy_text;
 use crate::md5::{md5_of_attributes, md5_of_body};
-use crate::message_rules::{TRACE_HEADER, check_id, is_xml_character};
+use crate::message_rules::{TRACE_HEADER, check_id, is_xml_character, is_xml_text};
 use crate::refusal;
 use crate::{
     Action, Error, Identity, MessageAttribute, QueueSettings, Queues, Receive, Received, Reply,
@@ -120,8 +121,8 @@ fn check(request: &ReceiveMessageRequest, settings: &QueueSettings) -> Result<Re
 /// A body as text. What came by another protocol may hold bytes that are none; each gives U+FFFD,
 /// as in SQS a body is text and nothing else.
 fn shown_body(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    match text.chars().all(is_xml_character) {
+    let text = lossy_text(body);
+    match is_xml_text(&text) {
         true => text.into_owned(),
         false => {
             let shown = |character| match is_xml_character(character) {
@@ -139,7 +140,7 @@ fn value(attribute: MessageAttribute) -> (String, MessageAttributeValue) {
     if data_type.starts_with("Binary") {
         shown.binary_value = Some(value);
     } else {
-        shown.string_value = Some(String::from_utf8_lossy(&value).into_owned());
+        shown.string_value = Some(lossy_text(&value).into_owned());
     }
     shown.data_type = Some(data_type);
     (name, shown)

@@ -12,12 +12,12 @@ pub(crate) struct Credential {
 
 impl Credential {
     pub(crate) fn parse(text: &str) -> Result<Self, SignatureError> {
-        let mut parts = text.rsplitn(5, '/');
-        let id = parts.nth(4).filter(|id| !id.is_empty() && !id.contains('/'));
-        let Some(id) = id else {
-            return Err(SignatureError::CredentialShape { credential: text.to_owned() });
-        };
-        Ok(Self { id_end: id.len(), text: text.to_owned() })
+        let slashes = text.bytes().filter(|byte| *byte == b'/').count();
+        let id_end = text.bytes().position(|byte| byte == b'/');
+        match id_end.filter(|end| *end > 0 && slashes == 4) {
+            Some(id_end) => Ok(Self { text: text.to_owned(), id_end }),
+            None => Err(SignatureError::CredentialShape { credential: text.to_owned() }),
+        }
     }
 
     pub(crate) fn new(id: &str, time: AmzTime, region: &str, service: &str) -> Self {

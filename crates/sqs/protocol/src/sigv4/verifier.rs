@@ -14,6 +14,7 @@ use super::{
 };
 
 use crate::limits::SKEW_S_MAX;
+use crate::lossy_text::lossy_text;
 
 /// Verifies signatures, and keeps the keys that it derived for them.
 #[derive(Debug)]
@@ -156,7 +157,7 @@ impl PayloadHash {
         let Some(given) = request.values("x-amz-content-sha256").next() else {
             return Ok(Self::Whole(digest.0.hex()));
         };
-        let given = String::from_utf8_lossy(given);
+        let given = lossy_text(given);
         match (given.trim(), Digest32::parse(given.trim())) {
             (STREAMING, _) => Ok(Self::Streaming),
             (_, Some(given)) if given == digest.0 => Ok(Self::Whole(given.hex())),
