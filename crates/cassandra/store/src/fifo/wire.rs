@@ -396,41 +396,14 @@ fn received_message(one: WireReceived) -> Received {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire_golden::{content, named, queue};
     use super::*;
-
-    fn queue() -> FifoQueue {
-        let name = |name: &str| QueueRef { account: "000000000000".into(), name: name.into() };
-        FifoQueue {
-            name: name("q.fifo"),
-            id: Uuid::from_u128(1),
-            generation: Uuid::from_u128(2),
-            retention_ms: 3,
-            redrive: Some((name("dead.fifo"), 4)),
-        }
-    }
-
-    fn full_content() -> Content {
-        Content {
-            body: Bytes::from_static(b"body"),
-            attributes: vec![MessageAttribute {
-                name: "a".into(),
-                data_type: "Binary".into(),
-                value: Bytes::from_static(&[0, 255]),
-            }],
-            sender: "sender".into(),
-            trace_header: Some("trace".into()),
-            group_id: "g".into(),
-            deduplication_id: Some("id".into()),
-            source: Some(queue().name),
-            earlier_receives: 5,
-        }
-    }
 
     #[test]
     fn every_call_survives() {
         let outgoing = Outgoing {
             id: Some(Uuid::from_u128(7)),
-            content: Arc::new(full_content()),
+            content: Arc::new(content()),
             delay_ms: 8,
             ttl_s: 9,
             deduplication: Some([10; 16]),
@@ -448,11 +421,12 @@ mod tests {
             Operation::ChangeVisibility(vec![(vec![3], 4)]),
             Operation::Backlog,
             Operation::MoveOut(MoveCall { max: 10, to: None }),
-            Operation::MoveOut(MoveCall { max: 1, to: Some(queue().name) }),
+            Operation::MoveOut(MoveCall { max: 1, to: Some(named("to.fifo")) }),
             Operation::Peek(7),
         ] {
-            let bytes = encode_call(&queue(), operation.clone()).unwrap();
-            assert_eq!(decode_call(&bytes), Some((queue(), operation)));
+            let queue = queue(Some((named("dead.fifo"), 4)));
+            let bytes = encode_call(&queue, operation.clone()).unwrap();
+            assert_eq!(decode_call(&bytes), Some((queue, operation)));
             for end in 0..bytes.len() {
                 assert_eq!(decode_call(&bytes[..end]), None, "a part of it is none");
             }
@@ -461,7 +435,7 @@ mod tests {
 
     #[test]
     fn every_answer_survives() {
-        let content = full_content();
+        let content = content();
         let received = Received {
             delivery: vec![1],
             message_id: "m".into(),

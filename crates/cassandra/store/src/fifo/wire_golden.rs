@@ -33,11 +33,11 @@ fn examples() -> Vec<(&'static str, Vec<u8>)> {
     found
 }
 
-fn named(name: &str) -> QueueRef {
+pub(super) fn named(name: &str) -> QueueRef {
     QueueRef { account: "000000000000".into(), name: name.into() }
 }
 
-fn queue(redrive: Option<(QueueRef, u32)>) -> FifoQueue {
+pub(super) fn queue(redrive: Option<(QueueRef, u32)>) -> FifoQueue {
     FifoQueue {
         name: named("q.fifo"),
         id: Uuid::from_u128(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10),
@@ -47,7 +47,7 @@ fn queue(redrive: Option<(QueueRef, u32)>) -> FifoQueue {
     }
 }
 
-fn content() -> Content {
+pub(super) fn content() -> Content {
     Content {
         body: Bytes::from_static(b"body"),
         attributes: vec![MessageAttribute {

@@ -6,6 +6,7 @@
 mod chaos;
 mod clients;
 mod cluster;
+mod forged_receipts;
 mod front_end;
 mod history;
 mod hung_up;

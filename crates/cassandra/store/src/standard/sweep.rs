@@ -75,15 +75,24 @@ impl Standard {
                 found.lease_written_at_us < touched_us && !indexed.may_lead_to(*message)
             });
             for part in page.messages.chunks(RESTORED_AT_ONCE) {
+                // Whose it is by now sweeps it, and gives them entries: two would be two deliveries.
+                if !self.peers.is_owner(record.generation) {
+                    return Ok(self.on_restored(facts, restored));
+                }
                 restored += self.restore(facts, &queue, part, looked_us).await;
                 pace.after(part.len()).await;
             }
         }
+        Ok(self.on_restored(facts, restored))
+    }
+
+    /// Counts what got an entry anew. Returns how many.
+    fn on_restored(&self, facts: &QueueFacts, restored: usize) -> usize {
         if restored > 0 {
             tracing::warn!(queue = %facts.queue.name, restored, "messages that nothing led to can be received again");
             self.restored.fetch_add(restored as u64, Ordering::Relaxed);
         }
-        Ok(restored)
+        restored
     }
 
     /// Reads the index from the low-water mark on.

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use quelea_sqs_protocol::{NewMessage, QueueFacts, Receive};
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::chaos::Chaos;
 use super::standard_simulation::{StandardSimulation, in_virtual_time};
 use crate::entry::Entry;
-use crate::limits::SWEPT_AGE_MS_MIN;
+use crate::limits::{DEAD_AFTER_MS, SWEPT_AGE_MS_MIN};
+use crate::peers::alive::FrontEnd;
 use crate::standard::Standard;
 use crate::standard::pace::Pace;
 use crate::standard::sweeps::Sweeps;
@@ -134,5 +136,33 @@ fn a_short_queue_is_swept_while_a_long_one_is() {
         let took = began.elapsed();
         assert!(took > Duration::from_secs(200), "both are no faster than one: {took:?}");
         assert!(standard.sweeps.stats().ended_at_ms > 0, "now all queues were swept");
+    });
+}
+
+/// Both would give a message an entry, and each entry is a delivery.
+#[test]
+fn a_sweep_ends_where_the_queue_becomes_another_front_ends() {
+    in_virtual_time(async {
+        let (simulation, standard) = alone().await;
+        let facts = simulation.queue.clone();
+        fill(&standard, &facts, 1_000).await;
+        sleep(old()).await;
+        let lost = lose_some(&standard, &facts).await;
+        let mut sweeps = Sweeps::new(&standard, Pace::slow(u32::MAX));
+        sweeps.begin_round();
+        sweeps.begin(&standard, &facts.queue).await;
+        // Between its two readings of the index.
+        sleep(Duration::from_secs(9)).await;
+        let generation = standard.to_sweep(&facts.queue).await.unwrap().unwrap().generation;
+        let mut ids = (0..).map(Uuid::from_u128);
+        while standard.peers.is_owner(generation) {
+            let row = FrontEnd { id: ids.next().unwrap(), address: None, beat: 1 };
+            standard.peers.observe(vec![row], Instant::now());
+        }
+        sweeps.end_round();
+        sweeps.end_all().await;
+        assert_eq!(sweeps.restored(), 0);
+        sleep(Duration::from_millis(2 * DEAD_AFTER_MS)).await;
+        assert_eq!(sweep(&simulation, &standard, &facts).await.0, lost);
     });
 }
