@@ -8,6 +8,7 @@ mod answers;
 mod api;
 mod audit;
 mod authentication;
+mod away;
 mod beside;
 mod call;
 mod console;
@@ -34,6 +35,7 @@ mod web_pages;
 
 pub use api::{Definitions, HttpSettings, ImportError, import_definitions, serve};
 pub use audit::AuditTrail;
+pub use away::serve_away;
 pub use beside::serve_beside;
 pub use front_end::serve_front_end;
 pub use limits::{CONNECTIONS_MAX, REQUEST_TIMEOUT_MS, REQUESTS_PER_S_MAX, SAMPLE_INTERVAL_MS};

@@ -12,6 +12,8 @@ mod management;
 mod node;
 mod reload;
 mod sqs;
+#[cfg(feature = "cassandra")]
+mod waiting;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -33,6 +35,8 @@ use self::elastic::{ElasticDirectory, ElasticError};
 use self::management::{DefinitionsError, Management, ManagementError, Shown};
 use self::reload::Reload;
 use self::sqs::{SqsError, SqsFront};
+#[cfg(feature = "cassandra")]
+use self::waiting::Listening;
 use crate::cli::ConfigArgs;
 use crate::config::{Config, Store};
 use crate::exit;
@@ -231,7 +235,8 @@ async fn open(
     let directory = DataDir::lock(&config.data_dir).map_err(StartError::from)?;
     let connect = async {
         let prepared = checked.listen(config)?;
-        Ok((prepared, cassandra::connect(config, limits).await?))
+        let cluster = connect(config, limits, &prepared).await?;
+        Ok((prepared, cluster))
     };
     let connected = tokio::select! {
         biased;
@@ -246,6 +251,25 @@ async fn open(
     }
     directory.leave_unused();
     connected.map(|_| None)
+}
+
+/// Connects to the Cassandra beside the broker, if there is to be one.
+async fn connect(
+    config: &Config,
+    limits: ConnectionLimits,
+    prepared: &Prepared,
+) -> Result<Option<Cluster>, ServeError> {
+    #[cfg(feature = "cassandra")]
+    {
+        let listening =
+            Listening { management: prepared.management.as_ref(), sqs: prepared.sqs.as_ref() };
+        waiting::connect(config, limits, listening).await
+    }
+    #[cfg(not(feature = "cassandra"))]
+    {
+        let _ = prepared;
+        Ok(cassandra::connect(config, limits).await?)
+    }
 }
 
 /// Starts the node; where there is a Cassandra, with its users and beside its queues.

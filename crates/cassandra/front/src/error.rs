@@ -28,3 +28,11 @@ pub enum FrontError {
     #[error("cannot start SQS: {0}")]
     Core(#[from] CoreStopped),
 }
+
+impl FrontError {
+    /// Whether another attempt may succeed though nothing that was configured changes.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_transient())
+    }
+}

@@ -3,6 +3,7 @@
 //! like `sqs/embedded`, since the server is generic over its store. Start with `cluster.rs`, which is connected once.
 
 mod api;
+mod away;
 mod beside;
 mod cluster;
 mod cluster_thread;
@@ -16,6 +17,7 @@ mod serve;
 mod takeover;
 
 pub use api::routes;
+pub use away::serve_away;
 pub use beside::{Beside, Bootstrap, HeldNames};
 pub use cluster::Cluster;
 pub use error::FrontError;

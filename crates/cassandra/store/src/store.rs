@@ -10,6 +10,7 @@ use quelea_sqs_protocol::{
     NewQueue, OldReceipts, Order, PEEKED_MESSAGES_MAX, Peeked, QueueClass, QueueFacts, QueueRef,
     QueueSettings, Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome,
 };
+use scylla::errors::PrepareError;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -59,10 +60,7 @@ impl CassandraQueues {
     pub async fn connect(settings: &CassandraSettings) -> Result<Self, ConnectError> {
         let connected = connect(settings).await?;
         schema::bring_up_to_date(&connected, settings).await?;
-        let failed = |error: scylla::errors::PrepareError| ConnectError::Schema {
-            version: schema::VERSION,
-            reason: error.to_string(),
-        };
+        let failed = |error: PrepareError| ConnectError::of_statement(&error, schema::VERSION);
         let preparing = Preparing { session: &connected.session, keyspace: &settings.keyspace };
         let read_time = prepare_read_time(&preparing).await.map_err(failed)?;
         let statements = Statements::prepare(&preparing).await.map_err(failed)?;
@@ -77,8 +75,8 @@ impl CassandraQueues {
         let key = ClusterKey::prepare(&preparing).await.map_err(failed)?;
         let front_ends = FrontEndTable::prepare(&preparing).await.map_err(failed)?;
         let database = Arc::new(Database::new(connected.session, read_time));
-        let unreadable = |fault: Fault| ConnectError::Schema {
-            version: schema::VERSION,
+        let unreadable = |fault: Fault| ConnectError::NotYet {
+            what: "read the secret of receipts".to_owned(),
             reason: fault.to_string(),
         };
         let secret = key.get(&database).await.map_err(unreadable)?;

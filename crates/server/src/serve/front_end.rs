@@ -11,6 +11,7 @@ use super::connection_limits::ConnectionLimits;
 use super::management::Management;
 use super::reload::Reload;
 use super::sqs::SqsFront;
+use super::waiting::{self, Listening};
 use super::{ServeError, management, notify_service_manager, or_dash, print_line, sqs, system};
 use crate::config::Config;
 use crate::signals::Signals;
@@ -24,8 +25,9 @@ pub(super) async fn serve(
 ) -> Result<Stopped, ServeError> {
     let prepared = (management::listen(&config.http)?, sqs::listen(&config.sqs)?);
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
+    let listening = Listening { management: prepared.0.as_ref(), sqs: prepared.1.as_ref() };
     let cluster = tokio::select! {
-        connected = cassandra::connect(config, limits) => connected?.ok_or(CassandraError::NoNodes)?,
+        connected = waiting::connect(config, limits, listening) => connected?.ok_or(CassandraError::NoNodes)?,
         // Cassandra may be long in answering.
         signal = signals.next() => {
             tracing::info!(signal = signal.name, "stopped before Cassandra answered");

@@ -160,6 +160,21 @@ impl Prepared {
         }
     }
 
+    /// Refuses all calls on this address, on the calling thread's runtime, while Cassandra is away.
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn start_away(
+        &self,
+        reason: &'static str,
+        config: &Config,
+        connections_max: usize,
+    ) -> Result<Management, ManagementError> {
+        let again = Self(self.0.try_clone().map_err(ManagementError::Register)?);
+        let settings = settings(config, None, connections_max);
+        again.run(|listener, stopped| async move {
+            quelea_management::serve_away(listener, reason, settings, stopped).await;
+        })
+    }
+
     /// Serves the API of a front-end without a broker, on the calling thread's runtime.
     #[cfg(feature = "cassandra")]
     pub(crate) fn start_front_end(

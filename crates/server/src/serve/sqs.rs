@@ -40,6 +40,9 @@ pub(crate) enum SqsError {
     #[error(transparent)]
     Start(#[from] FrontError),
     #[cfg(feature = "cassandra")]
+    #[error("sqs.listen: {0}")]
+    Again(std::io::Error),
+    #[cfg(feature = "cassandra")]
     #[error(transparent)]
     Cassandra(#[from] CassandraError),
 }
@@ -115,6 +118,20 @@ impl Prepared {
     /// Where it listens.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.0.iter().filter_map(|listener| listener.local_addr().ok())
+    }
+
+    /// Refuses all calls on these addresses, while Cassandra is away.
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn start_away(
+        &self,
+        config: &Config,
+        connections_max: usize,
+    ) -> Result<SqsFront, SqsError> {
+        let again = self.0.iter().map(TcpListener::try_clone).collect::<Result<_, _>>();
+        let listeners = again.map_err(SqsError::Again)?;
+        let settings = settings(config, &Observers::default(), connections_max);
+        let server = quelea_cassandra_front::serve_away(listeners, &settings);
+        Ok(SqsFront { server: server.map_err(CassandraError::from)? })
     }
 
     /// Serves what is in the store.

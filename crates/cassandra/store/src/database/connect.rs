@@ -2,13 +2,18 @@
 //! error of its own.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::errors::NewSessionError;
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, MetadataError,
+    NewSessionError,
+};
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
 use scylla::statement::{Consistency, SerialConsistency};
@@ -20,6 +25,9 @@ use crate::limits::GRACE_MS;
 
 /// How long to wait for one node's answer to a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long to wait for a session with any of them.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// When another node is asked too, though the first has not answered: it may be frozen.
 const SECOND_ATTEMPT_AFTER: Duration = Duration::from_millis(400);
@@ -36,6 +44,9 @@ pub(crate) async fn connect(settings: &CassandraSettings) -> Result<Connected, C
     if settings.nodes.is_empty() {
         return Err(ConnectError::NoNodes);
     }
+    if let Some(node) = settings.nodes.iter().find(|node| !is_node(node)) {
+        return Err(ConnectError::Node(node.clone()));
+    }
     if !is_plain_name(&settings.keyspace) {
         return Err(ConnectError::Keyspace(settings.keyspace.clone()));
     }
@@ -50,11 +61,26 @@ pub(crate) async fn connect(settings: &CassandraSettings) -> Result<Connected, C
     if let Some(user) = &settings.user {
         builder = builder.user(user, password(settings)?);
     }
-    let session = builder.build().await.map_err(|error| unreachable(settings, &error))?;
+    // A node that is frozen takes a connection, and answers nothing on it.
+    let Ok(built) = tokio::time::timeout(SESSION_TIMEOUT, builder.build()).await else {
+        let reason = format!("nothing came within {} s", SESSION_TIMEOUT.as_secs());
+        return Err(ConnectError::NoAnswer { nodes: settings.nodes.join(", "), reason });
+    };
+    let session = built.map_err(|error| unreachable(settings, &error))?;
     let (datacenter, nodes_in_datacenter) = datacenter(settings, &session)?;
     let profile = profile(settings, &datacenter);
     session.get_default_execution_profile_handle().clone().map_to_another_profile(profile);
     Ok(Connected { session, datacenter, nodes_in_datacenter })
+}
+
+/// Whether it can be a node: a host, or a host and a port. What cannot must not be waited for.
+fn is_node(text: &str) -> bool {
+    if text.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "9042"));
+    let is_host = !host.is_empty() && !host.contains(['/', '@', ' ']);
+    is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 /// Whether a name needs no quotes in CQL, and is no part of another statement.
@@ -84,10 +110,49 @@ fn password(settings: &CassandraSettings) -> Result<String, ConnectError> {
 }
 
 fn unreachable(settings: &CassandraSettings, error: &NewSessionError) -> ConnectError {
-    ConnectError::Unreachable {
-        user: settings.user_in_words(),
-        nodes: settings.nodes.join(", "),
-        reason: error.to_string(),
+    let (nodes, reason) = (settings.nodes.join(", "), error.to_string());
+    match is_unanswered(error) {
+        true => ConnectError::NoAnswer { nodes, reason },
+        false => ConnectError::Unreachable { user: settings.user_in_words(), nodes, reason },
+    }
+}
+
+/// Whether the last node that was tried gave no answer, or one that says that it cannot yet; not whether it refused.
+fn is_unanswered(error: &NewSessionError) -> bool {
+    let last = match error {
+        NewSessionError::FailedToResolveAnyHostname(_) => return true,
+        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(
+            ConnectionPoolError::Broken { last_connection_error },
+        )) => last_connection_error,
+        _ => return false,
+    };
+    match last {
+        ConnectionError::ConnectTimeout | ConnectionError::BrokenConnection(_) => true,
+        ConnectionError::IoError(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::TimedOut
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::UnexpectedEof
+                | ErrorKind::BrokenPipe
+        ),
+        ConnectionError::ConnectionSetupRequestError(error) => match &error.error {
+            ConnectionSetupRequestErrorKind::BrokenConnection(_) => true,
+            ConnectionSetupRequestErrorKind::DbError(error, said) => match error {
+                DbError::Overloaded
+                | DbError::IsBootstrapping
+                | DbError::ServerError
+                | DbError::Unavailable { .. } => true,
+                // It has to read the user's password from the others.
+                DbError::AuthenticationError => said.contains("Cannot achieve consistency level"),
+                _ => false,
+            },
+            _ => false,
+        },
+        _ => false,
     }
 }
 
@@ -100,6 +165,12 @@ fn datacenter(
     let of_nodes: Vec<String> =
         state.get_nodes_info().iter().filter_map(|node| node.datacenter.clone()).collect();
     let there: BTreeSet<&String> = of_nodes.iter().collect();
+    if there.is_empty() {
+        return Err(ConnectError::NotYet {
+            what: "read which nodes there are".to_owned(),
+            reason: "the first node that was asked did not say".to_owned(),
+        });
+    }
     let named = || there.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let datacenter = match (&settings.datacenter, there.first()) {
         (Some(wanted), _) if there.contains(wanted) => wanted,
@@ -136,6 +207,17 @@ fn profile(settings: &CassandraSettings, datacenter: &str) -> ExecutionProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_is_a_host_with_or_without_a_port() {
+        for node in ["127.0.0.1:9042", "127.0.0.1", "[::1]:9042", "::1", "cassandra", "a.b.c:1"] {
+            assert!(is_node(node), "{node}");
+        }
+        for node in ["", ":9042", "http://cassandra", "cassandra:", "cassandra:cql", "a b:1", "a:0"]
+        {
+            assert!(!is_node(node), "{node}");
+        }
+    }
 
     #[test]
     fn a_keyspace_is_a_plain_name() {

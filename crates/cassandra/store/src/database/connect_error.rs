@@ -1,11 +1,16 @@
 //! Why a front-end cannot use Cassandra.
 
+use scylla::errors::{DbError, PrepareError, RequestAttemptError};
+
 /// Why Cassandra cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No node was named.
     #[error("cassandra.nodes names no node")]
     NoNodes,
+    /// What is named as a node can be none.
+    #[error("cassandra.nodes: `{0}` is neither HOST nor HOST:PORT")]
+    Node(String),
     /// The keyspace's name would have to be quoted.
     #[error(
         "the keyspace `{0}` has to be 1 to 48 lower-case letters, digits and underscores, with a letter first"
@@ -53,7 +58,23 @@ pub enum ConnectError {
         /// Why.
         reason: String,
     },
-    /// No node answers, or none lets this user in.
+    /// Nobody is there, or not yet.
+    #[error("none of the nodes {nodes} answers: {reason}")]
+    NoAnswer {
+        /// Those that were named.
+        nodes: String,
+        /// What the last attempt ended with.
+        reason: String,
+    },
+    /// Some nodes are there, and too few for a request that a start takes.
+    #[error("cannot {what} yet: {reason}")]
+    NotYet {
+        /// What was tried.
+        what: String,
+        /// What became of it.
+        reason: String,
+    },
+    /// None of the nodes lets this user in, or speaks as it should.
     #[error("none of the nodes {nodes} can be used by {user}: {reason}")]
     Unreachable {
         /// Who signs in.
@@ -123,4 +144,30 @@ pub enum ConnectError {
         /// Why not.
         reason: String,
     },
+}
+
+impl ConnectError {
+    /// Whether another attempt may succeed though nothing that was configured changes.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::NoAnswer { .. } | Self::NotYet { .. } | Self::Clocks(_) | Self::ClusterKey(_)
+        )
+    }
+
+    /// Why a statement of these tables could not be prepared.
+    pub(crate) fn of_statement(error: &PrepareError, version: i32) -> Self {
+        let reason = error.to_string();
+        match error {
+            PrepareError::AllAttemptsFailed {
+                first_attempt:
+                    RequestAttemptError::DbError(
+                        DbError::Invalid | DbError::Unauthorized | DbError::SyntaxError,
+                        _,
+                    ),
+            } => Self::Schema { version, reason },
+            _ => Self::NotYet { what: "prepare the statements".to_owned(), reason },
+        }
+    }
 }

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::database::connect::Connected;
 use crate::database::connect_error::ConnectError;
 use crate::database::driver;
+use crate::database::fault::RequestFailure;
 use crate::database::preparing::in_keyspace;
 use crate::database::settings::CassandraSettings;
 
@@ -163,8 +164,10 @@ pub(crate) async fn bring_up_to_date(
         done?;
     }
     let session = &connected.session;
-    let failed = |reason: String| ConnectError::Schema { version: VERSION, reason };
-    session.refresh_metadata().await.map_err(|error| failed(error.to_string()))
+    session.refresh_metadata().await.map_err(|error| ConnectError::NotYet {
+        what: "read which tables there are".to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 struct Migration<'a> {
@@ -338,7 +341,14 @@ impl Migration<'_> {
 
     /// Changes the schema, and waits until all nodes have it.
     async fn define(&self, what: &str, query: &str) -> Result<(), ConnectError> {
-        self.rows(what, self.execute_patiently(query, is_invalid).await)?;
+        let done = self.rows(what, self.execute_patiently(query, is_invalid).await);
+        done.map_err(|error| match error {
+            // It may have been made, at a node that the others do not hear: whoever makes it again must not be in a hurry.
+            ConnectError::NotYet { what, reason } => {
+                ConnectError::Schema { version: VERSION, reason: format!("{what}: {reason}") }
+            }
+            other => other,
+        })?;
         let agreed = async {
             while !matches!(self.session().check_schema_agreement().await, Ok(Some(_))) {
                 tokio::time::sleep(AGREEMENT_PAUSE).await;
@@ -407,7 +417,14 @@ impl Migration<'_> {
         let result = match result {
             Ok(result) => result,
             Err(error) if is_unauthorized(&error) => return Err(self.no_right(what, &error)),
-            Err(error) => return Err(failed(error.to_string())),
+            Err(error) => {
+                let failure = RequestFailure::of(&error);
+                let reason = failure.to_string();
+                return Err(match failure.lasting {
+                    None => ConnectError::NotYet { what: what.to_owned(), reason },
+                    Some(_) => failed(reason),
+                });
+            }
         };
         if !result.is_rows() {
             return Ok(Vec::new());

@@ -28,6 +28,12 @@ pub(crate) enum CassandraError {
 }
 
 impl CassandraError {
+    /// Whether another attempt may succeed though nothing that was configured changes.
+    #[cfg(feature = "cassandra")]
+    pub(crate) const fn is_transient(&self) -> bool {
+        matches!(self, Self::Front(error) if error.is_transient())
+    }
+
     /// Whether the next start fails too, until the configuration is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         #[cfg(not(feature = "cassandra"))]

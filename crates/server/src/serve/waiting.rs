@@ -1,0 +1,117 @@
+//! Connects to Cassandra, however long it is away, and has calls refused meanwhile: clients get 503 in their own protocol and try again,
+//! where a process that ends and is started again would leave them without an answer.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use super::cassandra::{self, CassandraError, Cluster};
+use super::connection_limits::ConnectionLimits;
+use super::management::{self, Management};
+use super::sqs::{self, SqsFront};
+use super::{ServeError, notify_service_manager};
+use crate::config::Config;
+
+/// An attempt that takes longer, as where a node is frozen or tables are made, has calls refused meanwhile.
+const REFUSED_AFTER: Duration = Duration::from_secs(1);
+/// How much longer the service manager is asked to wait, every so often.
+const START_EXTENDED: Duration = Duration::from_secs(30);
+/// Between two attempts: first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
+const REASON: &str = "Cassandra does not answer yet";
+
+/// Where calls are refused.
+#[derive(Clone, Copy)]
+pub(super) struct Listening<'a> {
+    pub(super) management: Option<&'a management::Prepared>,
+    pub(super) sqs: Option<&'a sqs::Prepared>,
+}
+
+/// Connects, if nodes are named.
+///
+/// # Errors
+/// What waiting does not mend: settings, rights, versions.
+pub(super) async fn connect(
+    config: &Config,
+    limits: ConnectionLimits,
+    listening: Listening<'_>,
+) -> Result<Option<Cluster>, ServeError> {
+    let mut refusing: Option<Refusing> = None;
+    let mut pause = PAUSES.0;
+    let connected = loop {
+        match attempt(config, limits, listening, &mut refusing).await? {
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "waits for Cassandra; calls are refused until it answers");
+                refusing = Refusing::or_start(refusing, config, limits, listening)?;
+            }
+            connected => break connected,
+        }
+        extend_start();
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(PAUSES.1);
+    };
+    if let Some(refusing) = refusing {
+        refusing.stop().await;
+        notify_service_manager(NotifyState::Status(""));
+    }
+    Ok(connected?)
+}
+
+/// One attempt, which may take long.
+async fn attempt(
+    config: &Config,
+    limits: ConnectionLimits,
+    listening: Listening<'_>,
+    refusing: &mut Option<Refusing>,
+) -> Result<Result<Option<Cluster>, CassandraError>, ServeError> {
+    let mut connecting = pin!(cassandra::connect(config, limits));
+    let mut patience = REFUSED_AFTER;
+    loop {
+        if let Ok(connected) = tokio::time::timeout(patience, connecting.as_mut()).await {
+            return Ok(connected);
+        }
+        *refusing = Refusing::or_start(refusing.take(), config, limits, listening)?;
+        extend_start();
+        patience = START_EXTENDED / 3;
+    }
+}
+
+fn extend_start() {
+    notify_service_manager(NotifyState::Status("waits for Cassandra"));
+    let extended_us = START_EXTENDED.as_micros() as u32;
+    notify_service_manager(NotifyState::ExtendTimeoutUsec(extended_us));
+}
+
+/// What refuses calls.
+struct Refusing {
+    management: Option<Management>,
+    sqs: Option<SqsFront>,
+}
+
+impl Refusing {
+    /// The one that is there, or one that is started.
+    fn or_start(
+        refusing: Option<Self>,
+        config: &Config,
+        limits: ConnectionLimits,
+        listening: Listening<'_>,
+    ) -> Result<Option<Self>, ServeError> {
+        if refusing.is_some() {
+            return Ok(refusing);
+        }
+        let Listening { management, sqs } = listening;
+        let management = management.map(|it| it.start_away(REASON, config, limits.http));
+        let sqs = sqs.map(|it| it.start_away(config, limits.sqs));
+        Ok(Some(Self { management: management.transpose()?, sqs: sqs.transpose()? }))
+    }
+
+    async fn stop(self) {
+        if let Some(sqs) = self.sqs {
+            sqs.stop().await;
+        }
+        if let Some(management) = self.management {
+            management.stop().await;
+        }
+    }
+}
