@@ -25,7 +25,8 @@ SWEEP = {
 }
 """Bytes of a batch, and microseconds that it waits at most; the other of both stays what the profile has."""
 BDQS_EXPERIMENTS = (
-    "rates", "requests", "poll", "scalability", "response", "consistency", "cap", "network", "clients", "head", "cpu", "share-nothing",
+    "rates", "requests", "poll", "scalability", "response", "consistency", "cap", "fifo", "network", "clients", "head", "cpu",
+    "share-nothing",
 )
 BDQS_FAILURES = [("servers", ["--mttf-s", "10,100", "--failures", "10"]), ("front-ends", ["--failures", "10"])]
 """Mean times to failure at which ten failures come within a day: the least of the paper's, and one that leaves no quorum for a good part of

@@ -69,6 +69,18 @@ def test_consistency_one_is_measured_beside_a_quorum(node):
     assert any("servers that fail" in note for note in section["notes"]), "those of others are not failed"
 
 
+def test_fifo_queues_are_measured_beside_standard_ones_and_are_in_order(node):
+    section = bench(node, "fifo")["fifo"]
+    assert_nothing_lost(section)
+    names = ["client batches of ten", "single calls", "one queue, 64 clients, batches of ten"]
+    assert [row["label"] for row in section["rows"]] == [f"{name}, {kind}" for name in names for kind in ("standard", "FIFO")]
+    for row in section["rows"]:
+        found = figures(row)
+        assert found["sends"] > 0 and found["life"] > 0, row
+        # A batch that outlasts its visibility timeout, on a slow machine, comes again and is no disorder.
+        assert row["label"].endswith("standard") or (found["out of order"], found["out of order over all receivers"]) == (0, 0), row
+
+
 def test_lost_calls_and_receivers_that_quit_double_messages_and_lose_none(node):
     sections = bench(node, "network,clients", "--messages", 30, "--probabilities", 0.1)
     for section in sections.values():

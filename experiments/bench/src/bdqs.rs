@@ -6,9 +6,11 @@ pub(crate) mod args;
 mod cap;
 mod closed_loops;
 mod consistency;
+mod costs;
 mod delaying_proxy;
 pub(crate) mod error;
 mod failures;
+mod fifo;
 mod head;
 mod load;
 mod metrics;
@@ -99,6 +101,7 @@ fn carry_out(bench: &mut Bench<'_>, experiment: BdqsExperiment) -> Result<Sectio
         BdqsExperiment::Servers => servers::run(bench, servers::Kind::Servers),
         BdqsExperiment::FrontEnds => servers::run(bench, servers::Kind::FrontEnds),
         BdqsExperiment::Cap => cap::run(bench),
+        BdqsExperiment::Fifo => fifo::run(bench),
         BdqsExperiment::Head => head::run(bench),
         BdqsExperiment::Poll => poll::run(bench),
         BdqsExperiment::Cpu => closed_loops::cpu(bench),

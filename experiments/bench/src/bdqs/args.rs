@@ -53,6 +53,8 @@ pub enum BdqsExperiment {
     FrontEnds,
     /// Queues of Consistency ONE beside those of LOCAL_QUORUM: rates, requests, order, losses, servers that fail
     Cap,
+    /// FIFO queues beside standard ones: rates, requests, order
+    Fifo,
     /// The head of a queue that many messages have passed through, beside a fresh queue's
     Head,
     /// How soon a long poll is answered that waits at another front-end

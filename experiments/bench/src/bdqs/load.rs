@@ -116,6 +116,7 @@ impl<'a> Bench<'a> {
             send_delay_s: load.send_delay_s,
             receive_delay_s: load.receive_delay_s,
             order_hint: None,
+            fifo: false,
             batch: load.batch,
             patience_s: 30.0,
             visibility_timeout_s: self.args.load.or_smoke(10, 3),

@@ -74,6 +74,9 @@ pub struct SqsArgs {
     /// Queue attribute OrderHint (K, or auto); a service that refuses it is measured without
     #[arg(long, value_name = "K")]
     pub order_hint: Option<String>,
+    /// FIFO queues: each sending thread is a message group, and a message is deduplicated by its place in it
+    #[arg(long, conflicts_with = "order_hint")]
+    pub fifo: bool,
     /// Send, receive and delete ten messages with each call
     #[arg(long)]
     pub batch: bool,

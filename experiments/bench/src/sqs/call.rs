@@ -53,22 +53,35 @@ struct SendAnswer {
 
 /// `SendMessage`; the text has no character that JSON escapes.
 pub(crate) fn send(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
-    let delay = delay(delay_s);
-    format!(r#"{{"QueueUrl":"{url}","MessageBody":"{text}"{delay}}}"#).into_bytes()
+    send_with(url, text, &delay(delay_s))
+}
+
+/// The same with further members, such as [`in_group`] gives.
+pub(crate) fn send_with(url: &str, text: &str, members: &str) -> Vec<u8> {
+    format!(r#"{{"QueueUrl":"{url}","MessageBody":"{text}"{members}}}"#).into_bytes()
 }
 
 /// `SendMessageBatch` with ten times the same text.
 pub(crate) fn send_batch(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
-    send_texts(url, &[text; BATCH], delay_s)
+    let delay = delay(delay_s);
+    send_batch_with(url, std::iter::repeat_n((text, &*delay), BATCH))
 }
 
-/// `SendMessageBatch`; the id of an entry is its place.
-pub(crate) fn send_texts(url: &str, texts: &[impl AsRef<str>], delay_s: u32) -> Vec<u8> {
-    let delay = delay(delay_s);
-    let entry =
-        |(id, text): (usize, &str)| format!(r#"{{"Id":"{id}","MessageBody":"{text}"{delay}}}"#);
-    let entries: Vec<String> = texts.iter().map(AsRef::as_ref).enumerate().map(entry).collect();
+/// `SendMessageBatch` of texts with their further members; the id of an entry is its place.
+pub(crate) fn send_batch_with<'a>(
+    url: &str,
+    texts: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Vec<u8> {
+    let entry = |(id, (text, members)): (usize, (&str, &str))| {
+        format!(r#"{{"Id":"{id}","MessageBody":"{text}"{members}}}"#)
+    };
+    let entries: Vec<String> = texts.enumerate().map(entry).collect();
     format!(r#"{{"QueueUrl":"{url}","Entries":[{}]}}"#, entries.join(",")).into_bytes()
+}
+
+/// The members of a message of a FIFO queue: its group, and the place in it by which it is deduplicated.
+pub(crate) fn in_group(group: u32, place: u32) -> String {
+    format!(r#","MessageGroupId":"g{group}","MessageDeduplicationId":"g{group}-{place}""#)
 }
 
 fn delay(seconds: u32) -> String {
@@ -159,6 +172,7 @@ mod tests {
             receive("http://h/0/q", 10, 20, Some(5)),
             delete("http://h/0/q", "handle"),
             delete_batch("http://h/0/q", &handles),
+            send_with("http://h/0/q", "text", &in_group(7, 8)),
         ];
         let parsed = calls.map(|call| serde_json::from_slice::<serde_json::Value>(&call).unwrap());
         assert!(parsed.iter().all(|call| call["QueueUrl"] == "http://h/0/q"));
@@ -166,6 +180,8 @@ mod tests {
         assert_eq!(parsed[1]["Entries"][3]["DelaySeconds"], 900);
         assert_eq!(parsed[2]["VisibilityTimeout"], 5);
         assert_eq!(parsed[4]["Entries"][1]["ReceiptHandle"], "b");
+        assert_eq!(parsed[5]["MessageGroupId"], "g7");
+        assert_eq!(parsed[5]["MessageDeduplicationId"], "g7-8");
     }
 
     #[test]

@@ -90,6 +90,7 @@ pub(crate) fn measure(
         messages_per_sender: args.messages,
         size: args.size,
         batch: if args.batch { BATCH } else { 1 },
+        fifo: args.fifo,
         order_hint,
         concurrent: args.concurrent,
         send: Side::of(&traces.send),
@@ -188,6 +189,7 @@ fn create_queues(
     while tracked.len() < args.queues as usize {
         let mut attributes = vec![("VisibilityTimeout", args.visibility_timeout_s.to_string())];
         attributes.extend(order_hint.iter().map(|k| ("OrderHint", k.clone())));
+        attributes.extend(args.fifo.then(|| ("FifoQueue", "true".to_owned())));
         match service.create_queue(&attributes) {
             Ok(url) => tracked.push(TrackedQueue::new(url, args.senders)),
             Err(BenchError::Call(Error::Service(error)))

@@ -64,6 +64,7 @@ pub(crate) struct ExperimentReport {
     pub size: usize,
     /// Messages of a call.
     pub batch: usize,
+    pub fifo: bool,
     /// K, if the service has it.
     pub order_hint: Option<String>,
     pub concurrent: bool,
@@ -143,12 +144,13 @@ impl Consistency {
 }
 
 impl ExperimentReport {
-    pub(crate) fn to_text(&self) -> String {
-        let found = &self.consistency;
+    /// What was run.
+    fn parameters(&self) -> String {
         let hint = self.order_hint.as_ref().map_or_else(String::new, |k| format!(", K = {k}"));
         let batch = if self.batch > 1 { ", ten a call" } else { "" };
-        let mut text = format!(
-            "{}: Q = {}, T_send = {}, T_recv = {}, m = {}, L = {} B{hint}{batch}{}\n",
+        let fifo = if self.fifo { ", FIFO" } else { "" };
+        format!(
+            "{}: Q = {}, T_send = {}, T_recv = {}, m = {}, L = {} B{hint}{fifo}{batch}{}\n",
             self.endpoint,
             thousands(f64::from(self.queues)),
             self.senders,
@@ -156,7 +158,12 @@ impl ExperimentReport {
             self.messages_per_sender,
             thousands(self.size as f64),
             if self.concurrent { ", at the same time" } else { ", one after the other" },
-        );
+        )
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let found = &self.consistency;
+        let mut text = self.parameters();
         text += &self.send.line("send");
         text += &self.receive.line("receive+delete");
         if self.forgotten + self.crashed + self.refused_deletions > 0 {

@@ -97,26 +97,41 @@ impl Sender<'_> {
 
     fn send_one(&mut self, tag: Tag, trace: &mut Trace) -> Result<bool, Error> {
         let text = payload::make(tag, self.args.size, &mut self.rng);
-        let body = call::send(&self.queue.url, &text, 0);
+        let body = call::send_with(&self.queue.url, &text, &self.members(tag));
         let lost_before = self.lost_responses.load(Ordering::Relaxed);
         match self.front_ends.call("SendMessage", &body) {
             Ok(answer) => {
                 let id = call::message_id(answer);
                 self.queue.note_sent(tag, id, now_ns());
                 trace.messages += 1;
-                trace.sent_again += self.lost_responses.load(Ordering::Relaxed) - lost_before;
+                trace.sent_again += self.doubled_since(lost_before);
                 Ok(true)
             }
             Err(error) => trace.fail(error).map(|()| false),
         }
     }
 
+    /// How often a sending was repeated, since its response was lost, and so made a second message. A FIFO queue knows it again.
+    fn doubled_since(&self, lost_before: u64) -> u64 {
+        let lost = self.lost_responses.load(Ordering::Relaxed) - lost_before;
+        if self.args.fifo { 0 } else { lost }
+    }
+
+    fn entry(&mut self, tag: Tag) -> (String, String) {
+        (payload::make(tag, self.args.size, &mut self.rng), self.members(tag))
+    }
+
+    /// What a message has beside its body.
+    fn members(&self, tag: Tag) -> String {
+        if self.args.fifo { call::in_group(tag.sender, tag.of_sender) } else { String::new() }
+    }
+
     /// What the answer does not confirm is sent again, by itself; whether all are confirmed in the end.
     fn send_batch(&mut self, mut tags: Vec<Tag>, trace: &mut Trace) -> Result<bool, Error> {
         for _ in 0..REFUSED_TRIES {
-            let texts: Vec<String> =
-                tags.iter().map(|tag| payload::make(*tag, self.args.size, &mut self.rng)).collect();
-            let body = call::send_texts(&self.queue.url, &texts, 0);
+            let texts: Vec<(String, String)> = tags.iter().map(|tag| self.entry(*tag)).collect();
+            let texts = texts.iter().map(|(text, members)| (&**text, &**members));
+            let body = call::send_batch_with(&self.queue.url, texts);
             let lost_before = self.lost_responses.load(Ordering::Relaxed);
             let answer = match self.front_ends.call("SendMessageBatch", &body) {
                 Ok(answer) => answer,
@@ -125,7 +140,7 @@ impl Sender<'_> {
             let confirmed = call::confirmed(answer)
                 .map_err(|source| Error::Answer { action: "SendMessageBatch", source })?;
             let now = now_ns();
-            let lost = self.lost_responses.load(Ordering::Relaxed) - lost_before;
+            let lost = self.doubled_since(lost_before);
             trace.sent_again += lost * tags.len() as u64;
             let mut left: Vec<Option<Tag>> = tags.into_iter().map(Some).collect();
             for (place, id) in confirmed {

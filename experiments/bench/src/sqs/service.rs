@@ -102,7 +102,10 @@ impl Service {
     /// Makes a queue of ours with the attributes of the command line and some more.
     pub(crate) fn create_queue(&mut self, more: &[(&str, String)]) -> Result<String, BenchError> {
         // A name is never used again, since services refuse that for a minute.
-        let name = format!("quelea-bench-{:x}-{}", self.run & 0xffff_ffff, self.queues.len());
+        let is_fifo = more.iter().any(|(name, _)| *name == "FifoQueue");
+        let suffix = if is_fifo { ".fifo" } else { "" };
+        let name =
+            format!("quelea-bench-{:x}-{}{suffix}", self.run & 0xffff_ffff, self.queues.len());
         let mut attributes = self.attributes.clone();
         attributes.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let url = self.clients[0].create_queue(&name, &attributes)?;
