@@ -3,7 +3,7 @@
 
     experiments/papers/papers.py --quelea target/release/quelea [--quick | --full] [--only amqp-suite,cmq]
 
-Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE), and of `eqs` and `bdqs` each run:
+Each step's results are kept in --results (default: ${QUELEA_CACHE:-~/.cache/quelea}/papers-SCALE), and of `eqs`, `stock-exchange` and `bdqs` each run:
 what is stopped goes on with the step, or the run, that it was at, and --fresh begins anew. With --only eqs --runs 1 one run is made,
 so that five hours need not be five hours on end; the charts have what was made so far. Peers that are not on this machine are named in the report.
 With --earlier the report goes on from one that was made elsewhere: the steps that it has whole are not run again.
