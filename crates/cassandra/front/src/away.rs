@@ -32,16 +32,14 @@ pub fn serve_away(
 #[derive(Clone, Copy)]
 struct Away;
 
-/// What every call gets.
-fn away() -> Fault {
-    Fault::Unavailable("Cassandra does not answer yet".to_owned())
-}
+/// Why every call is refused.
+pub const AWAY: &str = "Cassandra does not answer yet";
 
 /// Methods that refuse.
 macro_rules! refuse {
     ($(fn $name:ident($($argument:ty),*) -> $answer:ty;)*) => {$(
         async fn $name(&self, $(_: $argument),*) -> Result<$answer, Fault> {
-            Err(away())
+            Err(Fault::Unavailable(AWAY.to_owned()))
         }
     )*};
 }

@@ -17,7 +17,7 @@ mod serve;
 mod takeover;
 
 pub use api::routes;
-pub use away::serve_away;
+pub use away::{AWAY, serve_away};
 pub use beside::{Beside, Bootstrap, HeldNames};
 pub use cluster::Cluster;
 pub use error::FrontError;

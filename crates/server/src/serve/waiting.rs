@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use quelea_cassandra_front::AWAY;
 use sd_notify::NotifyState;
 
 use super::cassandra::{self, CassandraError, Cluster};
@@ -19,7 +20,6 @@ const REFUSED_AFTER: Duration = Duration::from_secs(1);
 const START_EXTENDED: Duration = Duration::from_secs(30);
 /// Between two attempts: first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
-const REASON: &str = "Cassandra does not answer yet";
 
 /// Where calls are refused.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ impl Refusing {
             return Ok(refusing);
         }
         let Listening { management, sqs } = listening;
-        let management = management.map(|it| it.start_away(REASON, config, limits.http));
+        let management = management.map(|it| it.start_away(AWAY, config, limits.http));
         let sqs = sqs.map(|it| it.start_away(config, limits.sqs));
         Ok(Some(Self { management: management.transpose()?, sqs: sqs.transpose()? }))
     }

@@ -9,7 +9,7 @@ use crate::sqs::args::SqsArgs;
 pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     let front_ends = bench.front_ends()?;
     let batches = bench.load(Load { queues: 200, batch: true, ..PAPER });
-    let single = Load { batch: false, ..bench.load(Load { queues: 200, messages: 20, ..PAPER }) };
+    let single = bench.load(Load { queues: 200, messages: 20, ..PAPER });
     // As many groups as senders.
     let one_queue = Load { queues: 1, senders: 64, receivers: 64, ..batches };
     let mut rows: Vec<Row> = Vec::new();

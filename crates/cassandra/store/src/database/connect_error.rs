@@ -1,6 +1,8 @@
 //! Why a front-end cannot use Cassandra.
 
-use scylla::errors::{DbError, PrepareError, RequestAttemptError};
+use scylla::errors::PrepareError;
+
+use crate::database::fault::lasting_attempt;
 
 /// Why Cassandra cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -160,13 +162,11 @@ impl ConnectError {
     pub(crate) fn of_statement(error: &PrepareError, version: i32) -> Self {
         let reason = error.to_string();
         match error {
-            PrepareError::AllAttemptsFailed {
-                first_attempt:
-                    RequestAttemptError::DbError(
-                        DbError::Invalid | DbError::Unauthorized | DbError::SyntaxError,
-                        _,
-                    ),
-            } => Self::Schema { version, reason },
+            PrepareError::AllAttemptsFailed { first_attempt }
+                if lasting_attempt(first_attempt).is_some() =>
+            {
+                Self::Schema { version, reason }
+            }
             _ => Self::NotYet { what: "prepare the statements".to_owned(), reason },
         }
     }

@@ -7,7 +7,7 @@ use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 /// A request that failed, and whether it would fail again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestFailure {
-    reason: String,
+    pub(crate) reason: String,
     pub(crate) lasting: Option<Lasting>,
 }
 
@@ -84,21 +84,26 @@ fn in_words(error: &ExecutionError) -> String {
 
 /// Whether a request fails so however often it is repeated.
 fn lasting(error: &ExecutionError) -> Option<Lasting> {
-    use RequestAttemptError as Attempt;
     match error {
         ExecutionError::BadQuery(_) => Some(Lasting::Refused),
-        ExecutionError::LastAttemptError(attempt) => match attempt {
-            Attempt::SerializationError(_)
-            | Attempt::CqlRequestSerialization(_)
-            | Attempt::DbError(DbError::Invalid, _) => Some(Lasting::Refused),
-            Attempt::DbError(
-                DbError::Unauthorized | DbError::SyntaxError | DbError::ConfigError,
-                _,
-            )
-            | Attempt::RepreparedIdChanged { .. }
-            | Attempt::RepreparedIdMissingInBatch => Some(Lasting::Broken),
-            _ => None,
-        },
+        ExecutionError::LastAttemptError(attempt) => lasting_attempt(attempt),
+        _ => None,
+    }
+}
+
+/// Whether an attempt at one fails so however often it is repeated.
+pub(crate) fn lasting_attempt(attempt: &RequestAttemptError) -> Option<Lasting> {
+    use RequestAttemptError as Attempt;
+    match attempt {
+        Attempt::SerializationError(_)
+        | Attempt::CqlRequestSerialization(_)
+        | Attempt::DbError(DbError::Invalid, _) => Some(Lasting::Refused),
+        Attempt::DbError(
+            DbError::Unauthorized | DbError::SyntaxError | DbError::ConfigError,
+            _,
+        )
+        | Attempt::RepreparedIdChanged { .. }
+        | Attempt::RepreparedIdMissingInBatch => Some(Lasting::Broken),
         _ => None,
     }
 }

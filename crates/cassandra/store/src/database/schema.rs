@@ -341,14 +341,7 @@ impl Migration<'_> {
 
     /// Changes the schema, and waits until all nodes have it.
     async fn define(&self, what: &str, query: &str) -> Result<(), ConnectError> {
-        let done = self.rows(what, self.execute_patiently(query, is_invalid).await);
-        done.map_err(|error| match error {
-            // It may have been made, at a node that the others do not hear: whoever makes it again must not be in a hurry.
-            ConnectError::NotYet { what, reason } => {
-                ConnectError::Schema { version: VERSION, reason: format!("{what}: {reason}") }
-            }
-            other => other,
-        })?;
+        self.rows(what, self.execute_patiently(query, is_invalid).await)?;
         let agreed = async {
             while !matches!(self.session().check_schema_agreement().await, Ok(Some(_))) {
                 tokio::time::sleep(AGREEMENT_PAUSE).await;
@@ -370,7 +363,15 @@ impl Migration<'_> {
         query: &str,
         values: impl SerializeRow + Sync,
     ) -> Result<Vec<Row>, ConnectError> {
-        self.rows(what, self.execute(query, values).await)
+        let result = self.execute(query, values).await;
+        // Not so what `define` asks for: it may have been made, at a node that the others do not hear, and whoever makes it again
+        // must not be in a hurry.
+        if let Err(error) = &result
+            && let RequestFailure { reason, lasting: None } = RequestFailure::of(error)
+        {
+            return Err(ConnectError::NotYet { what: what.to_owned(), reason });
+        }
+        self.rows(what, result)
     }
 
     async fn execute(
@@ -417,14 +418,7 @@ impl Migration<'_> {
         let result = match result {
             Ok(result) => result,
             Err(error) if is_unauthorized(&error) => return Err(self.no_right(what, &error)),
-            Err(error) => {
-                let failure = RequestFailure::of(&error);
-                let reason = failure.to_string();
-                return Err(match failure.lasting {
-                    None => ConnectError::NotYet { what: what.to_owned(), reason },
-                    Some(_) => failed(reason),
-                });
-            }
+            Err(error) => return Err(failed(RequestFailure::of(&error).to_string())),
         };
         if !result.is_rows() {
             return Ok(Vec::new());
