@@ -181,7 +181,7 @@ def parse():
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--earlier", type=pathlib.Path, help="a report.json of the same scale, made on another machine, whose steps stand")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
-    parser.add_argument("--runs", type=int, help="of eqs, stock-exchange or bdqs, make as many runs at most, and end; the next call goes on")
+    parser.add_argument("--runs", type=int, help="of amqp-suite, stock-exchange, eqs or bdqs, make as many runs at most, and end; the next call goes on")
     parser.add_argument("--commit", help="what --quelea was built of, where that is not this checkout")
     parser.add_argument("--note", help="how these steps are run, for the report: what else the machine does")
     parser.add_argument("--no-peers", action="store_true")
@@ -222,7 +222,8 @@ def main():
         uplot = node_modules("papers", HERE) / "uplot" / "dist"
     except (InstallError, OSError) as failed:
         sys.exit(f"what draws the charts cannot be installed: {failed}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # As Ctrl-C: the report is made of what there is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run_all(args, steps)
     except KeyboardInterrupt:

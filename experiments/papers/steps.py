@@ -61,25 +61,35 @@ def sizes(scale):
 
 
 def amqp_suite(context):
-    """Sections 3 and 4, over each broker, freshly started and warmed up."""
+    """Sections 3 and 4 over each broker, which is a run of its own."""
     peers, missing = context.peers(("RabbitMQ", rabbitmq), ("Qpid Broker-J", qpid))
-    brokers, errors = {}, []
-    for peer in peers:
-        with kept_apart(peer, errors), Home(context.scratch) as home:
-            broker = peer.start(home)
-            try:
-                target = ["--target", broker.uri, "--broker-pid", broker.pid, "--quiet", *peer.suite_options]
-                warm_up = ["--experiments", "de-spsc", "--sizes", "1KiB"]
-                if context.scale != "smoke":
-                    context.bench("amqp-suite", *target, *warm_up, "--round-s", "5")
-                rounds = ["--round-s", AMQP_ROUND_S[context.scale]]
-                report = context.bench("amqp-suite", *target, *sizes(context.scale), *rounds)
-            finally:
-                broker.stop()
-            brokers[peer.label] = report
-            missing += [f"{peer.label}: {case}" for case in report["left_out"]]
-            errors += [f"{peer.label}: {report['error']}"] if report["error"] else []
-    return {"brokers": brokers, "missing": missing, "errors": errors}
+    brokers, errors, unfinished = {}, [], None
+    try:
+        for peer in peers:
+            words = [peer.label, AMQP_ROUND_S[context.scale], *sizes(context.scale)]
+            with kept_apart(peer, errors):
+                report, _, _ = context.runs.of(words, lambda peer=peer: suite_over(context, peer))
+                brokers[peer.label] = report
+                missing += [f"{peer.label}: {case}" for case in report["left_out"]]
+                errors += [f"{peer.label}: {report['error']}"] if report["error"] else []
+    except RunsSpent:
+        unfinished = f"{context.runs.asked - 1} runs were made"
+    return {"brokers": brokers, "missing": missing, "errors": errors, "unfinished": unfinished}
+
+
+def suite_over(context, peer):
+    """Its report over a broker that is freshly started and warmed up, and whether it came to its end."""
+    with Home(context.scratch) as home:
+        broker = peer.start(home)
+        try:
+            target = ["--target", broker.uri, "--broker-pid", broker.pid, "--quiet", *peer.suite_options]
+            warm_up = ["--experiments", "de-spsc", "--sizes", "1KiB"]
+            if context.scale != "smoke":
+                context.bench("amqp-suite", *target, *warm_up, "--round-s", "5")
+            report = context.bench("amqp-suite", *target, *sizes(context.scale), "--round-s", AMQP_ROUND_S[context.scale])
+        finally:
+            broker.stop()
+    return report, not report["error"]
 
 
 LINKS = ("loopback", "1gbit", "10gbit")
@@ -245,7 +255,7 @@ def bdqs(context):
 
 
 STEPS = [
-    Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 30}),
+    Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 30}, dict.fromkeys(SCALES, 3)),
     Step("amqp-links", "AMQP", "The AMQP benchmarks over links", amqp_links, {"smoke": 0.3, "quick": 4, "full": 12}),
     Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.5, "quick": 10, "full": 170}, STOCK_RUNS),
     Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),

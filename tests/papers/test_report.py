@@ -100,7 +100,8 @@ def test_what_was_run_is_not_run_again(results):
     assert {path.name: path.stat().st_mtime_ns for path in results.glob("*.json") if path.name != "report.json"} == before
 
 
-def test_one_that_is_stopped_goes_on(tmp_path):
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_one_that_is_stopped_goes_on(tmp_path, by):
     words, scratch = command(tmp_path, "--only", "cmq,eqs"), tmp_path / "scratch"
     scratch.mkdir()
     with subprocess.Popen(
@@ -113,7 +114,7 @@ def test_one_that_is_stopped_goes_on(tmp_path):
     ) as first:
         until(lambda: (tmp_path / "cmq.json").exists() or first.poll() is not None, "the first step")
         until(lambda: at_work_in(scratch) or first.poll() is not None, "the second step")
-        first.send_signal(signal.SIGINT)
+        first.send_signal(by)
         _, errors = first.communicate(timeout=300)
     assert first.returncode == 1 and "goes on from here" in errors, errors
     until(lambda: not at_work_in(scratch), "the end of what it had started")

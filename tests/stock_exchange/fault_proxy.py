@@ -9,11 +9,15 @@ METHOD, BODY = 1, 3
 DELIVER = struct.pack(">HH", 60, 60)
 HEAD = struct.Struct(">BHI")
 CHUNK = 65_536
+REASON = b"CONNECTION_FORCED - broker shutdown"
+CLOSED = struct.pack(">HHHB", 10, 50, 320, len(REASON)) + REASON + bytes(4)
+CLOSE = HEAD.pack(METHOD, 0, len(CLOSED)) + CLOSED + b"\xce"
 
 
 class FaultProxy:
-    """`fault` is `lose`, `double` or `swap` (with the next of its route): of what is delivered with the routing key `route`,
-    the message of number `at`, from 0 on. Everything else passes as it is. `done` is set when that has happened."""
+    """`fault` is `lose`, `double`, `swap` (with the next of its route) or `close` (the connection, right behind it): of what is
+    delivered with the routing key `route`, the message of number `at`, from 0 on. Everything else passes as it is. `done` is
+    set when that has happened."""
 
     def __init__(self, broker, fault: str, route: str, at: int):
         self.broker, self.fault, self.route, self.at = (broker.host, broker.port), fault, route.encode(), at
@@ -74,8 +78,14 @@ class FaultProxy:
                 message.append(frame)
                 if kind == BODY:
                     whole, message = b"".join(message), []
+                    closes = self.fault == "close" and self.count == self.at
                     whole, held = self._mistreat(whole, held)
                     out.append(whole)
+                    if closes:
+                        client.sendall(b"".join([*out, CLOSE]))
+                        client.shutdown(socket.SHUT_WR)
+                        broker.shutdown(socket.SHUT_RDWR)
+                        return
             received = received[at:]
             client.sendall(b"".join(out))
         client.shutdown(socket.SHUT_WR)
@@ -91,7 +101,7 @@ class FaultProxy:
         if self.fault == "swap":
             return b"", message
         self.done.set()
-        return message * 2 if self.fault == "double" else b"", b""
+        return {"double": message * 2, "close": message}.get(self.fault, b""), b""
 
 
 def is_delivery(frame: bytes, route: bytes) -> bool:

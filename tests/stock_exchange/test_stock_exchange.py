@@ -92,6 +92,7 @@ def test_a_broker_that_is_killed_half_way_loses_no_order(tmp_path):
     assert all(report[program]["reconnects"] >= 1 for program in ("gateway", "engine"))
     # What was sent again counts once.
     assert report["gateway"]["answers"] == report["engine"]["answers"]
+    assert report["broker_cpu_s"] > 0
     assert len(samples(tmp_path)) == 6
 
 
@@ -151,6 +152,32 @@ def test_a_message_that_comes_again_counts_once_where_it_may(tmp_path, broker, r
     assert proxy.done.is_set() and done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["gateway"]["answers"] == report["engine"]["answers"]
+
+
+# Orders that were taken are not taken again when they come again, so that their answers have to leave by the next connection.
+@pytest.mark.parametrize("route", ["trades", "orders", "statistics"])
+def test_a_connection_that_ends_behind_a_message_loses_nothing(tmp_path, broker, route):
+    words = ["--orders", 20_000, "--durable", "--json", "--csv", tmp_path / "samples.csv"]
+    with FaultProxy(broker, "close", route, at=2 if route == "statistics" else 9_999) as proxy:
+        done = exchange("run", "--uri", proxy.uri, *words)
+    assert proxy.done.is_set() and done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["gateway"]["answers"] == report["engine"]["answers"]
+    program = {"trades": "gateway", "orders": "engine", "statistics": "reporter"}[route]
+    assert report[program]["reconnects"] >= 1
+
+
+def test_what_a_killed_run_left_is_none_of_the_next_one(tmp_path, broker):
+    words = ["--uri", broker.uri(), "--durable", "--no-expires"]
+    running = started(*words, "--orders", 1_000_000, "--rate", 1_000, tmp_path=tmp_path)
+    wait_for("messages", lambda: [queue for queue in exchange_queues(broker) if queue.get("message_stats")])
+    running.kill()
+    running.communicate(timeout=PATIENCE_S)
+    wait_for("all of its processes to end", lambda: not left_behind(tmp_path))
+    assert len(exchange_queues(broker)) == 3
+    done = exchange("run", *words, "--orders", 1_000, "--csv", tmp_path / "samples.csv")
+    assert done.returncode == 0, done.stderr
+    assert is_cleared(broker)
 
 
 def test_an_answer_that_is_lost_is_noticed_where_others_may_come_again(tmp_path, broker):
@@ -263,6 +290,11 @@ def test_a_broker_that_is_not_there_is_named(tmp_path):
         (["run", "--quelea", "x", "--uri", "amqp://127.0.0.1"], "cannot be used with"),
         (["run", "--orders", "0"], "0 is not in 1..=10000000"),
         (["gateway", "--rate", "10"], "10 is not in 100..=10000000"),
+        (["run", "--quelea", "/nowhere", "--durable", "--kill", "--orders", "19999"], "--kill takes 20000 --orders or more, and not 19999"),
+        (["run", "--no-expires"], "--durable"),
+        (["run", "--group", "239.1.1.1:4717"], "--feed"),
+        (["engine", "--directory", "127.0.0.1:5670"], "--feed"),
+        (["run", "--quelea", "/nowhere", "--feed", "elastic", "--directory", "127.0.0.1:1"], "cannot be used with"),
         (["run", "--quelea", "/nowhere", "--interface", "nope"], "--interface nope: there is none of that name"),
         (["run", "--quelea", "/nowhere", "--feed", "amqp,cmq,amqp"], "--feed amqp is there twice"),
         (["engine", "--feed", "cmq", "--feed", "cmq"], "--feed cmq is there twice"),

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use quelea_bench::BrokerUri;
-use quelea_bench::shared::ServeProcess;
+use quelea_bench::shared::{ServeProcess, percent_encoded, sample};
 
 use crate::error::Error;
 
@@ -20,6 +20,8 @@ pub struct Broker {
     port: u16,
     /// None while it is killed and started again.
     process: Option<ServeProcess>,
+    /// What those that were killed had used.
+    killed_cpu_s: f64,
 }
 
 impl Broker {
@@ -34,7 +36,8 @@ impl Broker {
         // The same after a restart; who else takes it meanwhile makes the start fail.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let port = free.map_err(|error| system("find a free port", error))?.port();
-        let mut broker = Self { program: program.to_owned(), home, port, process: None };
+        let mut broker =
+            Self { program: program.to_owned(), home, port, process: None, killed_cpu_s: 0.0 };
         broker.process = Some(broker.serve()?);
         Ok(broker)
     }
@@ -51,10 +54,10 @@ impl Broker {
         }
     }
 
-    /// Its process.
+    /// Seconds of CPU time that it has used, over all its lives; `None` if its process cannot be seen.
     #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(ServeProcess::pid)
+    pub fn cpu_s(&self) -> Option<f64> {
+        cpu_s(self.process.as_ref()?.pid()).map(|used_s| self.killed_cpu_s + used_s)
     }
 
     /// Its elastic queues' directory, in which there is a queue of that name now.
@@ -64,7 +67,8 @@ impl Broker {
     pub fn directory(&self, queue: &str) -> Result<String, Error> {
         let Some(process) = &self.process else { return Err(Error::Interrupted) };
         let (http, directory) = (process.said("http")?, process.said("elastic")?);
-        let made = ureq::put(format!("http://{http}/api/elastic/queues/{queue}"));
+        let made =
+            ureq::put(format!("http://{http}/api/elastic/queues/{}", percent_encoded(queue)));
         made.header("authorization", GUEST).content_type("application/json").send("{}")?;
         Ok(directory.to_owned())
     }
@@ -74,6 +78,8 @@ impl Broker {
     /// # Errors
     /// As [`Broker::start`].
     pub fn kill_and_restart(&mut self) -> Result<(), Error> {
+        // Right before: what it uses until the signal is there is not seen.
+        self.killed_cpu_s = self.cpu_s().unwrap_or(self.killed_cpu_s);
         self.process = None;
         self.process = Some(self.serve()?);
         Ok(())
@@ -91,6 +97,11 @@ impl Broker {
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Ok(ServeProcess::start(&self.program, &self.home, &settings)?)
     }
+}
+
+/// Seconds of CPU time that a process has used; `None` if it is not there.
+pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
+    sample(pid).ok().map(|sample| sample.cpu_us as f64 / 1e6)
 }
 
 impl Drop for Broker {

@@ -87,9 +87,9 @@ impl Venue {
     /// Removes the queues and the exchange. What is not there is no error.
     ///
     /// # Errors
-    /// If the broker cannot be reached.
-    pub fn clear(&self) -> Result<(), BenchError> {
-        let mut client = Client::connect(&self.uri)?;
+    /// If the broker cannot be reached for so long.
+    pub fn clear(&self, patience_s: f64) -> Result<(), BenchError> {
+        let mut client = Client::connect_patiently(&self.uri, patience_s)?;
         client.open_channel(CHANNEL)?;
         for route in Route::ALL {
             let queue = self.queue(route)?;

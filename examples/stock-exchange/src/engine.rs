@@ -30,7 +30,7 @@ pub struct EngineArgs {
     #[arg(long)]
     pub view: bool,
     /// By which ways quotes leave, beside those that are answers
-    #[arg(long = "feed", value_enum, value_delimiter = ',', value_name = "WAY")]
+    #[arg(long = "feed", group = "feeds", value_enum, value_delimiter = ',', value_name = "WAY")]
     pub ways: Vec<Way>,
     /// Where the ways lead
     #[command(flatten)]
@@ -123,7 +123,7 @@ impl Engine {
         }
         let Line { connection, outbox, .. } = line;
         let (mut last, mut answers) = (None, Vec::new());
-        let has_come = connection.read(|event| {
+        let read = connection.read(|event| {
             match event {
                 Event::Delivery { tag, body, .. } => {
                     last = Some(tag);
@@ -136,10 +136,12 @@ impl Engine {
                 Event::Confirm { tag, multiple } => outbox.confirm(tag, multiple),
             }
             Ok(())
-        })?;
+        });
+        // Also where the broker closed the connection behind the orders: they are not taken again when they come again.
         for (route, message) in answers {
             outbox.publish(connection, route, message);
         }
+        let has_come = read?;
         if let Some(tag) = last.filter(|_| outbox.keeps()) {
             self.unacknowledged.push_back((outbox.next(), tag));
         }

@@ -66,13 +66,13 @@ pub struct Ticks {
 #[derive(Clone, Debug, clap::Args)]
 pub struct FeedArgs {
     /// The elastic queues' directory
-    #[arg(long, default_value = "127.0.0.1:5670", value_name = "HOST:PORT")]
+    #[arg(long, requires = "feeds", default_value = "127.0.0.1:5670", value_name = "HOST:PORT")]
     pub directory: String,
     /// The multicast group of CMQ
-    #[arg(long, default_value = "239.255.71.17:4717", value_name = "GROUP:PORT", value_parser = group)]
+    #[arg(long, requires = "feeds", default_value = "239.255.71.17:4717", value_name = "GROUP:PORT", value_parser = group)]
     pub group: SocketAddrV4,
     /// The address of the interface by which the group is reached
-    #[arg(long, default_value_t = Ipv4Addr::LOCALHOST, value_name = "ADDRESS")]
+    #[arg(long, requires = "feeds", default_value_t = Ipv4Addr::LOCALHOST, value_name = "ADDRESS")]
     pub multicast_interface: Ipv4Addr,
 }
 

@@ -15,6 +15,8 @@ use crate::program::{Line, Outcome, ProgramArgs, SAMPLE_ORDERS, cpu_s};
 const WINDOW: u32 = 2_000;
 /// Orders that are made before anything is read.
 const BURST: u32 = 256;
+/// How long to wait for an answer where no order is due.
+const IDLE: Duration = Duration::from_millis(100);
 
 /// Options of the gateway.
 #[derive(Clone, Debug, clap::Args)]
@@ -96,7 +98,7 @@ impl Gateway {
         line.connection.write()?;
         let (mut acknowledged, mut samples) = (None, Vec::new());
         let Line { connection, outbox, .. } = line;
-        let has_come = connection.read(|event| {
+        let read = connection.read(|event| {
             match event {
                 Event::Delivery { tag, number, body } => {
                     acknowledged = Some(tag);
@@ -105,17 +107,22 @@ impl Gateway {
                 Event::Confirm { tag, multiple } => outbox.confirm(tag, multiple),
             }
             Ok(())
-        })?;
+        });
+        // Also where the broker closed the connection behind the answers: those that come again are not counted again.
         for message in samples {
             outbox.publish(connection, Route::Statistics, message);
         }
+        let has_come = read?;
         if let Some(tag) = acknowledged.filter(|_| outbox.keeps()) {
             connection.acknowledge(tag);
         }
-        if has_come {
+        // The broker confirms orders that nobody answers, too.
+        if acknowledged.is_some() {
             line.heard();
         } else {
             line.check_silence(|| self.missing())?;
+        }
+        if !has_come {
             line.connection.wait(next_due);
         }
         Ok(())
@@ -126,17 +133,17 @@ impl Gateway {
         let now_ns = nanoseconds(self.began);
         for _ in 0..BURST {
             if self.sent == self.count || line.connection.is_full() {
-                break;
+                return IDLE;
             }
             let due_ns = match self.rate {
                 Some(rate) => u64::from(self.sent) * 1_000_000_000 / u64::from(rate),
-                None if self.sent - self.check.orders() >= WINDOW => break,
+                None if self.sent - self.check.orders() >= WINDOW => return IDLE,
                 None => now_ns,
             };
             if due_ns > now_ns {
                 return Duration::from_nanos(due_ns - now_ns);
             }
-            let Some(order) = self.orders.next() else { break };
+            let Some(order) = self.orders.next() else { return IDLE };
             // A broker that holds the gateway up is measured from when the order was to leave.
             self.sent_at_ns.push(due_ns);
             line.outbox.publish(&mut line.connection, Route::Orders, Message::Order(order));
@@ -149,7 +156,8 @@ impl Gateway {
                 line.outbox.publish(&mut line.connection, Route::Orders, closing);
             }
         }
-        Duration::from_millis(100)
+        // More may be due.
+        Duration::ZERO
     }
 
     fn take(

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// A reading of the counters. On loopback, a packet is sent and received once.
+/// A reading of the counters. On loopback a packet is sent and received, and counted once.
 #[derive(Clone, Copy, Debug)]
 pub struct Packets {
     packets: u64,
@@ -18,7 +18,7 @@ pub struct Packets {
 /// What has passed between two readings.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Passed {
-    /// Packets sent.
+    /// Packets, both ways.
     pub packets: u64,
     /// Bytes of one on average.
     pub mean_bytes: f64,
@@ -37,10 +37,19 @@ impl Packets {
             let (name, numbers) = line.split_once(':')?;
             (name.trim() == interface).then_some(numbers)
         });
-        // Eight columns of what was received; then bytes and packets that were sent.
-        let mut sent = found.into_iter().flat_map(str::split_ascii_whitespace).skip(8);
-        let mut number = || sent.next()?.parse::<u64>().ok();
-        let (Some(bytes), Some(packets)) = (number(), number()) else {
+        let counters = found.and_then(|numbers| {
+            let numbers: Vec<u64> = numbers.split_ascii_whitespace().flat_map(str::parse).collect();
+            // Bytes and packets that were received, in the first of eight columns; then those that were sent.
+            let &[bytes_in, packets_in, .., bytes_out, packets_out, _, _, _, _, _, _] = &*numbers
+            else {
+                return None;
+            };
+            Some(match interface {
+                "lo" => (bytes_out, packets_out),
+                _ => (bytes_in + bytes_out, packets_in + packets_out),
+            })
+        });
+        let Some((bytes, packets)) = counters else {
             return Err(Error::System {
                 what: format!("--interface {interface}"),
                 source: std::io::Error::other("there is none of that name"),

@@ -40,7 +40,7 @@ pub struct ProgramArgs {
     #[arg(long)]
     pub durable: bool,
     /// Declares durable queues without x-expires, which some brokers refuse: then they stay if a run is killed
-    #[arg(long)]
+    #[arg(long, requires = "durable")]
     pub no_expires: bool,
 }
 

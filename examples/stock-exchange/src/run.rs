@@ -1,22 +1,23 @@
 //! All programs as processes of their own, over a broker that runs or one that is started for them.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use quelea_bench::shared::{Interrupt, sample};
+use quelea_bench::shared::Interrupt;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::answers::Tally;
 use crate::book::Rule;
-use crate::broker::Broker;
+use crate::broker::{Broker, cpu_s};
 use crate::error::Error;
 use crate::feed::{FeedArgs, Way, check_ways};
 use crate::orders::expected;
 use crate::packets::Packets;
-use crate::program::{Outcome, ProgramArgs, READY};
+use crate::program::{Outcome, ProgramArgs, READY, SAMPLE_ORDERS};
 
 /// Options of a whole run.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,7 +41,7 @@ pub struct RunArgs {
     #[arg(long, default_value = "stock-exchange.csv", value_name = "FILE")]
     pub csv: PathBuf,
     /// Starts this `quelea` for the run, on a free port and a data directory of its own, instead of using --uri
-    #[arg(long, value_name = "FILE", conflicts_with = "uri")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["uri", "directory"])]
     pub quelea: Option<PathBuf>,
     /// Kills that broker by signal 9 when half of the orders are sent, and starts it again
     #[arg(long, requires = "quelea", requires = "durable")]
@@ -57,6 +58,7 @@ pub struct RunArgs {
     /// By which ways quotes leave, too; somebody looks at each, and measures how late they are
     #[arg(
         long = "feed",
+        group = "feeds",
         value_enum,
         value_delimiter = ',',
         value_name = "WAY",
@@ -83,6 +85,9 @@ const REPORTER: usize = 2;
 /// How long a program may take until it says that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
+/// The gateway says how many orders are sent with each sample, and the broker is killed with half of them on their way.
+const KILL_ORDERS_MIN: u32 = 2 * SAMPLE_ORDERS;
+
 /// What a program has said.
 enum Said {
     /// It misses nothing that is sent from now on.
@@ -98,8 +103,11 @@ enum Said {
 /// # Errors
 /// Which program has failed, and why; or that book or answers are not those that the orders lead to.
 pub fn run(args: &RunArgs) -> Result<(), Error> {
-    check_ways(&args.ways)?;
-    Packets::of(&args.interface)?;
+    check(args)?;
+    if args.quelea.is_none() {
+        // Orders that a killed run has left would be taken for this one's. Nothing is started yet: a signal ends it at once.
+        args.program.venue().clear(f64::from(args.program.patience_s))?;
+    }
     // What was started ends with the values that hold it, which a signal must not skip.
     let interrupt = Interrupt::install();
     let mut broker = args.quelea.as_deref().map(Broker::start).transpose()?;
@@ -111,25 +119,19 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
         }
     }
     let args = &args;
-    let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
-    let cpu_before = pid.and_then(cpu_s);
+    let cpu_before_s = broker_cpu_s(args, broker.as_ref());
     let packets_before = Packets::of(&args.interface)?;
     let outcomes = trade(args, &mut broker, &interrupt);
     let packets = Packets::of(&args.interface)?.since(&packets_before);
     // Also what was interrupted.
-    let cleared = args.program.venue().clear();
+    let cleared = args.program.venue().clear(0.0);
     let mut outcomes = outcomes?.into_iter();
     let mut next = || outcomes.next().unwrap_or_default();
     let [gateway, engine, reporter] = [next(), next(), next()];
     let feeds: Vec<_> = outcomes.filter_map(|outcome| outcome.ticks).collect();
     cleared?;
-    let pid = broker.as_ref().and_then(Broker::pid).or(args.broker_pid);
-    let cpu_after = pid.and_then(cpu_s);
-    // Of a broker that was killed only the second life is known.
-    let broker_cpu_s = match (cpu_before, cpu_after) {
-        (Some(before), Some(after)) if !args.kill => Some(after - before),
-        _ => None,
-    };
+    let cpu_after_s = broker_cpu_s(args, broker.as_ref());
+    let broker_cpu_s = cpu_before_s.zip(cpu_after_s).map(|(before_s, after_s)| after_s - before_s);
     compare(args, &gateway, &engine)?;
     let report = crate::report::Report { gateway, engine, reporter, broker_cpu_s, packets, feeds };
     if args.json {
@@ -138,6 +140,17 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
         report.print()
     }
     Ok(())
+}
+
+/// What clap cannot say of options that contradict one another.
+fn check(args: &RunArgs) -> Result<(), Error> {
+    check_ways(&args.ways)?;
+    let orders = args.program.orders;
+    if args.kill && orders < KILL_ORDERS_MIN {
+        let words = format!("--kill takes {KILL_ORDERS_MIN} --orders or more, and not {orders}");
+        return Err(Error::Arguments(words));
+    }
+    Packets::of(&args.interface).map(drop)
 }
 
 /// Starts all programs, and waits until they have ended. None is left when it returns.
@@ -182,9 +195,12 @@ fn compare(args: &RunArgs, gateway: &Outcome, engine: &Outcome) -> Result<(), Er
     Ok(())
 }
 
-/// Seconds of CPU time that a process has used; `None` if it is not there.
-fn cpu_s(pid: u32) -> Option<f64> {
-    sample(pid).ok().map(|sample| sample.cpu_us as f64 / 1e6)
+/// Seconds of CPU time that the broker has used; `None` where its process is not known.
+fn broker_cpu_s(args: &RunArgs, broker: Option<&Broker>) -> Option<f64> {
+    match broker {
+        Some(broker) => broker.cpu_s(),
+        None => args.broker_pid.and_then(cpu_s),
+    }
 }
 
 /// Children that end with this value, also when it is dropped early.
@@ -234,7 +250,7 @@ fn start(args: &RunArgs, at: usize, tell: Sender<Said>) -> Result<Child, Error> 
     let system = |source| Error::System { what: format!("start the {}", name(at)), source };
     let mut command = Command::new(std::env::current_exe().map_err(system)?);
     command.arg(name(at));
-    command.args(["--uri", &uri_text(&program.uri), "--prefix", &program.prefix]);
+    command.args(["--uri", &program.uri.with_password(), "--prefix", &program.prefix]);
     command.args(["--orders", &program.orders.to_string()]);
     command.args(["--patience-s", &program.patience_s.to_string()]);
     if program.durable {
@@ -259,7 +275,9 @@ fn start(args: &RunArgs, at: usize, tell: Sender<Said>) -> Result<Child, Error> 
             for way in &args.ways {
                 command.args(["--feed", way.name()]);
             }
-            command.args(args.feed.to_words());
+            if !args.ways.is_empty() {
+                command.args(args.feed.to_words());
+            }
         }
         REPORTER => {
             command.arg("--csv").arg(&args.csv);
@@ -274,7 +292,9 @@ fn start(args: &RunArgs, at: usize, tell: Sender<Said>) -> Result<Child, Error> 
     if at != ENGINE {
         command.stderr(Stdio::null());
     }
-    let mut child = command.env(CHILD, "1").spawn().map_err(system)?;
+    // Ctrl-C is for the run, which ends them.
+    command.env(CHILD, "1").process_group(0);
+    let mut child = command.spawn().map_err(system)?;
     if let Some(stdout) = child.stdout.take() {
         std::thread::spawn(move || listen(at, BufReader::new(stdout), &tell));
     }
@@ -341,24 +361,9 @@ fn follow(
     Ok(outcomes.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-fn uri_text(uri: &quelea_bench::BrokerUri) -> String {
-    let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
-    let host = if uri.host.contains(':') { format!("[{}]", uri.host) } else { uri.host.clone() };
-    let (user, password, vhost) = (encode(&uri.user), encode(&uri.password), encode(&uri.vhost));
-    format!("amqp://{user}:{password}@{host}:{}/{vhost}", uri.port)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_broker_is_told_to_the_programs_as_it_was_given() {
-        for text in ["amqp://127.0.0.1", "amqp://a%2fb:c%40d@[::1]:5673/v%2fw"] {
-            let uri: quelea_bench::BrokerUri = text.parse().unwrap();
-            assert_eq!(uri_text(&uri).parse::<quelea_bench::BrokerUri>().unwrap(), uri);
-        }
-    }
 
     #[test]
     fn an_outcome_that_is_not_what_the_orders_lead_to_is_named() {

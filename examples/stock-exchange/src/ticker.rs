@@ -25,7 +25,7 @@ pub struct TickerArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
     /// By which way it looks
-    #[arg(long, value_enum)]
+    #[arg(long, group = "feeds", value_enum)]
     pub way: Way,
     /// Where the ways lead
     #[command(flatten)]

@@ -22,8 +22,9 @@ const DRAIN_S: f64 = 3_600.0;
 pub(crate) fn run(args: &AmqpArgs) -> Result<(), BenchError> {
     let plan = Plan::new(&args.load, args.span.mode)?;
     let end = end_of(&args.span, &plan);
-    let interrupt = Interrupt::install();
     let (mut admin, observer) = open(&args.broker)?;
+    // Not before: a signal ends what waits for a broker at once.
+    let interrupt = Interrupt::install();
     let uri = args.broker.parsed_uri()?;
     if !plan.predeclared {
         admin.declare(&plan)?;

@@ -65,8 +65,9 @@ pub(crate) struct BacklogReport {
 
 pub(crate) fn run(args: &BacklogArgs) -> Result<(), BenchError> {
     let plan = Plan::new(&args.load, Mode::Both)?;
-    let interrupt = Interrupt::install();
     let (mut admin, observer) = open(&args.broker)?;
+    // Not before: a signal ends what waits for a broker at once.
+    let interrupt = Interrupt::install();
     let uri = args.broker.parsed_uri()?;
     if !plan.predeclared {
         admin.declare(&plan)?;

@@ -40,8 +40,9 @@ pub(crate) struct ConnectionsReport {
 
 pub(crate) fn run(args: &ConnectionsArgs) -> Result<(), BenchError> {
     allow_descriptors(u64::from(args.count))?;
-    let interrupt = Interrupt::install();
     let (admin, observer) = open(&args.broker)?;
+    // Not before: a signal ends what waits for a broker at once.
+    let interrupt = Interrupt::install();
     let uri = args.broker.parsed_uri()?;
     let Some(pid) = observer.broker_pid else {
         let reason = observer.hidden_because.unwrap_or_default();

@@ -57,6 +57,7 @@ pub mod shared {
     pub use crate::process::{ProcessSample, sample};
     pub use crate::serve_process::{ServeProcess, ServeStartError};
     pub use crate::template::{push_ack, push_frame};
+    pub use crate::uri::percent_encoded;
 }
 
 pub use amqp_suite::args::{AmqpSuiteArgs, DeliveryArgs, Experiment, Keys, Network, Role};

@@ -87,17 +87,19 @@ impl FromStr for BrokerUri {
 
 impl BrokerUri {
     /// The whole of it, for another process: `Display` is for people.
-    pub(crate) fn with_password(&self) -> String {
+    #[must_use]
+    pub fn with_password(&self) -> String {
         let host =
             if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         let [user, password, vhost] =
-            [&self.user, &self.password, &self.vhost].map(|text| encoded(text));
+            [&self.user, &self.password, &self.vhost].map(|text| percent_encoded(text));
         format!("amqp://{user}:{password}@{host}:{}/{vhost}", self.port)
     }
 }
 
 /// Every byte that could mean something in a URI by its number.
-fn encoded(text: &str) -> String {
+#[must_use]
+pub fn percent_encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),

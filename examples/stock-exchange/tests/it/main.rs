@@ -63,7 +63,7 @@ fn what_is_not_there_need_not_be_deleted() {
     let uri = format!("amqp://{}", listener.local_addr().unwrap()).parse().unwrap();
     let served = thread::spawn(move || serve(listener.accept().unwrap().0, "x.statistics"));
     let venue = Venue { uri, prefix: "x".to_owned(), durable: true, feed: false, expires: false };
-    venue.clear().unwrap();
+    venue.clear(0.0).unwrap();
     let all = ["x.orders", "x.trades", "x.statistics", "x.feed", "x"];
     assert_eq!(served.join().unwrap(), all);
 }

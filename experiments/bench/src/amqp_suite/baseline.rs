@@ -2,7 +2,7 @@
 //! sockets and a relay that costs as little as one can.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread;
 
 use super::args::Role;
@@ -125,9 +125,7 @@ enum RawSide {
 impl RawSide {
     fn connect(role: Role, relay: &str) -> Result<Self, BenchError> {
         let refused = |source| BenchError::Connect { uri: format!("the relay at {relay}"), source };
-        let address: SocketAddr =
-            relay.parse().map_err(|_| refused(io::Error::other("this is no address")))?;
-        let mut stream = TcpStream::connect(address).map_err(refused)?;
+        let mut stream = TcpStream::connect(relay).map_err(refused)?;
         stream.set_nodelay(true).map_err(BenchError::Socket)?;
         let who = if role == Role::Publisher { PUBLISHER } else { CONSUMER };
         stream.write_all(&[who]).map_err(BenchError::Socket)?;

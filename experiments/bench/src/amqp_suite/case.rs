@@ -62,6 +62,10 @@ impl Case {
         Self { experiment, pairs: 1, fanout: 1, patterns: 1, keys: Keys::One }
     }
 
+    pub(crate) fn is_baseline(&self) -> bool {
+        self.experiment == Experiment::Baseline
+    }
+
     pub(crate) fn is_ping_pong(&self) -> bool {
         self.experiment == Experiment::DePp
     }
@@ -116,8 +120,8 @@ pub(crate) fn cases(args: &AmqpSuiteArgs) -> Result<(Vec<Case>, Rounds), BenchEr
     for experiment in Experiment::ALL.into_iter().filter(wanted) {
         let plain = Case::plain(experiment);
         match experiment {
-            // Its roles run on hosts of their own only where there is a relay on the broker's.
-            Experiment::Baseline if args.listen.is_some() => {}
+            // The relay is this process's child, and has to be on the broker's host.
+            Experiment::Baseline if !may_have_relay(args)? => {}
             Experiment::Baseline | Experiment::DeSpsc | Experiment::DePp => cases.push(plain),
             Experiment::DeMpmc => {
                 cases.extend(args.pairs.iter().map(|&pairs| Case { pairs, ..plain }));
@@ -194,8 +198,10 @@ fn check_places(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     if args.role != Role::Coordinator && args.listen.is_some() {
         return refuse("--listen is the coordinator's");
     }
-    if args.listen.is_some() && args.experiments.contains(&Experiment::Baseline) {
-        return refuse("the baseline needs roles that are started here: not --listen");
+    if args.experiments.contains(&Experiment::Baseline) && !may_have_relay(args)? {
+        return refuse(
+            "the relay of the baseline has to be on the broker's host: with --listen, start the suite there",
+        );
     }
     if is_linked && args.role != Role::Coordinator {
         return refuse("--network is the coordinator's");
@@ -209,6 +215,12 @@ fn check_places(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
         ));
     }
     Ok(())
+}
+
+/// Whether the relay, which is started here, is between roles that are started here, too, or on the broker's host.
+fn may_have_relay(args: &AmqpSuiteArgs) -> Result<bool, BenchError> {
+    let target: BrokerUri = args.target.parse()?;
+    Ok(args.listen.is_none() || is_of_this_machine(&target.host))
 }
 
 /// Only an address of this machine can be listened at.
@@ -300,7 +312,10 @@ mod tests {
             ),
             ("--target http://127.0.0.1", "does not begin with amqp://"),
             ("--auto-ack --prefetch 5", "--auto-ack"),
-            ("--experiments baseline --listen 127.0.0.1:1", "baseline"),
+            (
+                "--experiments baseline --listen 127.0.0.1:1 --target amqp://192.0.2.1",
+                "the relay of the baseline has to be on the broker's host",
+            ),
         ] {
             let error = parsed(line).unwrap_err().to_string();
             assert!(error.contains(expected), "{line}: {error}");

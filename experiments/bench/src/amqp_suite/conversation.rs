@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::sockopt;
+
 use super::error::SuiteError;
 use super::protocol::{Order, Word, read_line, write_line};
 use crate::clock::{now_ns, seconds_to_ns};
@@ -15,6 +17,10 @@ use crate::error::BenchError;
 const ORDERS_MAX: usize = 16;
 /// How often a coordinator is looked for that is not there yet.
 const RETRY: Duration = Duration::from_millis(50);
+/// Silence after which the other host is asked whether it is there, how often, and how many times in vain.
+const KEEP_ALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_PROBES: u32 = 6;
 
 pub(crate) struct Conversation {
     orders: Receiver<Order>,
@@ -29,6 +35,7 @@ impl Conversation {
             Some(address) => {
                 let stream = connect(address, timeout_s)?;
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 Self::new(stream.try_clone()?, Box::new(stream))
             }
             None => Self::new(io::stdin(), Box::new(io::stdout())),
@@ -80,6 +87,14 @@ fn unless_turned_away(order: Order) -> Result<Order, SuiteError> {
         Order::TurnAway { why } => Err(SuiteError::TurnedAway { why }),
         order => Ok(order),
     }
+}
+
+/// Has the system notice a host that is gone without a word, within some two minutes.
+pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_INTERVAL)?;
+    Ok(sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_PROBES)?)
 }
 
 fn connect(address: &str, timeout_s: f64) -> io::Result<TcpStream> {

@@ -1,6 +1,6 @@
 //! Declares what each case needs, has the roles play its rounds, and measures the broker meanwhile.
 
-use super::args::{AmqpSuiteArgs, Experiment, Role};
+use super::args::{AmqpSuiteArgs, Role};
 use super::case::{Case, Rounds};
 use super::error::SuiteError;
 use super::network::Links;
@@ -23,7 +23,6 @@ use crate::uri::BrokerUri;
 
 /// Runs all cases and prints the report, also of what was measured before it could not go on.
 pub(crate) fn run(args: &AmqpSuiteArgs, cases: &[Case], rounds: &Rounds) -> Result<(), BenchError> {
-    let interrupt = Interrupt::install();
     let broker = BrokerArgs {
         uri: args.target.clone(),
         connect_timeout_s: args.connect_timeout_s,
@@ -33,12 +32,16 @@ pub(crate) fn run(args: &AmqpSuiteArgs, cases: &[Case], rounds: &Rounds) -> Resu
         quiet: args.quiet,
     };
     let (admin, observer) = open(&broker)?;
+    // Until here a signal ends the process at once, also one that waits for a broker: nothing is started yet.
+    let interrupt = Interrupt::install();
     let links = Links::make(args.network)?;
     let roles = Roles::start(args, cases, links.as_ref(), &interrupt)?;
     let mut report = Report::new(args, admin.client.product(), links.as_ref());
     let targets = Targets::new(args, &roles, links.as_ref())?;
-    if args.listen.is_some() && args.experiments.is_empty() {
-        eprintln!("the baseline is left out: with --listen there is no relay on the broker's host");
+    if args.experiments.is_empty() && !cases.iter().any(Case::is_baseline) {
+        eprintln!(
+            "the baseline is left out: this is not the broker's host, where its relay has to be"
+        );
     }
     let mut suite = Suite {
         args,
@@ -100,7 +103,7 @@ impl Suite<'_> {
         report: &mut Report,
     ) -> Result<(), BenchError> {
         for case in cases {
-            if case.experiment == Experiment::Baseline {
+            if case.is_baseline() {
                 report.cases.push(CaseReport::new(case));
                 self.play(case, rounds, report)?;
                 continue;
@@ -165,10 +168,11 @@ impl Suite<'_> {
 
     /// Consumers connect first: a message that nobody waits for is another case.
     fn begin(&mut self, case: &Case) -> Result<(), BenchError> {
+        self.roles.reset_counts();
         let delivery = self.delivery();
         let (mut publisher, mut consumer) =
             (self.targets.publisher.clone(), self.targets.consumer.clone());
-        if case.experiment == Experiment::Baseline {
+        if case.is_baseline() {
             (publisher, consumer) = self.begin_relay()?;
         }
         for (role, target) in [(Role::Consumer, consumer), (Role::Publisher, publisher)] {
@@ -189,6 +193,10 @@ impl Suite<'_> {
         };
         let port = address.rsplit(':').next().unwrap_or_default();
         let at = |target: &Option<String>| {
+            if self.roles.are_elsewhere() {
+                // By the name that each has for the broker's host, which is this one.
+                return format!(":{port}");
+            }
             let uri: Option<BrokerUri> = target.as_ref().and_then(|target| target.parse().ok());
             let host = uri.filter(|_| self.args.network != super::args::Network::Loopback);
             format!("{}:{port}", host.map_or_else(|| "127.0.0.1".to_owned(), |uri| uri.host))
@@ -197,7 +205,7 @@ impl Suite<'_> {
     }
 
     fn round(&mut self, case: &Case, size: usize, messages: u64) -> Result<Round, BenchError> {
-        self.roles.begin_round();
+        self.roles.reset_counts();
         self.roles.order(Role::Consumer, &Order::Round { size, messages })?;
         self.roles.await_ready(Role::Consumer, &self.interrupt)?;
         let before = self.broker_cpu_us(case);
@@ -227,10 +235,8 @@ impl Suite<'_> {
     }
 
     fn broker_cpu_us(&self, case: &Case) -> Option<u64> {
-        let pid = match case.experiment {
-            Experiment::Baseline => self.roles.relay_pid(),
-            _ => self.observer.broker_pid,
-        };
+        let pid =
+            if case.is_baseline() { self.roles.relay_pid() } else { self.observer.broker_pid };
         process::sample(pid?).ok().map(|sample| sample.cpu_us)
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::args::{AmqpSuiteArgs, Experiment, Role};
+use super::args::{AmqpSuiteArgs, Role};
 use super::baseline;
 use super::conversation::Conversation;
 use super::peers::Side;
@@ -39,14 +39,21 @@ pub(crate) fn run(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     if said.is_ok() && args.coordinator.is_none() { Ok(()) } else { served }
 }
 
+/// Where the relay is: a port alone is one of the broker's host, by the name that it has here.
+fn relay_address(args: &AmqpSuiteArgs, given: String) -> Result<String, BenchError> {
+    let Some(port) = given.strip_prefix(':') else { return Ok(given) };
+    let BrokerUri { host, .. } = args.target.parse()?;
+    Ok(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
+}
+
 fn serve(args: &AmqpSuiteArgs, conversation: &mut Conversation) -> Result<(), BenchError> {
     let mut side = None;
     loop {
         match conversation.next()? {
             Order::Quit => return Ok(()),
-            Order::Begin { case, target, .. } if case.experiment == Experiment::Baseline => {
-                let address = target.unwrap_or_default();
-                if baseline::serve(args.role, &address, conversation)? {
+            Order::Begin { case, target, .. } if case.is_baseline() => {
+                let relay = relay_address(args, target.unwrap_or_default())?;
+                if baseline::serve(args.role, &relay, conversation)? {
                     return Ok(());
                 }
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::args::{AmqpSuiteArgs, Experiment, Role};
 use super::case::Case;
+use super::conversation::keep_alive;
 use super::error::SuiteError;
 use super::network::Links;
 use super::protocol::{Order, Word, read_line, write_line};
@@ -91,14 +92,15 @@ impl Roles {
     }
 
     pub(crate) fn order(&mut self, role: Role, order: &Order) -> Result<(), SuiteError> {
+        // Nothing was owed before: however long that was, it is no stall.
+        self.moved_ns = now_ns();
         let handle = self.handle(role).ok_or(SuiteError::Ended { role })?;
         write_line(&mut handle.out, order).map_err(|_| SuiteError::Ended { role })
     }
 
-    /// A new round: what moved before does not count.
-    pub(crate) fn begin_round(&mut self) {
+    /// A new case, or round: what moved before does not count.
+    pub(crate) fn reset_counts(&mut self) {
         self.counts = (0, 0);
-        self.moved_ns = now_ns();
     }
 
     /// What a role says next, but for how many messages moved.
@@ -125,7 +127,7 @@ impl Roles {
             if interrupt.is_set() {
                 return Err(SuiteError::Interrupted);
             }
-            if now_ns() > self.moved_ns + self.stall_s * SECOND_NS {
+            if self.has_stalled(now_ns()) {
                 let (seconds, (sent, received)) = (self.stall_s, self.counts);
                 return Err(SuiteError::Stalled { seconds, sent, received });
             }
@@ -163,6 +165,10 @@ impl Roles {
             }
         }
         Ok(())
+    }
+
+    fn has_stalled(&self, now_ns: u64) -> bool {
+        now_ns > self.moved_ns + self.stall_s * SECOND_NS
     }
 
     fn note_moved(&mut self, role: Role, messages: u64) {
@@ -293,6 +299,7 @@ fn await_both(
             continue;
         }
         stream.set_read_timeout(None).map_err(failed)?;
+        keep_alive(&stream).map_err(failed)?;
         let input = stream.try_clone().map_err(failed)?;
         listen(role, input, words.clone()).map_err(failed)?;
         *place = Some(Handle { out: Box::new(stream), child: None, machine });
@@ -333,4 +340,31 @@ fn why_not(role: Role, version: &str, has_one: bool) -> Option<String> {
 
 pub(super) fn unexpected(role: Role, word: &Word) -> SuiteError {
     SuiteError::Role { role, why: format!("it said {word:?} where that has no place") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_before_an_order_is_no_stall() {
+        let (sender, words) = sync_channel(1);
+        let handle =
+            || Handle { out: Box::new(std::io::sink()), child: None, machine: String::new() };
+        let mut roles = Roles {
+            publisher: handle(),
+            consumer: handle(),
+            relay: None,
+            words,
+            stall_s: 3_600,
+            moved_ns: 0,
+            counts: (1, 1),
+        };
+        // As if the machine had run for two hours, and nothing had moved: a case may take long to declare.
+        assert!(now_ns() > 0 && roles.has_stalled(7_200 * SECOND_NS));
+        roles.order(Role::Consumer, &Order::EndCase).unwrap();
+        assert!(!roles.has_stalled(now_ns()));
+        sender.send((Role::Consumer, Some(Word::Ready))).unwrap();
+        roles.await_ready(Role::Consumer, &Interrupt::default()).unwrap();
+    }
 }
