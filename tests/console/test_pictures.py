@@ -1,4 +1,4 @@
-"""The pictures of the documentation: made of a real broker, in the artefacts; with QUELEA_WRITE=1 in docs."""
+"""The pictures of the documentation: made of a real broker, in the artefacts; with QUELEA_BLESS=1 in docs."""
 
 import base64
 import os
@@ -25,6 +25,6 @@ def test_the_documentation_has_its_pictures(busy, open_console, artefacts, file)
     shown = page.context.new_cdp_session(page).send("Page.captureScreenshot", {"format": "webp", "quality": 75})
     picture = base64.b64decode(shown["data"])
     assert 0 < len(picture) <= BYTES_MAX
-    folder = ROOT / "docs" / "operate" if os.environ.get("QUELEA_WRITE") else artefacts
+    folder = ROOT / "docs" / "operate" if os.environ.get("QUELEA_BLESS") else artefacts
     (folder / file).write_bytes(picture)
     assert (ROOT / "docs" / "operate" / file).stat().st_size <= BYTES_MAX

@@ -1,7 +1,7 @@
 /* CMQ, a message queue without a broker: the C interface of quelea-cmq.
  *
  * Written by cbindgen from bindings/c/src: change it there, then run
- * `QUELEA_WRITE_HEADER=1 cargo test --manifest-path bindings/c/Cargo.toml`.
+ * `QUELEA_BLESS=1 cargo test --manifest-path bindings/c/Cargo.toml`.
  * The manual is docs/cmq/c.md.
  */
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Set to write the header instead of comparing it.
-const WRITE: &str = "QUELEA_WRITE_HEADER";
+const WRITE: &str = "QUELEA_BLESS";
 
 #[test]
 fn the_header_is_what_the_sources_say() {

@@ -1,4 +1,4 @@
-//! The routes, and what all of them share.
+//! The routes of a broker, and its API as a whole.
 
 mod bindings;
 pub(crate) mod channels;
@@ -8,16 +8,13 @@ mod exchanges;
 pub(crate) mod guard;
 mod health;
 mod later;
-pub(crate) mod list_query;
-pub(crate) mod listed;
-pub(crate) mod listing;
-pub(crate) mod messages;
+mod listing;
+mod messages;
 pub(crate) mod nodes;
 pub(crate) mod overview;
 mod queues;
 mod rates;
 mod routes;
-pub(crate) mod shapes;
 mod topic_permissions;
 mod vhosts;
 
@@ -25,28 +22,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
 use axum::routing::get;
-use axum::{Extension, Json, Router};
 use prometheus_client::collector::Collector;
-use quelea_model::Table;
 use quelea_net::HostNames;
 use quelea_node::{Authenticator, CoreHandle};
 use quelea_openapi::{Route, with_state};
 use quelea_sqs_protocol::AnyService;
 use quelea_sqs_server::SqsCounters;
-use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 pub use self::definitions::{Definitions, ImportError};
 pub(crate) use self::routes::of_access;
-use crate::audit::{AuditTrail, Details};
+use crate::audit::AuditTrail;
 use crate::console;
 use crate::counters::ApiCounters;
-use crate::error::{ApiError, unknown_path};
-use crate::json::to_table;
+use crate::error::unknown_path;
 use crate::limits::{BODY_BYTES_MAX, GETS_MAX};
 use crate::metrics;
 use crate::sampler;
@@ -219,59 +212,4 @@ pub(crate) fn router(api: ApiState, fronts: FrontRoutes, access: Vec<Route>) -> 
         .nest("/api", broker.nest("/elastic", elastic))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-}
-
-/// What is answered with JSON.
-pub(crate) type JsonAnswer = Result<Json<Value>, ApiError>;
-
-/// What is answered with a status alone.
-pub(crate) type StatusAnswer = Result<StatusCode, ApiError>;
-
-/// The same, with what [the audit trail](crate::audit) says of it beyond the path.
-pub(crate) type AuditedAnswer = Result<(StatusCode, Extension<Details>), ApiError>;
-
-/// A field of a request's object: absent is `None`, another type is an error with its name.
-pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a str>, ApiError> {
-    match &body[field] {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text)),
-        other => Err(ApiError::bad(format!("{field} must be a string, it is {other}"))),
-    }
-}
-
-/// A text that has to be there.
-pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str, ApiError> {
-    text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
-}
-
-/// Texts that have to be there.
-pub(crate) fn texts<const N: usize>(
-    body: &Value,
-    fields: [&str; N],
-) -> Result<[String; N], ApiError> {
-    let mut texts = [const { String::new() }; N];
-    for (text, field) in texts.iter_mut().zip(fields) {
-        required_field(body, field)?.clone_into(text);
-    }
-    Ok(texts)
-}
-
-/// A boolean; RabbitMQ's tools also send it as text.
-pub(crate) fn flag_field(body: &Value, field: &str, default: bool) -> Result<bool, ApiError> {
-    match &body[field] {
-        Value::Null => Ok(default),
-        Value::Bool(flag) => Ok(*flag),
-        Value::String(text) if text == "true" => Ok(true),
-        Value::String(text) if text == "false" => Ok(false),
-        other => Err(ApiError::bad(format!("{field} must be true or false, it is {other}"))),
-    }
-}
-
-/// The `arguments` of a queue, an exchange or a binding; none if they are absent.
-pub(crate) fn arguments_field(body: &Value) -> Result<Table, ApiError> {
-    match &body["arguments"] {
-        Value::Null => Ok(Table::new()),
-        Value::Object(object) => to_table(object).map_err(ApiError::bad),
-        _ => Err(ApiError::bad("arguments must be an object")),
-    }
 }

@@ -13,7 +13,7 @@ use quelea_node::{Authenticator, Credentials, Verdict};
 use quelea_sqs_protocol::{IdentityDirectory as _, UserWithVhosts};
 
 use crate::error::ApiError;
-use crate::server::places::Place;
+use crate::places::Place;
 use crate::state::SharedState;
 use crate::tokens::ShownToken;
 use crate::web_pages::{DEFAULT_USER, UnknownHost};

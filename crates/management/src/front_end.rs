@@ -17,7 +17,6 @@ use tokio::net::TcpListener;
 
 use crate::api::HttpSettings;
 use crate::api::guard::guarded;
-use crate::api::shapes::{Health, shows};
 use crate::audit::AuditTrail;
 use crate::console;
 use crate::counters::ApiCounters;
@@ -25,6 +24,7 @@ use crate::error::unknown_path;
 use crate::identity::{identity_routes, take_over_route, users};
 use crate::limits::BODY_BYTES_MAX;
 use crate::server::{self, Shared};
+use crate::shapes::{Health, shows};
 use crate::state::SharedState;
 use crate::tokens::Tokens;
 use crate::v1;

@@ -6,6 +6,7 @@ mod access_keys;
 mod accounts;
 mod broker;
 mod owner;
+mod password;
 mod permissions;
 mod routes;
 mod shapes;

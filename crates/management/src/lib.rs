@@ -4,7 +4,7 @@
 //! thread, and no AMQP type may appear here but field tables, which queue arguments are made of.
 //! Start with `api.rs`, the list of routes; its sockets are in `server.rs`.
 
-mod answers;
+mod answer;
 mod api;
 mod audit;
 mod authentication;
@@ -14,19 +14,28 @@ mod call;
 mod console;
 mod counters;
 mod error;
+mod fields;
 mod form;
 mod front_end;
+mod getter;
 mod history;
 mod identity;
 mod json;
 mod limits;
+mod list_query;
+mod listed;
 mod metrics;
 mod operation;
+mod paging;
+mod payload;
+mod places;
 mod process;
 mod properties;
 mod recent;
+mod request_line;
 mod sampler;
 mod server;
+mod shapes;
 mod state;
 mod time;
 mod tokens;

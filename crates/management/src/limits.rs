@@ -30,7 +30,7 @@ pub(crate) const GET_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many of them are under way at once; others wait.
 pub(crate) const GETS_MAX: usize = 4;
 
-/// How long a look into a replicated queue may take in milliseconds, with the wait for others' looks.
+/// How long a peek at a replicated queue may take in milliseconds, with the wait for others'.
 pub(crate) const PEEK_TIMEOUT_MS: u64 = 20_000;
 
 /// Consumers that the detail of a queue or a channel holds; lists of consumers have all.

@@ -16,25 +16,22 @@ use crate::authentication::ApiUser;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// How often [`until_free`] looks, with a pause before the next time.
-const LOOKS_MAX: u32 = 30_000;
-const LOOK_PAUSE: Duration = Duration::from_millis(2);
-
-/// How often a declaration is tried while another store is asked for its name; others' answers wake it, too.
-const NAME_CHECKS_MAX: usize = 100;
+/// How often [`until_free`] polls, a minute in all.
+const POLLS_MAX: u32 = 30_000;
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Waits while what had a name is being deleted, as a declaration over AMQP does: whoever deletes and makes anew must not
-/// have to know that a deletion goes on after its answer. After so many looks the change says that it has to wait.
+/// have to know that a deletion goes on after its answer. After so many polls the change says that it has to wait.
 pub(crate) async fn until_free(
     api: &ApiState,
     is_being_deleted: impl Fn(&Broker) -> bool + Clone + Send + 'static,
 ) -> Result<(), ApiError> {
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         let is_being_deleted = is_being_deleted.clone();
         if !api.on_core(move |core| is_being_deleted(&core.broker)).await? {
             break;
         }
-        tokio::time::sleep(LOOK_PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
@@ -44,16 +41,10 @@ pub(crate) async fn until_checked<T, F: Future<Output = Result<T, ApiError>>>(
     api: &ApiState,
     declare: impl Fn() -> F,
 ) -> Result<T, ApiError> {
-    for _ in 0..NAME_CHECKS_MAX {
-        let freed = api.on_core(|core| core.broker.names_freed()).await?;
-        match declare().await {
-            Err(ApiError::NameBeingChecked) => {
-                until_free(api, move |broker| broker.names_freed() == freed).await?;
-            }
-            done => return done,
-        }
-    }
-    Err(ApiError::NameBeingChecked)
+    let is_being_checked =
+        |declared: &Result<T, ApiError>| matches!(declared, Err(ApiError::NameBeingChecked));
+    let declared = api.core.when_name_checked(declare, is_being_checked).await;
+    declared.map_err(|_| ApiError::Stopping)?
 }
 
 /// Runs a change on the core thread and waits until it is durable.

@@ -10,7 +10,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn look() -> Self {
+    pub(crate) fn read() -> Self {
         let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
             resident_bytes: resident_bytes(Path::new("/proc/self/statm")),
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_process_takes_memory_and_has_files_open() {
-        let process = Process::look();
+        let process = Process::read();
         assert!(process.resident_bytes.unwrap() > 100_000);
         let files = process.files.unwrap() as u64;
         assert!((3..=process.files_max.unwrap_or(u64::MAX)).contains(&files), "{files}");

@@ -9,10 +9,10 @@ use quelea_broker::{QueueSample, SampleStart, SampledKeys, VhostId};
 use quelea_node::{Clock, Core};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::api::listing::by_turns;
 use crate::error::ApiError;
 use crate::history::{Counts, Subject};
 use crate::limits::SAMPLED_OBJECTS_MAX;
+use crate::paging::by_turns;
 use crate::recent::{
     CHANNEL_STATS, CHURN_RATES, CONFIRM_STATS, ChannelCounters, EXCHANGE_STATS, TRAFFIC_STATS,
 };

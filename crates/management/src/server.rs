@@ -1,7 +1,6 @@
 //! The API's sockets, as limited as those of the other fronts: how many there are, how long a request may take to
 //! arrive, and how many an address may send. `places.rs` says who gives way when there are too many.
 
-pub(crate) mod places;
 mod rates;
 mod timed_body;
 
@@ -26,16 +25,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use self::places::{Place, Places};
 use self::rates::Rates;
 use self::timed_body::TimedBody;
-use crate::answers::{RequestLine, without_last_slash};
 use crate::audit::{AuditTrail, Noted, Unaudited};
 use crate::authentication::Shown;
 use crate::call::Begun;
 use crate::counters::ApiCounters;
 use crate::error::ApiError;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+use crate::places::{Place, Places};
+use crate::request_line::{RequestLine, without_last_slash};
 use crate::v1::Answerer;
 use crate::web_pages::{self, WebPages};
 

@@ -5,7 +5,6 @@ mod audit;
 mod log;
 mod messages;
 mod moves;
-mod password;
 mod replicated;
 mod sqs;
 mod tokens;
@@ -22,7 +21,6 @@ use quelea_openapi::{Document, Info, Route, router as router_of, with_state};
 use schemars::JsonSchema;
 
 pub(crate) use self::audit::{changes as audit, operation as audit_operation};
-pub(crate) use self::password::route as password_route;
 pub(crate) use self::watch::Answerer;
 use crate::state::{ApiState, SharedState};
 

@@ -9,6 +9,7 @@ mod bridge;
 pub(crate) mod byte_size;
 mod cassandra;
 mod check;
+mod choice;
 mod cmq;
 mod elastic;
 mod http;

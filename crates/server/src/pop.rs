@@ -37,8 +37,8 @@ const EVENT_WAIT: Duration = Duration::from_secs(3_600);
 /// delayed, or lost. Whoever has it ends, and is not waited for.
 const LINGER_MAX: Duration = Duration::from_millis(200);
 
-/// How often it is looked whether datagrams are dropped.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the count of datagrams that were dropped is read.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Without a timeout; the clock has no end that is later.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
@@ -238,7 +238,7 @@ impl Popping<'_> {
     ) -> io::Result<End> {
         let idle = args.timeout.unwrap_or(FOREVER);
         let mut quiet_until = tokio::time::Instant::now() + idle;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut polls = tokio::time::interval(POLL_INTERVAL);
         while self.left > 0 {
             let written = tokio::select! {
                 biased;
@@ -263,7 +263,7 @@ impl Popping<'_> {
                     Some(message) => self.batch(message),
                     None => return Ok(End::Came),
                 },
-                _ = looks.tick() => {
+                _ = polls.tick() => {
                     self.look_for_strangers(args.pipe.has_key());
                     continue;
                 }

@@ -123,7 +123,7 @@ impl Silence {
                 if statuses > 0 || Instant::now() >= until {
                     return statuses > 0;
                 }
-                std::thread::sleep(WORD_LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
         };
         if heard(WORD_WAIT / 10) {
@@ -151,8 +151,8 @@ impl Silence {
 
 /// How long a word of a peer is waited for whose losses are not repeated; a tenth of it before the port is asked.
 const WORD_WAIT: Duration = Duration::from_secs(1);
-/// How often it is looked for meanwhile.
-const WORD_LOOK: Duration = Duration::from_millis(1);
+/// How often the counters are read for it meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How long the word that a port is closed may take; on this machine it is there at once.
 const REFUSAL_WAIT: Duration = Duration::from_millis(300);

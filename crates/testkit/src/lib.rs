@@ -1,5 +1,5 @@
 //! What the simulations of several crates share: seeds, virtual time, networks that fail, a disk that
-//! crashes, a node. It must never be part of the product (only `dev-dependencies` name it, and the
+//! crashes, a node, the examples of a format's page. It must never be part of the product (only `dev-dependencies` name it, and the
 //! apparatus), read a clock, or hold what one simulation alone needs: that stands beside its tests.
 //! Start with [`seeds`] and [`Agenda`].
 
@@ -9,6 +9,7 @@ pub mod amqp_client;
 #[cfg(feature = "broker")]
 pub mod broker;
 pub mod datagram_network;
+pub mod golden;
 #[cfg(feature = "node")]
 pub mod node;
 mod seed;

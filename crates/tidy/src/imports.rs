@@ -26,39 +26,52 @@ impl Imports {
         let mut imports = Self::default();
         for (module, text) in &sources {
             let named = paths(text).into_iter().filter_map(|path| crate_.resolve(module, &path, 0));
-            // A folder's parts may know each other: parent and child are no circle.
-            let others =
-                named.filter(|other| !other.starts_with(module) && !module.starts_with(other));
+            let others = named.filter(|other| other != module);
             imports.edges.insert(module.clone(), others.collect());
         }
         imports
     }
 
-    /// Sets of files that reach each other, as their modules' paths.
+    /// Sets of files that reach each other, as their modules' paths. A parent and the files of its folder may know each
+    /// other, so a circle that one of its files is the parent of is none.
     #[must_use]
     pub fn circles(&self) -> Vec<Vec<String>> {
-        let mut left: BTreeSet<&Module> = self.edges.keys().collect();
+        let modules = self.edges.keys();
+        let folders: BTreeSet<&[String]> =
+            modules.flat_map(|module| (0..module.len()).map(|depth| &module[..depth])).collect();
+        folders.into_iter().flat_map(|folder| self.circles_in(folder)).collect()
+    }
+
+    /// Those between a folder's files, each with its own folder, without the folder's parent: through it they may all lead.
+    fn circles_in(&self, folder: &[String]) -> Vec<Vec<String>> {
+        let depth = folder.len();
+        let is_in = |module: &&Module| module.len() > depth && module.starts_with(folder);
+        let mut left: BTreeSet<&Module> = self.edges.keys().filter(is_in).collect();
+        let reached: BTreeMap<&Module, BTreeSet<&Module>> =
+            left.iter().map(|start| (*start, self.reached_from(start, &left))).collect();
         let mut circles = Vec::new();
         while let Some(start) = left.pop_first() {
-            let reached = self.reached_from(start);
-            let circle: Vec<&Module> = reached
-                .into_iter()
-                .filter(|other| *other != start && self.reached_from(other).contains(start))
-                .collect();
-            if !circle.is_empty() {
-                left.retain(|module| !circle.contains(module));
-                let names = std::iter::once(start).chain(circle).map(|module| module.join("/"));
-                circles.push(names.collect());
+            let there_and_back = |other: &&Module| reached[other].contains(start);
+            let circle: Vec<&Module> =
+                reached[start].iter().copied().filter(there_and_back).collect();
+            left.retain(|module| !circle.contains(module));
+            if circle.iter().any(|other| other[depth] != start[depth]) {
+                circles.push(circle.iter().map(|module| module.join("/")).collect());
             }
         }
         circles
     }
 
-    fn reached_from<'a>(&'a self, start: &Module) -> BTreeSet<&'a Module> {
+    /// What `start` leads to by way of these files alone.
+    fn reached_from<'a>(
+        &'a self,
+        start: &Module,
+        files: &BTreeSet<&Module>,
+    ) -> BTreeSet<&'a Module> {
         let mut reached = BTreeSet::new();
         let mut next: Vec<&Module> = self.edges.get(start).into_iter().flatten().collect();
         while let Some(module) = next.pop() {
-            if reached.insert(module) {
+            if files.contains(module) && reached.insert(module) {
                 next.extend(self.edges.get(module).into_iter().flatten());
             }
         }
@@ -188,6 +201,26 @@ mod tests {
             ("d.rs", "// use crate::a;\nuse crate::a::A;\n"),
         ]);
         assert_eq!(found, [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn a_circle_through_a_parent_counts_where_it_leaves_the_parents_folder() {
+        let found = circles(&[
+            ("lib.rs", "mod api;\nmod sampler;\n"),
+            ("api.rs", "mod listing;\nmod routes;\nuse crate::sampler::run;\nstruct Answer;\n"),
+            ("api/listing.rs", "use super::Answer;\n"),
+            ("api/routes.rs", "use super::listing::list;\n"),
+            ("sampler.rs", "use crate::api::listing::by_turns;\n"),
+        ]);
+        assert_eq!(found, [["api", "api/listing", "sampler"]]);
+        let found = circles(&[
+            ("lib.rs", "mod a;\n"),
+            ("a.rs", "mod b;\nmod c;\nuse b::B;\n"),
+            ("a/b.rs", "mod inner;\nuse super::c::C;\n"),
+            ("a/b/inner.rs", "use super::B;\n"),
+            ("a/c.rs", "use super::A;\nuse super::b::inner::I;\n"),
+        ]);
+        assert_eq!(found, [["a/b", "a/b/inner", "a/c"]]);
     }
 
     #[test]

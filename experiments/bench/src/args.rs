@@ -97,7 +97,7 @@ pub struct LoadArgs {
     /// Consuming connections
     #[arg(long, short = 'y', default_value_t = 1)]
     pub consumers: u32,
-    /// Bytes of a message's body (1KiB, 64k, 1MiB are understood)
+    /// Bytes of a message's body (1KiB, 64k, 1MiB, 5kB are understood; k is KiB, and kB 1,000)
     #[arg(long, short, default_value = "16", value_parser = parse_bytes)]
     pub size: usize,
     /// Publish with delivery mode 2

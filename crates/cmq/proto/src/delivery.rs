@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use bytes::{Buf, Bytes};
 
 use crate::key::Mailbox;
+use crate::mailbox_ref::MailboxRef;
 use crate::mode::Mode;
 use crate::wire::data::Messages;
 use crate::wire::varint;
@@ -33,8 +34,7 @@ pub struct Delivery {
 pub struct DeliveryToken {
     pub(crate) flow: u32,
     pub(crate) flow_generation: u32,
-    pub(crate) mailbox: u32,
-    pub(crate) mailbox_generation: u32,
+    pub(crate) mailbox: MailboxRef,
     pub(crate) sequence: u64,
     pub(crate) bytes: u32,
 }

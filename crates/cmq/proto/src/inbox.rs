@@ -65,7 +65,7 @@ use crate::inbox::events::Events;
 use crate::inbox::flow::FlowKey;
 use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::flows::Flows;
-use crate::inbox::mailboxes::{MailboxRef, Mailboxes};
+use crate::inbox::mailboxes::Mailboxes;
 use crate::inbox::replies::Replies;
 use crate::key::Mailbox;
 use crate::limits::PEERS_PAGE;
@@ -162,7 +162,7 @@ impl Inbox {
         for slot in self.flows.slots(|flow| flow.room == closed) {
             self.forget(slot);
         }
-        self.ready.retain(|delivery| !is_of(&delivery.token, closed));
+        self.ready.retain(|delivery| delivery.token.mailbox != closed);
     }
 
     /// Whether the socket is in a multicast group.
@@ -178,11 +178,10 @@ impl Inbox {
     /// The application has taken a delivery out of its mailbox: its room is credit again, and its
     /// sender may forget it, unless the application acknowledges by itself.
     pub fn popped(&mut self, token: DeliveryToken, now: Time) {
-        let at = MailboxRef { slot: token.mailbox, generation: token.mailbox_generation };
-        let Some(room) = self.mailboxes.room(at) else { return };
+        let Some(room) = self.mailboxes.room(token.mailbox) else { return };
         room.used = room.used.saturating_sub(token.bytes as usize);
         let by_application = room.by_application;
-        self.reopen(at);
+        self.reopen(token.mailbox);
         if !by_application {
             self.done(token, false, now);
         }
@@ -308,8 +307,4 @@ impl Inbox {
             self.counters.events_dropped += 1;
         }
     }
-}
-
-fn is_of(token: &DeliveryToken, mailbox: MailboxRef) -> bool {
-    (token.mailbox, token.mailbox_generation) == (mailbox.slot, mailbox.generation)
 }

@@ -18,6 +18,7 @@ pub mod fuzzing;
 pub mod inbox;
 pub mod key;
 pub mod limits;
+mod mailbox_ref;
 pub mod mode;
 pub mod outbox;
 pub mod repair;

@@ -28,11 +28,7 @@ pub use reception::Reception;
 pub use replay_window::ReplayWindow;
 pub use salts::Salts;
 
-/// Bytes of the tag at the end of a sealed datagram.
-pub const TAG_BYTES: usize = 16;
-
-/// Bytes of the tag at the end of a HELLO or CHALLENGE of those who share a key: HMAC-SHA256.
-pub const HANDSHAKE_TAG_BYTES: usize = 32;
+pub use crate::wire::{HANDSHAKE_TAG_BYTES, TAG_BYTES};
 
 /// Datagrams of one kind that are sealed with the same key; then the next one is derived. AES-GCM is
 /// safe for 2^24.5 full-sized records (RFC 8446, section 5.5).

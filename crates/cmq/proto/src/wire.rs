@@ -14,5 +14,5 @@ pub mod refusal;
 pub mod status;
 pub mod varint;
 
-pub use header::{HEADER_BYTES, Header, Kind, NUMBER_MAX};
+pub use header::{HANDSHAKE_TAG_BYTES, HEADER_BYTES, Header, Kind, NUMBER_MAX, TAG_BYTES};
 pub use malformed::Malformed;

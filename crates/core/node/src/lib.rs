@@ -31,6 +31,7 @@ mod local_core;
 mod log_once;
 mod log_threads;
 mod logins;
+mod name_check;
 mod node;
 mod panics;
 mod password;

@@ -1,18 +1,10 @@
 //! What the bridge declares by itself: durable queues, and their bindings. Whatever is there already is
 //! used as it is.
 
-use std::time::Duration;
-
 use quelea_broker::error::ResourceError;
 use quelea_broker::{BindingError, ChannelId, DeclareQueue, DeclareQueueError, QueueBinding};
 use quelea_node::{Core, CoreHandle, CoreStopped};
 use quelea_store::Ticket;
-use tokio::time::sleep;
-
-/// How often and at which distance it is looked whether another store has said if it has a queue of that name: ten seconds in
-/// all, which is longer than it takes to say that it does not answer.
-const LOOKS_MAX: u32 = 2_000;
-const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A declaration among others that may have to wait for another store.
 pub(crate) trait NameChecked {
@@ -37,23 +29,15 @@ where
     E: NameChecked + Send + 'static,
     F: FnOnce(&mut Core) -> Result<(T, Ticket), E> + Send + 'static,
 {
-    let mut looks = 0;
-    loop {
-        let freed = core.call(|core| core.broker.names_freed()).await?;
+    let declare = || {
         let attempt = attempt();
-        let promise = core.promise(move |core| match attempt(core) {
+        core.promise(move |core| match attempt(core) {
             Ok((done, ticket)) => (Ok(done), ticket),
             Err(error) => (Err(error), Ticket::NONE),
-        });
-        match promise.await? {
-            Err(error) if error.is_name_being_checked() && looks < LOOKS_MAX => {}
-            done => return Ok(done),
-        }
-        while looks < LOOKS_MAX && core.call(|core| core.broker.names_freed()).await? == freed {
-            looks += 1;
-            sleep(LOOK_PAUSE).await;
-        }
-    }
+        })
+    };
+    let is_being_checked = |declared: &Result<Result<T, E>, CoreStopped>| matches!(declared, Ok(Err(error)) if error.is_name_being_checked());
+    core.when_name_checked(declare, is_being_checked).await?
 }
 
 /// Makes the durable queue if there is none of that name, here or in another store; what arguments one has is left to who made it.

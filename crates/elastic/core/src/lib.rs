@@ -10,6 +10,7 @@ pub mod directory;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod limits;
 pub mod ownership;
 pub mod plan;
 pub mod relay;

@@ -103,6 +103,8 @@ pub struct Relay {
     config: RelayConfig,
     ring_bytes_max: usize,
     now: Time,
+    /// No `SlotMap`: the lists of listeners and writers hold their dense indices, four bytes each, by which a driver
+    /// keeps its outlets, too.
     clients: Slab<Client>,
     generation: u32,
     /// Those of the clients that listen, in the order in which they came.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::rule::{Priorities, RepeatedRule, Rule};
 pub use self::throughput::{RelayLimits, Throughput};
-use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
+use crate::limits::CLIENTS_PER_QUEUE_MAX;
 
 /// The agreement of one queue. Limits are per relay, those of `throughput_…` of the queue as a whole; 0 means none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -137,7 +137,7 @@ impl Sla {
         let (minimal, clients) = (self.relays_without_budget, u64::from(self.clients_max));
         let why = "a queue needs a relay";
         require(fewest >= 1, "relays_min", fewest, "the least", 1_u32, why)?;
-        let (limit, why) = (RELAYS_MAX as u64, "a listener can be told of no more");
+        let (limit, why) = (RELAYS_MAX as u64, "a listener can be assigned no more");
         require(u64::from(most) <= limit, "relays_max", most, "the most", limit, why)?;
         let why = "the fewest cannot be more than the most";
         require(fewest <= most, "relays_min", fewest, "relays_max", most, why)?;

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use self::message::{FrameSender, Message};
 use crate::counters::{DirectoryCounters, Totals};
 use crate::event_log::EventLog;
-use crate::ownership::command::Command;
+use crate::ownership_command::Command;
 use crate::provider::{Provider, ProviderError, ProviderEvent};
 use crate::refusal::count_refusal;
 use crate::relay_token::TokenSecret;

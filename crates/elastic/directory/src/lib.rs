@@ -11,6 +11,7 @@ mod driver;
 mod event_log;
 pub mod meta;
 mod ownership;
+mod ownership_command;
 pub mod provider;
 mod refusal;
 mod relay_token;

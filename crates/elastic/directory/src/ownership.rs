@@ -1,8 +1,6 @@
 //! The task beside the driver that asks the metadata store and the provider what
 //! [`quelea_elastic_core::ownership`] wants to know, and gives it what they say.
 
-pub(crate) mod command;
-
 use std::collections::VecDeque;
 use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,9 +15,9 @@ use tokio::sync::mpsc::{Permit, Sender, UnboundedReceiver};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::command::Command;
 use crate::driver::message::Message;
 use crate::meta::{Change, MetaError, MetaStore, Watch};
+use crate::ownership_command::Command;
 use crate::provider::{Directories, Provider};
 
 /// What the store may take at the end, milliseconds.

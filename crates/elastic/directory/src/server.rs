@@ -26,7 +26,7 @@ use crate::driver::{Driver, DriverParts};
 use crate::meta::MetaStore;
 use crate::meta::embedded::{Embedded, OpenError};
 use crate::ownership::Ownership;
-use crate::ownership::command::Command;
+use crate::ownership_command::Command;
 use crate::provider::process::{ProcessSettings, Processes};
 use crate::provider::{Directories, Provider, RelayCommand, Running};
 use crate::refusal::number_of;

@@ -4,6 +4,7 @@ mod buffer;
 mod decode;
 mod encode;
 mod form;
+mod frame_error;
 mod header;
 mod layout;
 mod reader;
@@ -11,5 +12,6 @@ mod writer;
 
 pub use buffer::FrameBuffer;
 pub use encode::{data_header, encode_data};
+pub use frame_error::{FrameError, FrameName};
 pub use header::{DataHeader, FrameHeader};
 pub use layout::Kind;

@@ -31,4 +31,6 @@ pub use edge::EdgePort;
 pub use node::SharedNode;
 pub use run::{RunError, Stopped, Stopper, run};
 pub use spill::SpillConfig;
-pub use zmtp::{ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+pub use zmtp::{
+    ZMTP_HEARTBEAT_MS, ZmtpAddresses, ZmtpConfig, ZmtpMechanism, ZmtpSecurity, zmtp_heartbeat,
+};

@@ -21,7 +21,9 @@ use quelea_elastic_zmtp::{Peer, Settings, SocketType};
 use quelea_net::{ListenError, SignInFailures};
 
 pub(crate) use self::accept::{Admission, accept};
-pub use self::config::{ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+pub use self::config::{
+    ZMTP_HEARTBEAT_MS, ZmtpConfig, ZmtpMechanism, ZmtpSecurity, zmtp_heartbeat,
+};
 use crate::listener::listen;
 use crate::node::SharedNode;
 

@@ -15,14 +15,17 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::exchanges::name_of;
-use super::list_query::{Columns, ListQuery};
-use super::listing::{Listed, fetch, matching_in};
-use super::{JsonAnswer, StatusAnswer, arguments_field, text_field};
+use super::listing::matching_in;
+use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::{arguments_field, text_field};
 use crate::json::from_table;
+use crate::list_query::{Columns, ListQuery};
+use crate::listed::Listed;
 use crate::operation::done_as;
+use crate::paging::fetch;
 use crate::state::ApiState;
 
 /// `GET /api/queues/{vhost}/{name}/bindings`.

@@ -6,14 +6,16 @@ use quelea_broker::{Broker, ListKey};
 use quelea_node::{Core, PublisherState};
 use serde_json::{Value, json};
 
-use super::JsonAnswer;
 use super::connections::{self, consumer_details, host_and_port};
-use super::list_query::{Columns, ListQuery};
-use super::listing::{InPages, Listed, fetch, matching};
+use super::listing::matching;
 use super::rates::{one_with_rate, with_rates};
+use crate::answer::JsonAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::limits::DETAILS_MAX;
+use crate::list_query::{Columns, ListQuery};
+use crate::listed::{InPages, Listed};
+use crate::paging::fetch;
 use crate::recent::{CHANNEL_STATS, ChannelCounters};
 use crate::state::ApiState;
 

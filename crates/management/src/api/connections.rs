@@ -7,14 +7,16 @@ use quelea_broker::{Broker, CloseReason, ListKey};
 use quelea_node::{Core, Traffic};
 use serde_json::{Value, json};
 
-use super::list_query::{Columns, ListQuery};
-use super::listing::{InPages, Listed, by_turns, fetch, matching};
+use super::listing::matching;
 use super::rates::{one_with_rate, with_rates};
-use super::{JsonAnswer, StatusAnswer};
+use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::json::from_table;
+use crate::list_query::{Columns, ListQuery};
+use crate::listed::{InPages, Listed};
 use crate::operation::existed;
+use crate::paging::{by_turns, fetch};
 use crate::recent::TRAFFIC_STATS;
 use crate::state::ApiState;
 

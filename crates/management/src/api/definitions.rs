@@ -192,7 +192,7 @@ fn read(
 /// # Errors
 /// [`ApiError::BadRequest`] with the first thing that is wrong and where it stands.
 async fn import(api: &impl BrokerState, document: Document) -> Result<Imported, ApiError> {
-    let standing = standing::look(api).await?;
+    let standing = standing::read(api).await?;
     check::check(&document, &standing)?;
     let imported = document.counts();
     apply::apply(api, document, &standing).await?;

@@ -8,14 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::list_query::Columns;
-use super::listing::{Listed, fetch};
 use super::rates::{one_with_rate, with_rates};
-use super::{JsonAnswer, StatusAnswer, arguments_field, flag_field, text_field};
+use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::{arguments_field, flag_field, text_field};
 use crate::json::from_table;
+use crate::list_query::Columns;
+use crate::listed::Listed;
 use crate::operation::{done_as, existed, until_free};
+use crate::paging::fetch;
 use crate::recent::EXCHANGE_STATS;
 use crate::state::ApiState;
 

@@ -7,9 +7,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use serde_json::Value;
 
-use super::listing::array;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::listed::array;
 use crate::state::ApiState;
 
 /// The first segment of the paths; how many more segments a list of them may have, or `None` if there is none; and what

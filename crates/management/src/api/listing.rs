@@ -1,17 +1,16 @@
 //! What the lists of all kinds of objects have in common.
 
-use std::sync::Arc;
-
 use quelea_broker::{ListKey, ListedName};
 use quelea_node::Core;
 
-use super::JsonAnswer;
-use super::list_query::ListQuery;
-pub(crate) use super::listed::{InPages, Listed, array};
+use crate::answer::JsonAnswer;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::list_query::ListQuery;
+use crate::listed::{InPages, Listed};
 use crate::operation::{existed, vhost_exists};
+use crate::paging::{by_turns, fetch};
 use crate::state::ApiState;
 
 /// `GET /api/KIND`: those that the user may see.
@@ -62,23 +61,6 @@ async fn page_by_names<T: InPages + Listed>(
     Ok(query.page(api, counted, objects.iter()))
 }
 
-/// What a list of keys leads to, asked once a turn: others have theirs in between, and what goes meanwhile is missing.
-pub(crate) async fn by_turns<T: Send + 'static>(
-    api: &ApiState,
-    keys: Vec<ListKey>,
-    ask: fn(&mut Core, &[ListKey]) -> (Vec<T>, usize),
-) -> Result<Vec<T>, ApiError> {
-    let (mut all, keys, mut from) = (Vec::new(), Arc::new(keys), 0);
-    while from < keys.len() {
-        let keys = Arc::clone(&keys);
-        let turn = move |core: &mut Core| ask(core, &keys[from..]);
-        let (found, looked_at) = api.on_core(turn).await?;
-        all.extend(found);
-        from += looked_at;
-    }
-    Ok(all)
-}
-
 async fn must_see(api: &ApiState, user: &ApiUser, vhost: &str) -> Result<(), ApiError> {
     user.require_vhost(vhost)?;
     existed(vhost_exists(api, vhost).await?)
@@ -107,16 +89,4 @@ pub(super) async fn matching_in<T: InPages + Listed>(
     let mut all = fetch::<T>(api, Some(vhost.clone())).await?;
     all.retain(|object| object.vhost() == vhost && wanted(object));
     query.answer(api, all)
-}
-
-/// All objects, or those of a virtual host. The core is asked once a page: others have their turn in between, and
-/// what is made or goes meanwhile may be missing.
-pub(crate) async fn fetch<T: InPages>(
-    api: &ApiState,
-    vhost: Option<String>,
-) -> Result<Vec<T>, ApiError> {
-    let keys = api.on_core(move |core| T::keys(&mut core.broker, vhost.as_deref())).await?;
-    let mut all = by_turns(api, keys, T::page).await?;
-    T::sort(&mut all);
-    Ok(all)
 }

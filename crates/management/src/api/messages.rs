@@ -1,41 +1,28 @@
 //! Messages by HTTP: `queues/…/get` and `exchanges/…/publish`. For looking and for tests, not for traffic: each call
 //! opens a connection inside the broker, with the permissions of its user.
 
-use std::time::Duration;
-
 use axum::Json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use quelea_broker::{Browse, BrowsedPage, DeclareQueue, Effect, GetError, OpenError, Publish};
-use quelea_model::Message;
-use quelea_node::{Core, CoreHandle, InternalChannel, InternalClient};
+use quelea_broker::{DeclareQueue, Publish};
 use serde_json::{Map, Value, json};
 
 use super::exchanges::name_of;
-use super::{JsonAnswer, required_field, text_field};
+use crate::answer::JsonAnswer;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::{number_field, required_field, text_field};
+use crate::getter::{AckMode, Getter, Got};
 use crate::limits::{GET_BYTES_MAX, GET_MESSAGES_MAX};
 use crate::operation::{connection_of, vhost_exists, with_channel};
+use crate::payload::Payload;
 use crate::properties;
 use crate::state::ApiState;
 
-/// How long a message may take to be read from the log.
-const GET_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// A flag word without flags.
 const NO_PROPERTIES: &[u8] = &[0, 0];
-
-/// What becomes of messages that were got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AckMode {
-    Requeue,
-    Acknowledge,
-    /// To the dead-letter exchange, if the queue has one.
-    Reject,
-}
 
 /// What `queues/…/get` is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,33 +79,6 @@ impl GetRequest {
     }
 }
 
-/// The beginning of a body, as JSON can hold it.
-pub(crate) struct Payload {
-    pub(crate) text: String,
-    /// `string`, or `base64` of what is not text.
-    pub(crate) encoding: &'static str,
-}
-
-impl Payload {
-    /// Of at most so many bytes.
-    pub(crate) fn of(body: &[u8], truncate: Option<usize>, is_base64: bool) -> Self {
-        let most = truncate.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
-        let shown = &body[..most.min(body.len())];
-        let text = if is_base64 { None } else { std::str::from_utf8(shown).ok() };
-        match text {
-            Some(text) => Self { text: text.to_owned(), encoding: "string" },
-            None => Self { text: STANDARD.encode(shown), encoding: "base64" },
-        }
-    }
-}
-
-struct Got {
-    message: std::sync::Arc<Message>,
-    redelivered: bool,
-    message_count: u32,
-    delivery_tag: u64,
-}
-
 /// `POST /api/queues/{vhost}/{name}/get` with `count`, `ackmode`, `encoding` and perhaps `truncate`. Fewer messages than
 /// there are come where they would be more than 8 MiB together, and of a larger one the beginning.
 pub(crate) async fn get(call: Call) -> JsonAnswer {
@@ -148,8 +108,8 @@ pub(super) async fn go_through(
 ) -> Result<(), ApiError> {
     const BODY: &[u8] = b"alive";
     let mut getter = Getter::open(api, user, vhost).await?;
-    let channel = getter.inside.channel;
-    let begun = getter.on_core(move |core| {
+    let channel = getter.channel();
+    let begun = api.on_core(move |core| {
         let now = core.now();
         let request = DeclareQueue { exclusive: true, ..DeclareQueue::default() };
         let declared = core.broker.declare_queue(now, channel, &request)?;
@@ -169,130 +129,6 @@ pub(super) async fn go_through(
     match getter.get(&queue).await? {
         Some(got) if got.message.body() == BODY => Ok(()),
         _ => Err(ApiError::Unavailable("a message did not come through its queue".to_owned())),
-    }
-}
-
-/// A connection inside the broker that gets messages. What it has when it goes is back in its queue.
-pub(crate) struct Getter {
-    core: CoreHandle,
-    inside: InternalChannel,
-}
-
-impl Getter {
-    pub(crate) async fn open(
-        api: &ApiState,
-        user: &ApiUser,
-        vhost: String,
-    ) -> Result<Self, ApiError> {
-        if !vhost_exists(api, &vhost).await? {
-            return Err(ApiError::NotFound);
-        }
-        let (user, handle) = (user.name.clone(), api.core.clone());
-        // It is made where the connection is opened: whose request has gone meanwhile has it closed again.
-        let opened = api.on_core(move |core| {
-            let (sender, effects) = tokio::sync::mpsc::unbounded_channel();
-            let (name, protocol) = (format!("management API, {user}"), "management");
-            let client =
-                InternalClient { user: &user, vhost: &vhost, local: "", name: &name, protocol };
-            let (connection, channel) = core.open_internal(client, sender)?;
-            let inside = InternalChannel { connection, channel, effects };
-            Ok::<_, OpenError>(Self { core: handle, inside })
-        });
-        opened.await?.map_err(ApiError::from)
-    }
-
-    /// A page of what is ready, all of which stays as it is.
-    pub(crate) async fn look(
-        &mut self,
-        queue: &str,
-        wanted: Browse,
-    ) -> Result<BrowsedPage, ApiError> {
-        let (channel, queue) = (self.inside.channel, queue.to_owned());
-        let asked = self
-            .on_core(move |core| core.broker.browse(core.now(), channel, &queue, wanted))
-            .await?;
-        match asked {
-            Err(GetError::LimitReached(_)) => {
-                return Err(ApiError::Busy("too many look at queues"));
-            }
-            asked => asked?,
-        }
-        loop {
-            match self.next_effect().await? {
-                Effect::Browsed { page, .. } => return Ok(*page),
-                Effect::CloseConnection { reason, .. } => {
-                    return Err(ApiError::Unavailable(reason.text()));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    async fn next_effect(&mut self) -> Result<Effect, ApiError> {
-        let effect = tokio::time::timeout(GET_TIMEOUT, self.inside.effects.recv());
-        let effect = effect.await.map_err(|_| ApiError::Busy("the message is not read yet"))?;
-        effect.ok_or(ApiError::Stopping)
-    }
-
-    /// The next message, or `None` if there is none.
-    async fn get(&mut self, queue: &str) -> Result<Option<Got>, ApiError> {
-        let (channel, queue) = (self.inside.channel, queue.to_owned());
-        self.on_core(move |core| core.broker.get(core.now(), channel, &queue, false)).await??;
-        loop {
-            match self.next_effect().await? {
-                Effect::Got { delivery_tag, redelivered, message_count, message, .. } => {
-                    let connection = self.inside.connection;
-                    self.on_core(move |core| {
-                        core.broker.output_drained(core.now(), connection, usize::MAX);
-                    })
-                    .await?;
-                    return Ok(Some(Got { message, redelivered, message_count, delivery_tag }));
-                }
-                Effect::GotEmpty { .. } => return Ok(None),
-                Effect::CloseConnection { reason, .. } => {
-                    return Err(ApiError::Unavailable(reason.text()));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    async fn settle(&self, last: u64, mode: AckMode) -> Result<(), ApiError> {
-        let channel = self.inside.channel;
-        let settled = self.on_core(move |core| {
-            let now = core.now();
-            match mode {
-                AckMode::Acknowledge => core.broker.ack(now, channel, last, true),
-                AckMode::Reject => core.broker.nack(now, channel, last, true, false),
-                AckMode::Requeue => core.broker.nack(now, channel, last, true, true),
-            }
-        });
-        // Its messages were taken from it: their queue is gone.
-        settled.await?.map_err(ApiError::bad)
-    }
-
-    async fn on_core<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&mut Core) -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
-        self.core.call(question).await.map_err(|_| ApiError::Stopping)
-    }
-}
-
-impl Drop for Getter {
-    fn drop(&mut self) {
-        let connection = self.inside.connection;
-        if self.core.try_call(move |core| core.detach(connection)) {
-            return;
-        }
-        // Too many wait for the core: its messages have to go back all the same. Without a runtime all of it stops.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let core = self.core.clone();
-            runtime.spawn(async move {
-                // A core that has stopped has no connections.
-                let _ = core.call(move |core| core.detach(connection)).await;
-            });
-        }
     }
 }
 
@@ -355,29 +191,6 @@ pub(crate) async fn publish(call: Call) -> JsonAnswer {
         return Err(ApiError::bad("a queue is full and rejects what is published"));
     }
     Ok(Json(json!({ "routed": published.routed })))
-}
-
-/// A number of messages or bytes; RabbitMQ's tools also send it as text.
-fn number_field(body: &Value, field: &str) -> Result<Option<usize>, ApiError> {
-    let number = match &body[field] {
-        Value::Null => return Ok(None),
-        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
-    };
-    match number.and_then(|number| usize::try_from(number).ok()) {
-        Some(number) => Ok(Some(number)),
-        None => Err(ApiError::bad(format!(
-            "{field} must be a whole number of 0 or more, it is {}",
-            body[field]
-        ))),
-    }
-}
-
-/// To JSON Schema, `5.0` is an integer.
-fn whole(number: f64) -> Option<u64> {
-    let fits = (0.0..=f64::from(u32::MAX)).contains(&number) && number.fract() == 0.0;
-    fits.then_some(number as u64)
 }
 
 #[cfg(test)]

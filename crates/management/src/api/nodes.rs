@@ -6,11 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::list_query::Columns;
 use super::overview::{self, contexts, sockets};
-use super::{JsonAnswer, StatusAnswer, listing::array, required_field};
+use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::required_field;
+use crate::list_query::Columns;
+use crate::listed::array;
 use crate::operation::{existed, vhost_exists};
 use crate::process::{Process, disk_free_bytes};
 use crate::state::ApiState;
@@ -56,7 +58,7 @@ pub(super) async fn memory(call: Call) -> JsonAnswer {
 async fn memory_of(api: &ApiState) -> Result<Value, ApiError> {
     let overview = overview::fetch(api).await?;
     let known = (overview.resident_bytes + overview.index_bytes) as u64;
-    let total = Process::look().resident_bytes.unwrap_or(known);
+    let total = Process::read().resident_bytes.unwrap_or(known);
     Ok(json!({
         "strategy": "rss",
         "total": { "rss": total },
@@ -119,7 +121,7 @@ pub(super) async fn queue_action(call: Call) -> StatusAnswer {
 async fn node(api: &ApiState) -> Result<Value, ApiError> {
     let overview = overview::fetch(api).await?;
     let counters = api.on_core(|core| core.counters()).await?;
-    let process = Process::look();
+    let process = Process::read();
     Ok(json!({
         "name": &*api.node,
         "type": "disc",

@@ -8,12 +8,12 @@ use quelea_broker::report::Overview;
 use quelea_node::Core;
 use serde_json::{Value, json};
 
-use super::JsonAnswer;
-use super::list_query::Columns;
 use super::rates::{self, RateQuery, Shown, with_rates};
+use crate::answer::JsonAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::history::Subject;
+use crate::list_query::Columns;
 use crate::recent::{CHURN_RATES, CONFIRM_STATS};
 use crate::state::{ApiState, Listener};
 

@@ -10,17 +10,17 @@ use quelea_openapi::{Operation, Route};
 
 use super::listing::{list, list_all, list_in};
 use super::rates::RawRateQuery;
-use super::shapes::{
-    DefinitionsDocument, GetMessages, Health, NewBinding, NewExchange, NewMessage, NewQueue,
-    NewTopicPermissions, Published, QueueAction, TopicPermissionsOf, deletes, lists, puts, shows,
-    shows_all, shows_one,
-};
 use super::{
     bindings, channels, connections, definitions, exchanges, health, later, messages, nodes,
     overview, queues, topic_permissions, vhosts,
 };
 use crate::identity::{identity_routes, users, vhost_route};
 use crate::limits::DEFINITIONS_BYTES_MAX;
+use crate::shapes::{
+    DefinitionsDocument, GetMessages, Health, NewBinding, NewExchange, NewMessage, NewQueue,
+    NewTopicPermissions, Published, QueueAction, TopicPermissionsOf, deletes, lists, puts, shows,
+    shows_all, shows_one,
+};
 use crate::state::{ApiState, BrokerState};
 use crate::v1;
 

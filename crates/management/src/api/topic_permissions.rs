@@ -7,12 +7,15 @@ use quelea_sqs_protocol::IdentityDirectory as _;
 use serde_json::{Value, json};
 
 use super::exchanges::name_of;
-use super::list_query::ListQuery;
-use super::listing::{Listed, array, fetch, matching};
-use super::{JsonAnswer, StatusAnswer, text_field, texts};
+use super::listing::matching;
+use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::{text_field, texts};
+use crate::list_query::ListQuery;
+use crate::listed::{Listed, array};
 use crate::operation::{done, existed, vhost_exists};
+use crate::paging::fetch;
 use crate::state::{ApiState, BrokerState};
 
 /// `GET /api/users/{user}/topic-permissions`.

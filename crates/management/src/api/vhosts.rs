@@ -4,13 +4,14 @@ use axum::Json;
 use quelea_broker::report::VhostReport;
 use serde_json::{Value, json};
 
-use super::JsonAnswer;
-use super::list_query::Columns;
-use super::listing::{Listed, fetch};
 use super::rates::{self, RateQuery, Shown};
+use crate::answer::JsonAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::history::Subject;
+use crate::list_query::Columns;
+use crate::listed::Listed;
+use crate::paging::fetch;
 use crate::state::ApiState;
 
 /// `GET /api/vhosts/{vhost}`, with `lengths_age` and the like, as of a queue.

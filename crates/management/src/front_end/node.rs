@@ -9,7 +9,7 @@ use quelea_sqs_protocol::IdentityDirectory;
 use serde_json::{Value, json};
 
 use super::FrontEnd;
-use crate::api::JsonAnswer;
+use crate::answer::JsonAnswer;
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::call::Call;
 use crate::error::ApiError;

@@ -10,7 +10,7 @@ use quelea_sqs_protocol::{AccessKeyRecord, IdentityDirectory as _};
 
 use super::owner;
 use super::shapes::{AccessKeyState, MadeAccessKey, NewAccessKey, ShownAccessKey};
-use crate::api::{AuditedAnswer, StatusAnswer};
+use crate::answer::{AuditedAnswer, StatusAnswer};
 use crate::audit::Details;
 use crate::authentication::ApiUser;
 use crate::call::Call;

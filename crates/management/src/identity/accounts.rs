@@ -8,7 +8,7 @@ use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord, UserRecord};
 
 use super::owner;
 use super::shapes::Account;
-use crate::api::StatusAnswer;
+use crate::answer::StatusAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::limits::ACCOUNT_BYTES_MAX;

@@ -13,13 +13,13 @@ use quelea_sqs_protocol::{
 };
 use quelea_store::Ticket;
 
-use crate::api::listing::fetch;
 use crate::operation::until_free;
+use crate::paging::fetch;
 use crate::state::ApiState;
 
 impl ApiState {
     /// What is found out on the core's thread.
-    async fn look<T: Send + 'static>(
+    async fn read<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, Fault> {
@@ -75,17 +75,17 @@ impl IdentityDirectory for ApiState {
     }
 
     async fn users(&self) -> Result<Vec<UserRecord>, Fault> {
-        self.look(|core| core.broker.access().accounts().users().map(user).collect()).await
+        self.read(|core| core.broker.access().accounts().users().map(user).collect()).await
     }
 
     async fn user(&self, name: &str) -> Result<Option<UserRecord>, Fault> {
         let name = name.to_owned();
-        self.look(move |core| core.broker.access().accounts().user(&name).map(user)).await
+        self.read(move |core| core.broker.access().accounts().user(&name).map(user)).await
     }
 
     async fn user_with_vhosts(&self, name: &str) -> Result<Option<UserWithVhosts>, Fault> {
         let name = name.to_owned();
-        self.look(move |core| {
+        self.read(move |core| {
             let accounts = core.broker.access().accounts();
             let own = accounts.permissions().filter(|permission| *permission.user == *name);
             let vhosts = own.map(|permission| permission.vhost.as_str().into()).collect();
@@ -123,7 +123,7 @@ impl IdentityDirectory for ApiState {
     }
 
     async fn permissions(&self) -> Result<Vec<PermissionRecord>, Fault> {
-        self.look(|core| core.broker.access().accounts().permissions().map(permission).collect())
+        self.read(|core| core.broker.access().accounts().permissions().map(permission).collect())
             .await
     }
 
@@ -150,12 +150,12 @@ impl IdentityDirectory for ApiState {
     }
 
     async fn access_keys(&self) -> Result<Vec<AccessKeyRecord>, Fault> {
-        self.look(|core| core.broker.access().keys().iter().map(access_key).collect()).await
+        self.read(|core| core.broker.access().keys().iter().map(access_key).collect()).await
     }
 
     async fn access_key_record(&self, id: &str) -> Result<Option<AccessKeyRecord>, Fault> {
         let id = id.to_owned();
-        self.look(move |core| core.broker.access().keys().get(&id).map(access_key)).await
+        self.read(move |core| core.broker.access().keys().get(&id).map(access_key)).await
     }
 
     /// When it was made is the core's time.

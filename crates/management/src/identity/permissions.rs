@@ -6,11 +6,12 @@ use quelea_broker::access::check_pattern;
 use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord};
 use serde_json::{Value, json};
 
-use crate::api::list_query::{Columns, ListQuery};
-use crate::api::listed::Row;
-use crate::api::{JsonAnswer, StatusAnswer, texts};
+use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::texts;
+use crate::list_query::{Columns, ListQuery};
+use crate::listed::Row;
 use crate::operation::existed;
 use crate::state::SharedState;
 

@@ -5,19 +5,18 @@ use quelea_openapi::{Operation, Route};
 use super::shapes::{
     AccessKeyState, Account, MadeAccessKey, NewAccessKey, NewAccount, ShownAccessKey,
 };
-use super::{access_keys, accounts, permissions, take_over, users, vhosts};
-use crate::api::shapes::{
+use super::{access_keys, accounts, password, permissions, take_over, users, vhosts};
+use crate::shapes::{
     NewPermissions, NewUser, TakeOver, UserNames, deletes, lists, puts, shows, shows_one,
 };
 use crate::state::SharedState;
-use crate::v1;
 
 /// What a broker has and a front-end.
 pub(crate) fn identity_routes<S: SharedState>() -> Vec<Route<S>> {
     let mut all = of_users();
     all.extend(of_permissions());
     all.extend(of_accounts());
-    all.push(v1::password_route());
+    all.push(password::route());
     all
 }
 

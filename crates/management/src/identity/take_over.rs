@@ -4,8 +4,9 @@ use axum::Json;
 use quelea_sqs_protocol::IdentityDirectory as _;
 use serde_json::json;
 
-use crate::api::{JsonAnswer, flag_field};
+use crate::answer::JsonAnswer;
 use crate::call::Call;
+use crate::fields::flag_field;
 use crate::state::SharedState;
 
 /// `POST /api/take-over` with `replace` (default false). Answers with how much was taken over, and what was there already.

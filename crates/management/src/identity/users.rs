@@ -12,12 +12,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::list_query::{Columns, ListQuery};
-use crate::api::listed::Row;
-use crate::api::{AuditedAnswer, JsonAnswer, StatusAnswer, text_field};
+use crate::answer::{AuditedAnswer, JsonAnswer, StatusAnswer};
 use crate::audit::Details;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::text_field;
+use crate::list_query::{Columns, ListQuery};
+use crate::listed::Row;
 use crate::operation::existed;
 use crate::state::SharedState;
 

@@ -5,9 +5,10 @@ use quelea_model::VhostName;
 use quelea_sqs_protocol::IdentityDirectory as _;
 use serde_json::Value;
 
-use crate::api::{StatusAnswer, flag_field, text_field};
+use crate::answer::StatusAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::fields::{flag_field, text_field};
 use crate::operation::existed;
 use crate::state::SharedState;
 

@@ -15,9 +15,10 @@ use quelea_broker::report::{ExchangeReport, QueueReport};
 
 use crate::api::channels::ListedChannel;
 use crate::api::connections::ListedConnection;
-use crate::api::listing::{InPages, Listed, fetch};
 use crate::authentication::ApiUser;
 use crate::error::ApiError;
+use crate::listed::{InPages, Listed};
+use crate::paging::fetch;
 use crate::state::ApiState;
 
 /// Which of them are wanted.

@@ -61,7 +61,7 @@ impl Totals {
         ];
         let help = "What it is, and the level of RabbitMQ's API";
         metric(encoder, "build", help, None, &Info::new(build.to_vec()))?;
-        let process = Process::look();
+        let process = Process::read();
         if let Some(resident) = process.resident_bytes {
             bytes(encoder, "process_resident_memory", "Memory of the process", resident)?;
         }

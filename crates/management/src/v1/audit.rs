@@ -3,12 +3,12 @@
 use quelea_openapi::{Operation, Route};
 use serde_json::{Value, json};
 
-use crate::api::JsonAnswer;
-use crate::api::list_query::ListQuery;
-use crate::api::listed::Row;
-use crate::api::shapes::lists;
+use crate::answer::JsonAnswer;
 use crate::audit::Change;
 use crate::call::Call;
+use crate::list_query::ListQuery;
+use crate::listed::Row;
+use crate::shapes::lists;
 use crate::state::SharedState;
 
 pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {

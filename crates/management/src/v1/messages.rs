@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::messages::{Getter, Payload};
 use crate::call::Call;
 use crate::error::ApiError;
+use crate::getter::Getter;
 use crate::limits::{GET_BYTES_MAX, GET_MESSAGES_MAX};
+use crate::payload::Payload;
 use crate::properties;
 use crate::state::ApiState;
 
@@ -63,7 +64,7 @@ async fn peek(call: Call) -> Result<Json<Vec<PeekedMessage>>, ApiError> {
     while shown.len() < count && bytes < GET_BYTES_MAX {
         let messages_max = count - shown.len();
         let wanted = Browse { from, messages_max, body_bytes_max: GET_BYTES_MAX - bytes };
-        let page = getter.look(&queue, wanted).await?;
+        let page = getter.browse(&queue, wanted).await?;
         for message in &page.messages {
             bytes += message.message.body().len();
             shown.push(PeekedMessage::new(message, truncate));

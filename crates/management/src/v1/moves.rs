@@ -8,7 +8,7 @@ use quelea_openapi::{Operation, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::StatusAnswer;
+use crate::answer::StatusAnswer;
 use crate::audit::Details;
 use crate::authentication::ApiUser;
 use crate::call::Call;

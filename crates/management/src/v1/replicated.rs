@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::sqs;
-use crate::api::messages::Payload;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::limits::{GETS_MAX, PEEK_TIMEOUT_MS};
+use crate::payload::Payload;
 use crate::state::SharedState;
 
 pub(super) fn routes<S: SharedState>() -> Vec<Route<S>> {
@@ -118,17 +118,17 @@ async fn peek<S: SharedState>(
     user.require_vhost(api.vhost_of(&account))?;
     let queue = QueueRef { account: account.into(), name: name.into() };
     let caller = sqs::caller(&user, Arc::clone(&queue.account), user_agent);
-    let look = async {
+    let peek = async {
         let _turn = turns.acquire().await.map_err(|_| ApiError::Stopping)?;
         service.peek(&caller, &queue, count).await.map_err(|error| refusal(error, &queue))
     };
-    let peeked = tokio::time::timeout(Duration::from_millis(PEEK_TIMEOUT_MS), look).await;
+    let peeked = tokio::time::timeout(Duration::from_millis(PEEK_TIMEOUT_MS), peek).await;
     let Peeked { messages, is_whole } = peeked.unwrap_or_else(|_| Err(peek_timed_out()))?;
     let shown = messages.into_iter().map(|one| ReplicatedMessage::new(one, truncate));
     Ok(Json(ReplicatedLook { messages: shown.collect(), is_whole }))
 }
 
-/// Each question to Cassandra has a deadline of its own, but a look asks many, and waits for others' looks before.
+/// Each question to Cassandra has a deadline of its own, but a peek asks many, and waits for others' before.
 fn peek_timed_out() -> ApiError {
     let within = format!("{PEEK_TIMEOUT_MS} ms, with its wait for others");
     ApiError::Unavailable(format!("the look was not done within {within}"))

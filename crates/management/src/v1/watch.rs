@@ -35,7 +35,7 @@ const INTERVAL_MS_MIN: u64 = 1_000;
 const INTERVAL_MS_MAX: u64 = 60_000;
 const INTERVAL_MS_DEFAULT: u64 = 2_000;
 
-/// A look may take a fortieth of the time: what takes long is looked at less often,
+/// A poll may take a fortieth of the time: what takes long is polled less often,
 const SHARE: u32 = 40;
 /// but not so much less that it seems to stand still.
 const SLOWER_MAX: u32 = 6;
@@ -177,7 +177,7 @@ struct Watching {
 
 struct WatchedPath {
     path: String,
-    look_at: Instant,
+    poll_at: Instant,
     /// Hash of the last answer.
     last: Option<u64>,
 }
@@ -189,14 +189,14 @@ struct Answer {
 
 impl Watching {
     fn new(answerer: Answerer, authorization: HeaderValue, wanted: WatchRequest) -> Self {
-        let look_at = Instant::now();
+        let poll_at = Instant::now();
         let watched =
-            wanted.paths.into_iter().map(|path| WatchedPath { path, look_at, last: None });
+            wanted.paths.into_iter().map(|path| WatchedPath { path, poll_at, last: None });
         let (interval, watched) = (wanted.interval, watched.collect());
         Self { answerer, authorization, interval, watched, is_over: false }
     }
 
-    /// Waits until it is time for the next look; returns what it finds. `None`: it is over.
+    /// Waits until it is time for the next poll; returns what it finds. `None`: it is over.
     async fn next(&mut self) -> Option<Event> {
         if self.is_over {
             return None;
@@ -207,27 +207,27 @@ impl Watching {
         let (hash, now) = (answer.hash(), Instant::now());
         let pause = ((now - began) * SHARE).clamp(self.interval, self.interval * SLOWER_MAX);
         let watched = &mut self.watched[place];
-        watched.look_at = now + pause;
+        watched.poll_at = now + pause;
         self.is_over = answer.status == StatusCode::UNAUTHORIZED;
         let is_same = watched.last.replace(hash) == Some(hash);
         Some(if is_same { same(&watched.path) } else { answer.event(&watched.path) })
     }
 
-    /// Waits until it is time for a look; returns of what.
+    /// Waits until it is time for a poll; returns of what.
     async fn wait(&mut self) -> Option<usize> {
         loop {
             let places = 0..self.watched.len();
-            let place = places.min_by_key(|place| self.watched[*place].look_at)?;
+            let place = places.min_by_key(|place| self.watched[*place].poll_at)?;
             let mut stopped = self.answerer.stopped.clone();
             tokio::select! {
-                () = sleep_until(self.watched[place].look_at) => {}
+                () = sleep_until(self.watched[place].poll_at) => {}
                 _ = stopped.changed() => return None,
             }
-            // A look is as good as a request; one that is too much comes later.
+            // A poll counts as a request; one that is too much comes later.
             if (self.answerer.take)() {
                 return Some(place);
             }
-            self.watched[place].look_at = Instant::now() + self.interval;
+            self.watched[place].poll_at = Instant::now() + self.interval;
         }
     }
 

@@ -12,8 +12,8 @@ use super::client::{Client, segment};
 use super::table::{self, Output};
 use crate::stdout::print_line;
 
-/// How often it is looked how far a move is.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How often the progress of a move is asked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -109,7 +109,7 @@ fn wait(client: &Client, path: &str, id: &Value) -> Result<Value, AdminError> {
         if is_over {
             return Ok(found);
         }
-        sleep(LOOK_AGAIN);
+        sleep(POLL_INTERVAL);
     }
 }
 

@@ -13,8 +13,8 @@ use crate::stdout::print_line;
 /// What SQS delivers at once.
 const RECEIVED_MAX: u64 = 10;
 
-/// What one look shows at most.
-const LOOKED_AT_MAX: u64 = 100;
+/// What one peek shows at most.
+const PEEKED_MAX: u64 = 100;
 
 /// What a list shows of each queue.
 const LIST_COLUMNS: [&str; 9] = [
@@ -81,7 +81,7 @@ enum Command {
     Get {
         name: String,
         /// How many at most.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=LOOKED_AT_MAX))]
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=PEEKED_MAX))]
         count: u64,
         /// Bytes of each body that are shown.
         #[arg(long)]
@@ -141,7 +141,7 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
         }
         Command::Get { name, count, truncate } => {
             let queue = format!("{}/{}", path(&account), segment(&name));
-            look(client, &queue, count, truncate, output)?;
+            peek(client, &queue, count, truncate, output)?;
         }
         Command::Receive { name, count, take } => {
             let wanted = json!({
@@ -163,7 +163,7 @@ pub(crate) fn run(args: ReplicatedArgs, client: &Client, output: Output) -> Resu
 }
 
 /// Shows the oldest messages of the queue at a path.
-fn look(
+fn peek(
     client: &Client,
     queue: &str,
     count: u64,
@@ -171,9 +171,9 @@ fn look(
     output: Output,
 ) -> Result<(), AdminError> {
     let truncate = truncate.map_or(String::new(), |bytes| format!("&truncate={bytes}"));
-    let look = client.get(&format!("{queue}/messages?count={count}{truncate}"))?;
+    let peeked = client.get(&format!("{queue}/messages?count={count}{truncate}"))?;
     let columns = ["message_id", "state", "receive_count", "group_id", "payload_bytes", "payload"];
-    table::print(&look["messages"], &columns, output);
+    table::print(&peeked["messages"], &columns, output);
     Ok(())
 }
 

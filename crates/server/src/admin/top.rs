@@ -47,16 +47,16 @@ pub(crate) fn run(args: TopArgs, client: Client, output: Output) -> Result<(), A
     if output == Output::Json || !io::stdout().is_terminal() {
         return Err(AdminError::NoTerminal);
     }
-    let (wish, wishes) = channel();
+    let (selection_sender, selections) = channel();
     let (sender, receiver) = channel();
     let interval = Duration::from_millis(args.interval_ms);
     let address = client.address().to_owned();
     // It ends with the process, or when nobody listens to it.
     thread::spawn(move || {
-        poll_snapshots(&client, &args.account, interval, &wishes, &sender);
+        poll_snapshots(&client, &args.account, interval, &selections, &sender);
     });
     let terminal = ratatui::try_init().map_err(AdminError::Terminal)?;
-    let shown = show(terminal, Screen::new(address), &wish, &receiver);
+    let shown = show(terminal, Screen::new(address), &selection_sender, &receiver);
     ratatui::restore();
     shown.map_err(AdminError::Terminal)
 }
@@ -64,11 +64,11 @@ pub(crate) fn run(args: TopArgs, client: Client, output: Output) -> Result<(), A
 fn show(
     mut terminal: DefaultTerminal,
     mut screen: Screen,
-    wish: &Sender<Selection>,
+    selection_sender: &Sender<Selection>,
     receiver: &Receiver<SnapshotResult>,
 ) -> io::Result<()> {
     // The other thread lives as long as this one.
-    let _ = wish.send(screen.wanted());
+    let _ = selection_sender.send(screen.wanted());
     let mut is_stale = true;
     loop {
         for result in receiver.try_iter() {
@@ -93,7 +93,7 @@ fn show(
         }
         screen.press(key.code);
         if screen.wanted() != wanted {
-            let _ = wish.send(screen.wanted());
+            let _ = selection_sender.send(screen.wanted());
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DAY_MS;
 use super::address::{Address, OptionalAddress};
+use super::choice::{Choice, Choices};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -30,7 +31,7 @@ pub(crate) struct Cassandra {
     pub(crate) ca_file: String,
     /// How many replicas take part in the reads and writes of queues without the attribute `Consistency`: `LOCAL_QUORUM`,
     /// more than half of those in the datacenter; `ONE`, one.
-    #[serde(with = "ConsistencyName")]
+    #[serde(with = "Choice::<Consistency>")]
     pub(crate) consistency: Consistency,
     /// How long a request to Cassandra may take, its repetitions included, in milliseconds; a start refuses more than 5000.
     #[schemars(range(min = 100, max = DAY_MS))]
@@ -44,12 +45,10 @@ pub(crate) struct Cassandra {
     pub(crate) internal_address: String,
 }
 
-/// The names of [`Consistency`].
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "Consistency", rename_all = "SCREAMING_SNAKE_CASE")]
-enum ConsistencyName {
-    One,
-    LocalQuorum,
+impl Choices for Consistency {
+    fn choices() -> Vec<(&'static str, Self)> {
+        Self::ALL.map(|consistency| (consistency.name(), consistency)).to_vec()
+    }
 }
 
 impl Default for Cassandra {

@@ -3,12 +3,14 @@
 use quelea_elastic_proto::Named as _;
 use quelea_elastic_proto::frame::SlowPolicy;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
+use quelea_elastic_relay::{ZMTP_HEARTBEAT_MS, ZmtpMechanism};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DAY_MS;
 use super::address::{Address, OptionalAddress};
 use super::byte_size::{ByteSize, GIB};
+use super::choice::{Choice, Choices};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -124,9 +126,9 @@ pub(crate) struct ElasticEntry {
     #[serde(default)]
     #[schemars(with = "OptionalAddress")]
     pub(crate) zmtp_out: String,
-    /// The mechanism of both sides: `null`, `plain` or `curve`.
-    #[serde(default = "null_security")]
-    pub(crate) zmtp_security: String,
+    /// The [mechanism](../elastic/zmtp.md#security) of both sides.
+    #[serde(default, with = "Choice::<ZmtpMechanism>")]
+    pub(crate) zmtp_security: ZmtpMechanism,
     /// PLAIN's users, a line `NAME:PASSWORD` each.
     #[serde(default)]
     pub(crate) zmtp_users_file: String,
@@ -144,8 +146,8 @@ pub(crate) struct ElasticEntry {
     pub(crate) zmtp_heartbeat_ms: u64,
     /// What becomes of a SUB that is too slow: `drop_newest`, as in ZeroMQ; `drop_oldest`;
     /// `disconnect`; `hold_producers`, nothing is dropped here and the entry itself becomes slow.
-    #[serde(default = "drop_newest", with = "by_name")]
-    #[schemars(with = "String", extend("enum" = entry_policies()))]
+    #[serde(default = "drop_newest", with = "Choice::<SlowPolicy>")]
+    #[schemars(extend("enum" = entry_policies()))]
     pub(crate) slow: SlowPolicy,
     /// What may wait for one SUB in the entry.
     #[serde(default = "ring_bytes_max")]
@@ -185,6 +187,18 @@ pub(crate) enum RelaysOnExit {
     Keep,
 }
 
+impl Choices for ZmtpMechanism {
+    fn choices() -> Vec<(&'static str, Self)> {
+        Self::NAMES.to_vec()
+    }
+}
+
+impl Choices for SlowPolicy {
+    fn choices() -> Vec<(&'static str, Self)> {
+        Self::NAMES.to_vec()
+    }
+}
+
 impl Default for Elastic {
     fn default() -> Self {
         Self {
@@ -222,12 +236,8 @@ fn empty_definition() -> String {
     "{}".to_owned()
 }
 
-fn null_security() -> String {
-    "null".to_owned()
-}
-
 const fn zmtp_heartbeat_ms() -> u64 {
-    5_000
+    ZMTP_HEARTBEAT_MS
 }
 
 const fn drop_newest() -> SlowPolicy {
@@ -238,26 +248,6 @@ const fn drop_newest() -> SlowPolicy {
 fn entry_policies() -> Vec<&'static str> {
     let allowed = SlowPolicy::NAMES.iter().filter(|(_, policy)| *policy != SlowPolicy::Spill);
     allowed.map(|(name, _)| *name).collect()
-}
-
-/// A value is written by its name in [`Named`].
-mod by_name {
-    use quelea_elastic_proto::Named;
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        value: &impl Named,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(value.as_str())
-    }
-
-    pub(super) fn deserialize<'de, T: Named, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<T, D::Error> {
-        T::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
 }
 
 const fn ring_bytes_max() -> u64 {

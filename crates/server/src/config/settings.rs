@@ -140,6 +140,8 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
 mod tests {
     use std::path::PathBuf;
 
+    use quelea_elastic_proto::Named as _;
+    use quelea_elastic_relay::ZmtpMechanism;
     use quelea_sqs_protocol::{Consistency, QueueClass};
 
     use super::*;
@@ -189,6 +191,16 @@ mod tests {
             let config =
                 environment(&[("QUELEA__CASSANDRA__CONSISTENCY", consistency.name())]).unwrap();
             assert_eq!(config.cassandra.consistency, consistency);
+        }
+    }
+
+    #[test]
+    fn mechanisms_have_the_names_of_the_relays_option() {
+        let entry = "[[elastic.entry]]\nqueue = 'q'";
+        let mechanism = |text: &str| toml(text).unwrap().elastic.entry[0].zmtp_security;
+        assert_eq!(mechanism(entry), ZmtpMechanism::Null);
+        for (name, expected) in ZmtpMechanism::NAMES {
+            assert_eq!(mechanism(&format!("{entry}\nzmtp_security = '{name}'")), *expected);
         }
     }
 
@@ -324,6 +336,10 @@ mod tests {
                 "[[cmq.forward]]\nqueue = 'q'\nto = 'h'\nmode = 'fast'",
                 "cmq.forward.mode = \"fast\" is none of \"reliable\", \"unordered\", \"lossy\", \
                  \"latest\"",
+            ),
+            (
+                "[[elastic.entry]]\nqueue = 'q'\nzmtp_security = 'gssapi'",
+                "elastic.entry.zmtp_security = \"gssapi\" is none of \"null\", \"plain\", \"curve\"",
             ),
             ("[sqs]\nverify = 7", "sqs.verify = 7 is not text"),
             (

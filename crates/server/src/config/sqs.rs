@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DAY_MS;
 use super::address::{Address, Origin};
+use super::choice::{Choice, Choices};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -38,11 +39,11 @@ pub(crate) struct Sqs {
     pub(crate) region: String,
     /// [Class](../sqs/service.md#attributes) of queues that are made without the attribute `Class`: `ordered`, in the log of
     /// this broker, or `replicated`, in Cassandra. Where `store` is `cassandra` all are replicated.
-    #[serde(with = "ClassName")]
+    #[serde(with = "Choice::<QueueClass>")]
     pub(crate) default_class: QueueClass,
     /// Which requests have to be signed with an access key of this broker: `remote`, those from
     /// other machines (what is signed with a known key is verified everywhere); `always`, all.
-    #[serde(with = "VerifyName")]
+    #[serde(with = "Choice::<Verify>")]
     pub(crate) verify: Verify,
     /// Most connections to the SQS interface; further ones are closed at once. The limit of open
     /// files lowers this.
@@ -61,20 +62,16 @@ pub(crate) struct Sqs {
     pub(crate) cooldown_ms: u64,
 }
 
-/// The names of [`QueueClass`].
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "QueueClass", rename_all = "snake_case")]
-enum ClassName {
-    Ordered,
-    Replicated,
+impl Choices for QueueClass {
+    fn choices() -> Vec<(&'static str, Self)> {
+        Self::ALL.map(|class| (class.name(), class)).to_vec()
+    }
 }
 
-/// The names of [`Verify`].
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "Verify", rename_all = "snake_case")]
-enum VerifyName {
-    Remote,
-    Always,
+impl Choices for Verify {
+    fn choices() -> Vec<(&'static str, Self)> {
+        vec![("remote", Self::Remote), ("always", Self::Always)]
+    }
 }
 
 impl Default for Sqs {

@@ -3,7 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use quelea_elastic_relay::{RunError, ZmtpAddresses, ZmtpConfig, ZmtpSecurity, zmtp_heartbeat};
+use quelea_elastic_proto::Named as _;
+use quelea_elastic_relay::{
+    RunError, ZMTP_HEARTBEAT_MS, ZmtpAddresses, ZmtpConfig, ZmtpMechanism, ZmtpSecurity,
+    zmtp_heartbeat,
+};
+
+use super::named;
 
 #[derive(Debug, Args)]
 pub(crate) struct ZmtpArgs {
@@ -13,9 +19,14 @@ pub(crate) struct ZmtpArgs {
     /// Where ZeroMQ's SUB and XSUB sockets connect; port 0 takes a free one. Off if it is not given.
     #[arg(long, value_name = "HOST:PORT")]
     zmtp_out: Option<String>,
-    /// The mechanism of both sides: null, plain or curve.
-    #[arg(long, value_name = "MECHANISM", default_value = "null")]
-    zmtp_security: String,
+    /// The mechanism of both sides.
+    #[arg(
+        long,
+        value_name = "MECHANISM",
+        default_value = ZmtpMechanism::default().as_str(),
+        value_parser = named(|_: ZmtpMechanism| true)
+    )]
+    zmtp_security: ZmtpMechanism,
     /// PLAIN's users, a line NAME:PASSWORD each.
     #[arg(long, value_name = "FILE")]
     zmtp_users_file: Option<PathBuf>,
@@ -27,7 +38,7 @@ pub(crate) struct ZmtpArgs {
     #[arg(long, value_name = "FILE")]
     zmtp_clients_file: Option<PathBuf>,
     /// Time between two PINGs; a peer that is not heard for three is given up. 0: none.
-    #[arg(long, value_name = "MS", default_value_t = 5_000)]
+    #[arg(long, value_name = "MS", default_value_t = ZMTP_HEARTBEAT_MS)]
     zmtp_heartbeat_ms: u64,
 }
 
@@ -35,7 +46,7 @@ impl ZmtpArgs {
     /// Where anybody is let in, with the option.
     pub(crate) fn open_addresses(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let sides = [("--zmtp-in", &self.zmtp_in), ("--zmtp-out", &self.zmtp_out)];
-        let is_open = self.zmtp_security == "null";
+        let is_open = self.zmtp_security == ZmtpMechanism::Null;
         sides
             .into_iter()
             .filter(move |_| is_open)
@@ -45,7 +56,7 @@ impl ZmtpArgs {
     /// The edge, if a side of it is on.
     pub(crate) fn config(&self) -> Result<Option<ZmtpConfig>, RunError> {
         let security = ZmtpSecurity::read(
-            &self.zmtp_security,
+            self.zmtp_security,
             self.zmtp_users_file.as_deref(),
             self.zmtp_secret_key_file.as_deref(),
             self.zmtp_clients_file.as_deref(),

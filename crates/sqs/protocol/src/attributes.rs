@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::policy::Policy;
 use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
 use crate::refusal;
-use crate::{Capabilities, Error, ErrorKind, QueueClass};
+use crate::{Capabilities, Consistency, Error, ErrorKind, QueueClass};
 
 /// Attributes as they are stored: by name, only those that were set.
 pub(crate) type Attributes = BTreeMap<String, String>;
@@ -70,8 +70,8 @@ const SETTABLE: &[Attribute] = &[
     attribute(ORDER_HINT, Values::NumberOrAuto(1, 1000), None),
     attribute(DURABILITY, Values::OneOf(&["os", "fsync"]), None),
     // Which store holds it, and how many replicas take part.
-    attribute(CLASS, Values::OneOf(&["ordered", "replicated"]), None),
-    attribute(CONSISTENCY, Values::OneOf(&["ONE", "LOCAL_QUORUM"]), None),
+    attribute(CLASS, Values::OneOf(&QueueClass::NAMES), None),
+    attribute(CONSISTENCY, Values::OneOf(&Consistency::NAMES), None),
 ];
 
 /// The class of a queue. It is in the queue's key, and not stored among the attributes.

@@ -73,6 +73,9 @@ pub enum Consistency {
 impl Consistency {
     /// All there are.
     pub const ALL: [Self; 2] = [Self::One, Self::LocalQuorum];
+    /// Their names, in the same order.
+    pub(crate) const NAMES: [&'static str; Self::ALL.len()] =
+        [Self::ALL[0].name(), Self::ALL[1].name()];
 
     /// The attribute's value.
     #[must_use]

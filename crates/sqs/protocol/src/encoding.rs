@@ -1,11 +1,13 @@
 //! From HTTP to a request and from a reply to HTTP, in the protocol that the client speaks: AWS JSON
 //! 1.0, or the older Query protocol, which is answered in XML, or in a JSON of its own. `docs/sqs/protocol.md` has the rules.
 
+mod query_json;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::action::{Action, Reply, Request};
 use crate::shape::query::{self, Parameters};
-use crate::shape::{json, query_json, xml};
+use crate::shape::{json, xml};
 use crate::{Error, ErrorKind};
 
 /// How a client speaks.

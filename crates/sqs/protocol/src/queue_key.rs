@@ -23,6 +23,9 @@ pub enum QueueClass {
 impl QueueClass {
     /// All there are.
     pub const ALL: [Self; 2] = [Self::Ordered, Self::Replicated];
+    /// Their names, in the same order.
+    pub(crate) const NAMES: [&'static str; Self::ALL.len()] =
+        [Self::ALL[0].name(), Self::ALL[1].name()];
 
     /// The attribute's value.
     #[must_use]

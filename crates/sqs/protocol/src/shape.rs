@@ -3,7 +3,6 @@
 
 pub(crate) mod json;
 pub(crate) mod query;
-pub(crate) mod query_json;
 pub(crate) mod wire;
 pub(crate) mod xml;
 

@@ -1,4 +1,4 @@
-//! No two files of a crate need each other, unless one is the other's folder.
+//! No files of a crate need each other in a circle, unless one of them is the parent of all others.
 
 use std::fs;
 

@@ -13,6 +13,7 @@ mod numbers;
 mod paths;
 mod required_files;
 mod sans_io;
+mod suites;
 
 /// Fails with everything that was found, a line each.
 fn assert_none(what: &str, faults: &[String]) {

@@ -48,8 +48,7 @@ impl Inbox {
                 // No flow has this place: there is nothing to acknowledge.
                 flow: u32::MAX,
                 flow_generation: 0,
-                mailbox: at.slot,
-                mailbox_generation: at.generation,
+                mailbox: at,
                 sequence: 0,
                 bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             },

@@ -71,8 +71,7 @@ impl Inbox {
             token: DeliveryToken {
                 flow: slot,
                 flow_generation: flow.at.generation,
-                mailbox: flow.room.slot,
-                mailbox_generation: flow.room.generation,
+                mailbox: flow.room,
                 sequence: whole.first,
                 bytes: u32::try_from(whole.room).unwrap_or(u32::MAX),
             },

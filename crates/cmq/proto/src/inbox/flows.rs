@@ -26,6 +26,7 @@ pub(super) struct Contact {
 /// The table of flows.
 #[derive(Debug)]
 pub(super) struct Flows {
+    /// No `SlotMap`: arrays of links are indexed by these dense slots, and link them in four bytes each.
     flows: Slab<Flow>,
     by_key: HashMap<FlowKey, u32, Secret>,
     /// Proven flows by who sends to whom.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
-use slab::Slab;
+use slotmap::SlotMap;
 
 use crate::config::MailboxOptions;
 use crate::error::MailboxError;
@@ -12,18 +12,11 @@ use crate::inbox::flow_ref::FlowRef;
 use crate::inbox::unacknowledged::{UNACKNOWLEDGED_MAX, Unacknowledged};
 use crate::key::Mailbox;
 use crate::limits::MAILBOXES_MAX;
-
-/// A mailbox's place. Stale once it is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MailboxRef {
-    pub(super) slot: u32,
-    pub(super) generation: u32,
-}
+use crate::mailbox_ref::MailboxRef;
 
 /// A mailbox's room, in bytes of datagrams and [`DELIVERY_BYTES`] for each.
 #[derive(Debug)]
 pub(super) struct Room {
-    generation: u32,
     pub(super) bytes_max: usize,
     pub(super) by_application: bool,
     /// Delivered and not yet popped.
@@ -71,11 +64,10 @@ impl Room {
 /// All mailboxes of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Mailboxes {
-    rooms: Slab<Room>,
-    by_number: HashMap<Mailbox, u32, FxBuildHasher>,
+    rooms: SlotMap<MailboxRef, Room>,
+    by_number: HashMap<Mailbox, MailboxRef, FxBuildHasher>,
     /// Takes what is for a mailbox that is not opened by itself.
-    others: Option<u32>,
-    generations: u32,
+    others: Option<MailboxRef>,
 }
 
 impl Mailboxes {
@@ -87,8 +79,8 @@ impl Mailboxes {
         if self.by_number.contains_key(&mailbox) {
             return Err(MailboxError::Open(mailbox));
         }
-        let slot = self.make(options)?;
-        self.by_number.insert(mailbox, slot);
+        let at = self.make(options)?;
+        self.by_number.insert(mailbox, at);
         Ok(())
     }
 
@@ -101,44 +93,38 @@ impl Mailboxes {
         Ok(())
     }
 
-    fn make(&mut self, options: &MailboxOptions) -> Result<u32, MailboxError> {
+    fn make(&mut self, options: &MailboxOptions) -> Result<MailboxRef, MailboxError> {
         if self.rooms.len() >= MAILBOXES_MAX {
             return Err(MailboxError::TooMany { limit: MAILBOXES_MAX });
         }
-        self.generations = self.generations.wrapping_add(1);
-        let slot = self.rooms.insert(Room {
-            generation: self.generations,
+        Ok(self.rooms.insert(Room {
             bytes_max: options.bytes_max,
             by_application: options.acknowledged_by_application,
             used: 0,
             waiting: 0,
             promised: 0,
             starved: Vec::new(),
-        });
-        Ok(slot as u32)
+        }))
     }
 
     /// Closes one, or with none the one of all others, and says which it was. Tokens of its deliveries
     /// mean nothing from now on.
     pub(super) fn close(&mut self, mailbox: Option<Mailbox>) -> Option<MailboxRef> {
-        let slot = match mailbox {
+        let at = match mailbox {
             Some(mailbox) => self.by_number.remove(&mailbox)?,
             None => self.others.take()?,
         };
-        let room = self.rooms.try_remove(slot as usize)?;
-        Some(MailboxRef { slot, generation: room.generation })
+        self.rooms.remove(at).map(|_| at)
     }
 
     /// Who takes what is sent to `mailbox`.
     pub(super) fn find(&self, mailbox: Mailbox) -> Option<MailboxRef> {
-        let slot = self.by_number.get(&mailbox).copied().or(self.others)?;
-        let room = self.rooms.get(slot as usize)?;
-        Some(MailboxRef { slot, generation: room.generation })
+        self.by_number.get(&mailbox).copied().or(self.others)
     }
 
     #[inline]
     pub(super) fn room(&mut self, at: MailboxRef) -> Option<&mut Room> {
-        self.rooms.get_mut(at.slot as usize).filter(|room| room.generation == at.generation)
+        self.rooms.get_mut(at)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::key::Key;
 pub(crate) struct DestinationTable {
     /// Seeded, since an application may make a destination of whoever sends to it.
     seed: usize,
+    /// No `SlotMap`: arrays of timers are indexed by these dense slots, and both maps hold them in four bytes each.
     destinations: Slab<Destination>,
     by_key: HashTable<u32>,
     by_flow: FxHashMap<u32, u32>,

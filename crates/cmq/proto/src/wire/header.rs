@@ -1,7 +1,6 @@
 //! The 36 bytes before everything.
 
 use crate::key::Mailbox;
-use crate::seal;
 use crate::wire::Malformed;
 use crate::wire::flags::{self, FlowMode};
 
@@ -22,6 +21,12 @@ pub const SEQUENCE_AT: usize = 24;
 
 /// Bytes of it.
 pub const SEQUENCE_BYTES: usize = 6;
+
+/// Bytes of the tag at the end of a sealed datagram: AES-256-GCM.
+pub const TAG_BYTES: usize = 16;
+
+/// Bytes of the tag at the end of a HELLO or CHALLENGE of those who share a key: HMAC-SHA256.
+pub const HANDSHAKE_TAG_BYTES: usize = 32;
 
 /// What a datagram is. The numbers are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,8 +185,8 @@ impl Header {
     pub const fn tag_bytes(&self) -> usize {
         match self.kind {
             _ if !self.has(flags::SEALED) => 0,
-            Kind::Hello | Kind::Challenge => seal::HANDSHAKE_TAG_BYTES,
-            _ => seal::TAG_BYTES,
+            Kind::Hello | Kind::Challenge => HANDSHAKE_TAG_BYTES,
+            _ => TAG_BYTES,
         }
     }
 }

@@ -16,6 +16,7 @@ use quelea_cmq_proto::wire::refusal::Refusal;
 use quelea_cmq_proto::wire::status::Status;
 use quelea_cmq_proto::wire::{HEADER_BYTES, Header, Kind};
 use quelea_cmq_proto::{Mailbox, Repair};
+use quelea_testkit::golden::examples;
 
 const PAGE: &str = include_str!("../../../../../docs/formats/cmq.md");
 
@@ -24,11 +25,8 @@ const FLAGS: u8 = FlowMode::ReliableOrdered as u8 | flags::CREDIT;
 
 /// The bytes of the example of this name.
 fn example(name: &str) -> Vec<u8> {
-    let fence = format!("```hex {name}\n");
-    let at = PAGE.find(&fence).unwrap_or_else(|| panic!("no example {name}")) + fence.len();
-    let text = &PAGE[at..];
-    let text = &text[..text.find("```").unwrap()];
-    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+    let found = examples(PAGE).into_iter().find(|(found, _)| *found == name);
+    found.unwrap_or_else(|| panic!("no example {name}")).1
 }
 
 fn header(kind: Kind, flags: u8, sequence: u64, count: u16, first_message: u32) -> Header {
@@ -81,7 +79,7 @@ fn every_example_is_checked() {
         "sealed-group",
         "classic",
     ];
-    let found: Vec<&str> = PAGE.lines().filter_map(|line| line.strip_prefix("```hex ")).collect();
+    let found: Vec<&str> = examples(PAGE).into_iter().map(|(name, _)| name).collect();
     assert_eq!(found, known);
 }
 

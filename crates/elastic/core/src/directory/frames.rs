@@ -66,7 +66,7 @@ impl Directory {
                 // Somebody else ends it (its pod was deleted): as if the planner had.
                 if let Some((name, relay)) = connection.relay.clone() {
                     self.step(now, &name, |queue, cx| {
-                        queue.drain_relay(cx, relay, "it says that it was told to end");
+                        queue.drain_relay(cx, relay, "it announced that it will stop");
                     });
                 }
             }

@@ -2,8 +2,6 @@
 
 /// Queues that a directory knows: each costs some kilobytes; beyond this another directory is due.
 pub const QUEUES_MAX: usize = 100_000;
-/// Clients of one queue, producers and listeners together: bounds a plan's time and a failover's frames.
-pub const CLIENTS_PER_QUEUE_MAX: usize = 200_000;
 /// Connections.
 pub const PEERS_MAX: usize = 1_000_000;
 /// Connections to which directories that have come or gone are announced in one turn.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::CLUSTER_VIEW_MAX;
 use super::refusal::Refusal;
 use crate::driver::Driver;
-use crate::ownership::command::Command;
+use crate::ownership_command::Command;
 use crate::server::DirectoryHandle;
 
 /// How long a definition may take to be written; it is refused beyond, although it may still be.

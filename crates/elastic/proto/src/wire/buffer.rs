@@ -2,7 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::error::{Fault, FrameError, FrameName};
+use super::frame_error::{FrameError, FrameName};
+use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::limits::GREETING_BYTES_MAX;
 use crate::wire::FrameHeader;

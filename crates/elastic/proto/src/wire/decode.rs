@@ -2,9 +2,9 @@
 
 use bytes::{Buf as _, Bytes};
 
+use super::frame_error::FrameError;
 use super::reader::Reader;
 use crate::Frame;
-use crate::error::FrameError;
 use crate::limits::FRAME_HEADER_BYTES;
 use crate::wire::FrameHeader;
 

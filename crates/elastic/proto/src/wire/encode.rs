@@ -2,9 +2,10 @@
 
 use bytes::{BufMut as _, BytesMut};
 
+use super::frame_error::{FrameError, FrameName};
 use super::writer::Writer;
 use crate::Frame;
-use crate::error::{Fault, FrameError, FrameName};
+use crate::fault::Fault;
 use crate::limits::{DATA_HEADER_BYTES, FRAME_HEADER_BYTES};
 use crate::parts::{self, PartsError};
 use crate::wire::Kind;

@@ -1,6 +1,7 @@
 //! The header that all frames begin with, and DATA's longer one.
 
-use crate::error::{Fault, FrameError, FrameName};
+use super::frame_error::{FrameError, FrameName};
+use crate::fault::Fault;
 use crate::limits::{
     CONTROL_BYTES_MAX, DATA_HEADER_BYTES, FRAME_HEADER_BYTES, KEEP_BYTES_MAX, MESSAGE_BYTES_MAX,
 };

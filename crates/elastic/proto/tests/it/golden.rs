@@ -10,6 +10,7 @@ use quelea_elastic_proto::frame::{
 use quelea_elastic_proto::limits::VERSION;
 use quelea_elastic_proto::wire::Kind;
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, RelayId, Slot, parts};
+use quelea_testkit::golden::examples;
 
 const PAGE: &str = include_str!("../../../../../docs/formats/elastic.md");
 
@@ -23,21 +24,6 @@ fn queue() -> String {
 
 fn address(relay: u64, address: &str) -> RelayAddress {
     RelayAddress { relay: RelayId(relay), address: address.to_owned() }
-}
-
-/// The examples of the page, in its order.
-fn examples() -> Vec<(&'static str, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut rest = PAGE;
-    while let Some((_, after)) = rest.split_once("```hex ") {
-        let (name, after) = after.split_once('\n').expect("a name is the rest of its line");
-        let (text, after) = after.split_once("```").expect("an example has an end");
-        let byte = |byte| u8::from_str_radix(byte, 16).expect("two digits");
-        let bytes = text.split_whitespace().map(byte);
-        found.push((name, bytes.collect()));
-        rest = after;
-    }
-    found
 }
 
 fn of_the_greeting() -> Vec<(&'static str, Frame)> {
@@ -180,7 +166,7 @@ fn of_a_relay() -> Vec<(&'static str, Frame)> {
 fn every_example_of_the_page_is_the_frame_that_it_says() {
     let frames =
         [of_the_greeting(), of_a_move(), of_messages(), of_a_listener(), of_a_relay()].concat();
-    let examples = examples();
+    let examples = examples(PAGE);
     let names: Vec<&str> = examples.iter().map(|(name, _)| *name).collect();
     let known: Vec<&str> = frames.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, known);

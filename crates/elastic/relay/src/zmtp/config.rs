@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use quelea_elastic_proto::Named;
 use quelea_elastic_zmtp::{AllowedKeys, Entropy, Heartbeat, PublicKey, SecretKey, Security, Users};
 
 use crate::config_error::ConfigError;
 
 /// Time between two PINGs where nobody says anything else. A peer is given up after three.
-const HEARTBEAT_MS: u64 = 5_000;
+pub const ZMTP_HEARTBEAT_MS: u64 = 5_000;
 
 /// The configuration of the edge.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl ZmtpConfig {
             producers: producers.to_owned(),
             listeners: listeners.to_owned(),
             security: ZmtpSecurity::Null,
-            heartbeat: zmtp_heartbeat(HEARTBEAT_MS),
+            heartbeat: zmtp_heartbeat(ZMTP_HEARTBEAT_MS),
         }
     }
 }
@@ -43,7 +44,25 @@ pub const fn zmtp_heartbeat(interval_ms: u64) -> Heartbeat {
     Heartbeat { interval_ms, timeout_ms: 3 * interval_ms, ttl_ms: 3 * interval_ms }
 }
 
-/// One mechanism for all peers of an edge.
+/// Which mechanism all peers of an edge have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZmtpMechanism {
+    /// Everybody, readable.
+    #[default]
+    Null,
+    /// Users with passwords, readable.
+    Plain,
+    /// Known by keys, encrypted.
+    Curve,
+}
+
+impl Named for ZmtpMechanism {
+    const FIELD: &'static str = "zmtp_security";
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("null", Self::Null), ("plain", Self::Plain), ("curve", Self::Curve)];
+}
+
+/// That mechanism with what it needs to know.
 #[derive(Clone, Debug)]
 pub enum ZmtpSecurity {
     /// Everybody, readable.
@@ -60,7 +79,7 @@ pub enum ZmtpSecurity {
 }
 
 impl ZmtpSecurity {
-    /// Reads what `mechanism` (`null`, `plain`, `curve`) needs from its files. `users`: lines
+    /// Reads what `mechanism` needs from its files. `users`: lines
     /// `NAME:PASSWORD`. `secret_key`: one key in Z85. `clients`: public keys in Z85, one a line; without
     /// it, whoever has the relay's public key. Empty lines and those that begin with `#` are skipped,
     /// but a Z85 key may have a `#` anywhere else.
@@ -68,37 +87,36 @@ impl ZmtpSecurity {
     /// # Errors
     /// Names the field, the file and the line that is wrong.
     pub fn read(
-        mechanism: &str,
+        mechanism: ZmtpMechanism,
         users: Option<&Path>,
         secret_key: Option<&Path>,
         clients: Option<&Path>,
     ) -> Result<Self, ConfigError> {
+        let name = mechanism.as_str();
         let unused = |field, file: Option<&Path>| match file {
-            Some(file) => wrong(
-                field,
-                format!("{} is given, but the mechanism is {mechanism}", file.display()),
-            ),
+            Some(file) => {
+                wrong(field, format!("{} is given, but the mechanism is {name}", file.display()))
+            }
             None => Ok(()),
         };
         match mechanism {
-            "null" => {
+            ZmtpMechanism::Null => {
                 unused("zmtp_users_file", users)?;
                 unused("zmtp_secret_key_file", secret_key)?;
                 unused("zmtp_clients_file", clients)?;
                 Ok(Self::Null)
             }
-            "plain" => {
+            ZmtpMechanism::Plain => {
                 unused("zmtp_secret_key_file", secret_key)?;
                 unused("zmtp_clients_file", clients)?;
                 read_users(needed("zmtp_users_file", users)?).map(Self::Plain)
             }
-            "curve" => {
+            ZmtpMechanism::Curve => {
                 unused("zmtp_users_file", users)?;
                 let secret = read_secret(needed("zmtp_secret_key_file", secret_key)?)?;
                 let clients = clients.map_or(Ok(AllowedKeys::All), read_clients)?;
                 Ok(Self::Curve { secret, clients: Arc::new(clients) })
             }
-            other => wrong("zmtp_security", format!("{other:?} is none of null, plain and curve")),
         }
     }
 

@@ -158,7 +158,7 @@ fn a_stopped_relay_without_directory_ends_when_it_is_empty() {
 }
 
 #[test]
-fn a_stopped_relay_without_directory_sends_producers_away_and_writes_out_what_it_has() {
+fn a_stopped_relay_without_directory_dismisses_producers_and_delivers_what_it_has() {
     let directory = FakeDirectory::start();
     let relay = relay_of(&[&directory], LONG);
     let (mut line, _) = directory.register();

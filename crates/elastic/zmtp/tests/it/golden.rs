@@ -69,7 +69,7 @@ fn a_curve_connection() {
     let message = pair.b.seal(&frame_parts(&[b"topic", b"body"])).unwrap();
     transcript += &format!("client sends {}\n", hex(&message));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/curve.txt");
-    if std::env::var_os("QUELEA_WRITE_GOLDEN").is_some() {
+    if std::env::var_os("QUELEA_BLESS").is_some() {
         std::fs::write(path, &transcript).unwrap();
     }
     assert_eq!(transcript, std::fs::read_to_string(path).unwrap());

@@ -8,9 +8,9 @@ use quelea_model::{Table, Value as Argument};
 use serde_json::Value;
 
 use super::sqs::SqsAttributes;
-use crate::api::{arguments_field, flag_field, required_field, text_field};
 use crate::audit::Imported;
 use crate::error::ApiError;
+use crate::fields::{arguments_field, flag_field, required_field, text_field};
 use crate::identity::users::tags;
 use crate::identity::vhosts::unsupported_queue_type;
 use crate::json::from_table;

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::document::OWN_HASH;
 use super::sqs::{self, SqsAttributes};
 use super::standing::Place;
-use crate::api::listing::{Listed, fetch};
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::api::{bindings, exchanges};
 use crate::error::ApiError;
 use crate::identity::permission_to_json;
 use crate::json::from_table;
+use crate::listed::Listed;
+use crate::paging::fetch;
 use crate::state::{ApiState, BrokerState};
 
 /// Everything.

@@ -9,8 +9,9 @@ use quelea_sqs_embedded::attributes::{from_broker, to_broker};
 use quelea_sqs_protocol::check_new_queue;
 use serde_json::{Value, json};
 
-use crate::api::listing::{InPages, by_turns};
 use crate::error::ApiError;
+use crate::listed::InPages;
+use crate::paging::by_turns;
 use crate::state::ApiState;
 
 /// The field.

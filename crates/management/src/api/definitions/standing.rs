@@ -8,8 +8,8 @@ use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord, UserRecord};
 
 use super::document::{BindingDefinition, BindingKey};
 use super::sqs::{self, SqsAttributes};
-use crate::api::listing::fetch;
 use crate::error::ApiError;
+use crate::paging::fetch;
 use crate::state::BrokerState;
 
 /// A virtual host and a name in it.
@@ -28,7 +28,8 @@ pub(super) struct Standing {
     pub(super) bindings: HashSet<BindingKey>,
 }
 
-pub(super) async fn look(state: &impl BrokerState) -> Result<Standing, ApiError> {
+/// Reads all of it, users from where they are kept.
+pub(super) async fn read(state: &impl BrokerState) -> Result<Standing, ApiError> {
     let api = state.broker();
     let vhosts = fetch::<VhostReport>(api, None).await?;
     let exchanges = fetch::<ExchangeReport>(api, None).await?;

@@ -36,13 +36,13 @@ pub(super) fn poll_snapshots(
     client: &Client,
     account: &Account,
     interval: Duration,
-    wishes: &Receiver<Selection>,
+    selections: &Receiver<Selection>,
     sender: &Sender<SnapshotResult>,
 ) {
     let mut wanted = Selection::default();
     loop {
-        match wishes.recv_timeout(interval) {
-            Ok(wish) => wanted = wishes.try_iter().last().unwrap_or(wish),
+        match selections.recv_timeout(interval) {
+            Ok(selection) => wanted = selections.try_iter().last().unwrap_or(selection),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -64,7 +64,7 @@ fn settings(entry: &ElasticEntry) -> Result<EntryConfig, EntryError> {
         Some(path).filter(|path| !path.is_empty()).map(Path::new)
     }
     let security = ZmtpSecurity::read(
-        &entry.zmtp_security,
+        entry.zmtp_security,
         file(&entry.zmtp_users_file),
         file(&entry.zmtp_secret_key_file),
         file(&entry.zmtp_clients_file),

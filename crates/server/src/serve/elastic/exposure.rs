@@ -2,6 +2,8 @@
 
 use std::net::ToSocketAddrs as _;
 
+use quelea_elastic_relay::ZmtpMechanism;
+
 use crate::config::{Config, Provider};
 
 /// An address beyond loopback at which nothing is asked for.
@@ -45,7 +47,8 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
         return Err(ExposureError::NoKey { setting, address: (*address).clone() });
     }
     // The key is Quelea's own: ZeroMQ's sockets cannot show it.
-    for entry in elastic.entry.iter().filter(|entry| entry.zmtp_security == "null") {
+    let is_open = |security| security == ZmtpMechanism::Null;
+    for entry in elastic.entry.iter().filter(|entry| is_open(entry.zmtp_security)) {
         for (setting, address) in [("zmtp_in", &entry.zmtp_in), ("zmtp_out", &entry.zmtp_out)] {
             if is_exposed(address) {
                 let (address, queue) = (address.clone(), entry.queue.clone());

@@ -8,11 +8,11 @@ use quelea_elastic_proto::{ClientId, RelayId, Time};
 
 use crate::directory::Peer;
 use crate::directory::context::Context;
-use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
 use crate::directory::queue::meter::{SlotCounts, as_f64};
 use crate::directory::queue::producer::Producer;
 use crate::directory::queue::relay::Relay;
 use crate::directory::queue::{Client, Queue};
+use crate::limits::CLIENTS_PER_QUEUE_MAX;
 use crate::plan::Load;
 
 /// Samples of a relay that are kept for the planner.

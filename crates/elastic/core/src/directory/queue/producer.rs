@@ -5,12 +5,12 @@ use quelea_elastic_proto::{ClientId, Epoch, MessageSeq, RelayId, Time};
 
 use crate::directory::context::Context;
 use crate::directory::definition::Definition;
-use crate::directory::limits::CLIENTS_PER_QUEUE_MAX;
 use crate::directory::queue::meter::Meter;
 use crate::directory::queue::relay::Relay;
 use crate::directory::queue::relocation::Move;
 use crate::directory::queue::{Client, Queue};
 use crate::directory::{Peer, ProducerStatus};
+use crate::limits::CLIENTS_PER_QUEUE_MAX;
 use crate::plan::{Policy, has_room_for_newcomers};
 
 /// One producer of a queue.

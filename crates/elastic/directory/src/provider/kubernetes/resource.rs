@@ -319,7 +319,7 @@ mod tests {
         ElasticQueue::new("prices", spec).definition(&Definition::default())
     }
 
-    /// `QUELEA_WRITE=1 cargo test -p quelea-elastic-directory --features kubernetes` writes it anew.
+    /// `QUELEA_BLESS=1 cargo test -p quelea-elastic-directory --features kubernetes` writes it anew.
     #[test]
     fn the_charts_definition_is_what_these_types_say() {
         let made = serde_saphyr::to_string(&ElasticQueue::crd()).unwrap();
@@ -330,10 +330,10 @@ mod tests {
         let root =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../deploy/helm/quelea/crds");
         let path = root.join("elasticqueues.quelea.dev.yaml");
-        if std::env::var_os("QUELEA_WRITE").is_some() {
+        if std::env::var_os("QUELEA_BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap(), made, "run it with QUELEA_WRITE=1");
+        assert_eq!(std::fs::read_to_string(path).unwrap(), made, "run it with QUELEA_BLESS=1");
     }
 
     #[test]

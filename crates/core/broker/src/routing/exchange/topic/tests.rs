@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
 use proptest::prelude::*;
 use quelea_model::QueueId;
 
@@ -131,20 +132,9 @@ fn a_pattern_has_eight_separate_hashes_at_most() {
     assert_eq!(queues(&mut topic, "x"), [3]);
 }
 
-/// Numbers without any order, the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-
-    fn text(&mut self, alphabet: &[&str], words: usize) -> String {
-        let words: Vec<&str> = (0..words).map(|_| alphabet[self.below(alphabet.len())]).collect();
-        words.join(".")
-    }
+fn random_text(rng: &mut Rng, alphabet: &[&str], words: usize) -> String {
+    let words: Vec<&str> = (0..words).map(|_| alphabet[rng.usize(..alphabet.len())]).collect();
+    words.join(".")
 }
 
 /// Binds as many of the patterns as are taken; returns them, and what refused the first other one.
@@ -193,12 +183,12 @@ fn a_hundred_thousand_patterns_of_common_shapes_cost_a_key_few_steps() {
         let mut topic = Topic::default();
         let (taken, refused) = fill(&mut topic, (0..MANY).map(pattern));
         assert_eq!((taken.len(), refused), (MANY, None), "{shape}");
-        let mut numbers = Numbers(1);
+        let mut rng = Rng::with_seed(1);
         for letter in ["x", "t", "d", "e", "s"] {
             let one_kind: Vec<_> = (0..60).map(|n| format!("{letter}{n}")).collect();
             let all_known = one_kind.join(".");
             assert!(steps(&mut topic, &all_known) <= TOPIC_STEPS_MAX, "{shape}: {all_known}");
-            let two_kinds = (0..40).map(|n| format!("x{}.y{}", n % 20, numbers.below(20)));
+            let two_kinds = (0..40).map(|n| format!("x{}.y{}", n % 20, rng.usize(..20)));
             let pairs = two_kinds.collect::<Vec<_>>().join(".");
             assert!(steps(&mut topic, &pairs[..255]) <= TOPIC_STEPS_MAX, "{shape}: {pairs}");
         }
@@ -210,8 +200,8 @@ fn a_hundred_thousand_patterns_of_common_shapes_cost_a_key_few_steps() {
 #[test]
 fn no_key_takes_more_than_the_limit_whatever_the_patterns() {
     let random = |seed, alphabet: &'static [&'static str], words: usize| {
-        let mut numbers = Numbers(seed);
-        move |_| numbers.text(alphabet, words)
+        let mut rng = Rng::with_seed(seed);
+        move |_| random_text(&mut rng, alphabet, words)
     };
     let both = |n: usize| mask(n % 316) + ".#.z.#." + &mask(n / 316);
     let dots = |n: usize| format!("#.{}.x{n}.#.", ".".repeat(n % 100));
@@ -236,7 +226,7 @@ fn no_key_takes_more_than_the_limit_whatever_the_patterns() {
         let (taken, refused) = fill(&mut topic, (0..3_000).map(pattern));
         assert_eq!(refused.is_some(), is_refused, "{family}: {} are taken", taken.len());
         assert!(taken.len() >= 50, "{family}: {} are taken, {refused:?}", taken.len());
-        let mut numbers = Numbers(4);
+        let mut rng = Rng::with_seed(4);
         let mut keys: Vec<String> = vec![
             "a.".repeat(119) + "a",
             "a.".repeat(119) + "z",
@@ -245,8 +235,8 @@ fn no_key_takes_more_than_the_limit_whatever_the_patterns() {
             (0..60).map(|n| format!("x{n}")).collect::<Vec<_>>().join("."),
             (0..30).map(|n| format!("x{n}.y{n}")).collect::<Vec<_>>().join("."),
         ];
-        keys.extend((0..3).map(|_| numbers.text(&["a", "b"], 120)));
-        keys.extend((0..5).map(|n| numbers.text(&["a", "b", "z"], n + 3)));
+        keys.extend((0..3).map(|_| random_text(&mut rng, &["a", "b"], 120)));
+        keys.extend((0..5).map(|n| random_text(&mut rng, &["a", "b", "z"], n + 3)));
         for key in keys {
             let taken_steps = steps(&mut topic, &key);
             assert!(taken_steps <= topic.steps_max(), "{family}: {taken_steps} for {key}");

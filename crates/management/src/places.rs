@@ -10,7 +10,7 @@ use slab::Slab;
 use tokio::task::AbortHandle;
 
 /// All places.
-pub(super) struct Places {
+pub(crate) struct Places {
     max: usize,
     table: Arc<Mutex<Table>>,
 }
@@ -38,12 +38,12 @@ struct Taken {
 }
 
 impl Places {
-    pub(super) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self { max, table: Arc::default() }
     }
 
     /// Takes a place, and says whether another connection gives way for it; `None` if none can.
-    pub(super) fn take(&self, peer: IpAddr) -> Option<(Place, bool)> {
+    pub(crate) fn take(&self, peer: IpAddr) -> Option<(Place, bool)> {
         let mut table = lock(&self.table);
         let staying = table.taken.iter().filter(|(_, taken)| !taken.is_leaving).count();
         let gives_way = staying >= self.max;
@@ -67,7 +67,7 @@ impl Places {
     }
 
     /// What ends a connection. It may have ended already.
-    pub(super) fn set_abort(&self, number: usize, abort: AbortHandle) {
+    pub(crate) fn set_abort(&self, number: usize, abort: AbortHandle) {
         if let Some(taken) = lock(&self.table).taken.get_mut(number) {
             taken.abort = Some(abort);
         }
@@ -90,7 +90,7 @@ impl Table {
 }
 
 impl Place {
-    pub(super) const fn number(&self) -> usize {
+    pub(crate) const fn number(&self) -> usize {
         self.number
     }
 

@@ -8,8 +8,8 @@ use quelea_openapi::Operation;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::list_query::{RawColumns, RawListQuery};
 use crate::limits::GET_MESSAGES_MAX;
+use crate::list_query::{RawColumns, RawListQuery};
 
 /// One object.
 pub(crate) fn shows(summary: &'static str) -> Operation {

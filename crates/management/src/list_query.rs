@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::JsonAnswer;
-use super::listed::{Row, array};
+use crate::answer::JsonAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::limits::{COLUMNS_MAX, NAME_FILTER_BYTES_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use crate::listed::{Row, array};
 
 /// Bytes that a compiled name filter may take.
 const FILTER_COMPILED_BYTES_MAX: usize = 256 * 1024;
@@ -85,7 +85,7 @@ impl Default for Page {
 
 /// Of how many a page is.
 #[derive(Clone, Copy)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     total: usize,
     filtered: usize,
     page: Page,
@@ -141,11 +141,11 @@ impl ListQuery {
     }
 
     /// Whether it is a page in the order of the names: no other field has to be known of those that are not on it.
-    pub(super) fn is_found_by_names(&self) -> bool {
+    pub(crate) fn is_found_by_names(&self) -> bool {
         self.page.is_some() && self.sort.as_ref().is_none_or(|sort| **sort == ["name"])
     }
 
-    pub(super) const fn is_reversed(&self) -> bool {
+    pub(crate) const fn is_reversed(&self) -> bool {
         self.is_reversed
     }
 
@@ -175,7 +175,7 @@ impl ListQuery {
     ///
     /// # Errors
     /// As [`ListQuery::answer`].
-    pub(super) fn page_of(
+    pub(crate) fn page_of(
         &self,
         mut names: Vec<ListedName>,
     ) -> Result<(Counted, Vec<ListKey>), ApiError> {
@@ -196,7 +196,7 @@ impl ListQuery {
     }
 
     /// A page with what is on it.
-    pub(super) fn page<'a, S, T: Row<S> + 'a>(
+    pub(crate) fn page<'a, S, T: Row<S> + 'a>(
         &self,
         state: &S,
         counted: Counted,

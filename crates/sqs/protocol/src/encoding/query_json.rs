@@ -4,12 +4,12 @@
 use bytes::{BufMut, BytesMut};
 use serde_json::{Map, Value, json};
 
-use super::{Description, Kind, Member};
 use crate::Error;
 use crate::action::{Action, Reply};
+use crate::shape::{Description, Kind, Member};
 
 /// A reply within its `…Response`.
-pub(crate) fn write_reply(action: Action, reply: &Reply, request_id: &str, out: &mut BytesMut) {
+pub(super) fn write_reply(action: Action, reply: &Reply, request_id: &str, out: &mut BytesMut) {
     let mut content = Map::new();
     if let Some(description) = action.output() {
         let mut result = BytesMut::new();
@@ -24,7 +24,7 @@ pub(crate) fn write_reply(action: Action, reply: &Reply, request_id: &str, out: 
 }
 
 /// An error.
-pub(crate) fn write_error(error: &Error, request_id: &str, out: &mut BytesMut) {
+pub(super) fn write_error(error: &Error, request_id: &str, out: &mut BytesMut) {
     let Error { kind, message } = error;
     let response = json!({
         "Error": {

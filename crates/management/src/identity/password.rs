@@ -1,4 +1,4 @@
-//! `/quelea/v1/password`: the password of the user who asks.
+//! `/password`: the password of the user who asks.
 
 use axum::http::StatusCode;
 use quelea_openapi::{Operation, Route};
@@ -6,13 +6,13 @@ use quelea_sqs_protocol::IdentityDirectory as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::StatusAnswer;
+use super::users::hash;
+use crate::answer::StatusAnswer;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::identity::users::hash;
 use crate::state::SharedState;
 
-pub(crate) fn route<S: SharedState>() -> Route<S> {
+pub(super) fn route<S: SharedState>() -> Route<S> {
     let operation = Operation::new(
         "Gives the user who asks another password. Their tokens end; connections that are open stay",
     )
