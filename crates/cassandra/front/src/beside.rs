@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quelea_broker::NameQuestion;
 use quelea_broker::access::AccessRecords;
+use quelea_cassandra_store::CassandraIdentity;
 use quelea_node::{CoreHandle, OtherStore, hash_password};
 use quelea_sqs_protocol::{Fault, UserRecord};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -13,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::mirror::{MirroredIdentity, records_of};
 use crate::name_locks::NameLocks;
 use crate::name_questions::NameQuestions;
+use crate::retry::retried;
 use crate::takeover::take_over;
 
 /// The first administrator, where neither Cassandra nor the log has any user.
@@ -44,25 +46,9 @@ impl Cluster {
         let (adopting, adopted) = oneshot::channel();
         let (identity, runtime) = (self.identity().clone(), self.handle());
         let adopt = move |of_log: AccessRecords| {
-            let first = async {
-                // One that was broken off is done to its end: it can be repeated.
-                if identity.is_new().await? || identity.is_being_taken_over().await? {
-                    if of_log.users.is_empty() {
-                        make_administrator(&identity, &bootstrap).await?;
-                    } else {
-                        identity.set_being_taken_over(true).await?;
-                        let taken = take_over(&identity, &of_log, false).await?;
-                        identity.set_being_taken_over(false).await?;
-                        tracing::info!(
-                            ?taken,
-                            "Cassandra had no users, and has those of the log now"
-                        );
-                    }
-                }
-                identity.put_default_account().await?;
-                records_of(&identity).await
-            };
-            let records = runtime.block_on(first).map_err(|fault: Fault| fault.to_string())?;
+            let records =
+                runtime.block_on(retried(|| first_records(&identity, &bootstrap, &of_log)));
+            let records = records.map_err(|fault: Fault| fault.to_string())?;
             // The node's starter waits for it, if it is still there.
             let _ = adopting.send(records.clone());
             Ok(records)
@@ -98,8 +84,29 @@ impl Cluster {
     }
 }
 
+/// The users of Cassandra; of the log, if Cassandra has none, or else the first administrator.
+async fn first_records(
+    identity: &CassandraIdentity,
+    bootstrap: &Bootstrap,
+    of_log: &AccessRecords,
+) -> Result<AccessRecords, Fault> {
+    // One that was broken off is done to its end: it can be repeated.
+    if identity.is_new().await? || identity.is_being_taken_over().await? {
+        if of_log.users.is_empty() {
+            make_administrator(identity, bootstrap).await?;
+        } else {
+            identity.set_being_taken_over(true).await?;
+            let taken = take_over(identity, of_log, false).await?;
+            identity.set_being_taken_over(false).await?;
+            tracing::info!(?taken, "Cassandra had no users, and has those of the log now");
+        }
+    }
+    identity.put_default_account().await?;
+    records_of(identity).await
+}
+
 async fn make_administrator(
-    identity: &quelea_cassandra_store::CassandraIdentity,
+    identity: &CassandraIdentity,
     bootstrap: &Bootstrap,
 ) -> Result<(), Fault> {
     let hash = hash_password(bootstrap.password.as_bytes());

@@ -14,9 +14,13 @@ use crate::cluster_thread::ClusterThread;
 use crate::counters::ClusterCounters;
 use crate::error::FrontError;
 use crate::peer_socket::{CmqSocket, PeerSettings};
+use crate::retry::retried;
 
 /// How long to wait until Cassandra knows that this front-end owns no FIFO queue any more, and the others that it ends.
 const LEAVING: Duration = Duration::from_secs(3);
+
+/// The part of that which is for letting go of FIFO queues.
+const RELEASING: Duration = Duration::from_secs(2);
 
 /// A connected Cassandra. It is stopped by [`Cluster::stop`], after the servers that use it.
 #[derive(Debug)]
@@ -80,7 +84,7 @@ impl Cluster {
     /// which takes a while.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`].
+    /// [`Fault::Unavailable`], half a minute long.
     pub async fn bootstrap(
         &self,
         user: &str,
@@ -88,13 +92,13 @@ impl Cluster {
     ) -> Result<(), Fault> {
         let identity = self.identity();
         // Another front-end that does so at once makes the same user; one that exists stays as it is.
-        if identity.is_new().await? {
+        if retried(async || identity.is_new().await).await? {
             let password_hash = hash().await?.into();
             let tags = vec!["administrator".to_owned()];
             let user = UserRecord { name: Arc::from(user), password_hash, tags };
-            return identity.bootstrap(user).await;
+            return retried(async || identity.bootstrap(user.clone()).await).await;
         }
-        identity.put_default_account().await
+        retried(async || identity.put_default_account().await).await
     }
 
     /// What it counts, for `/metrics`.
@@ -120,8 +124,12 @@ impl Cluster {
     pub async fn stop(self) {
         let queues = self.store.queues.clone();
         let left = self.thread.handle().spawn(async move {
-            queues.settle().await;
-            queues.release().await;
+            let let_go = async {
+                queues.settle().await;
+                queues.release().await;
+            };
+            // Of a queue that cannot be read there is nothing to be let go of in time.
+            let _ = tokio::time::timeout(RELEASING, let_go).await;
             let _ = queues.leave().await;
         });
         // If it does not come to this, they notice it by themselves.

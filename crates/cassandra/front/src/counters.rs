@@ -50,7 +50,7 @@ impl Collector for ClusterCounters {
         let help = "Changes of which Cassandra did not say whether they were made";
         let unknown = ConstCounter::new(self.0.unknown_outcomes());
         single(&mut encoder, "cassandra_unknown_outcomes", help, &unknown)?;
-        let help = "Rows of FIFO queues that cannot be read, and were left out";
+        let help = "Rows that cannot be read and were left out";
         let unreadable = ConstCounter::new(self.0.unreadable_rows());
         single(&mut encoder, "replicated_rows_unreadable", help, &unreadable)?;
         let help = "Front-ends that are alive, as this one knows it";

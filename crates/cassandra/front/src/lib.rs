@@ -13,6 +13,7 @@ mod mirror;
 mod name_locks;
 mod name_questions;
 mod peer_socket;
+mod retry;
 mod serve;
 mod takeover;
 

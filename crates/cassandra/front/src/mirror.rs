@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use crate::takeover::take_over;
 
 /// How often what other front-ends have changed is looked for: by the revisions that a change leaves.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often all is read whatever those say: front-ends from before version 4 of the schema leave none.
 const READ_EVERY: Duration = Duration::from_secs(30);
@@ -74,7 +74,7 @@ impl MirroredIdentity {
     pub(crate) async fn follow(self) {
         let mut is_unreachable = false;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             match self.refresh(None).await {
                 Ok(true) => is_unreachable = false,
                 // The core stops.
@@ -301,13 +301,13 @@ mod tests {
         let (revisions, began) = (IdentityRevisions::default(), Instant::now());
         let first = Reading { revisions, began, is_second: false };
         assert!(
-            !first.holds(revisions, began + LOOK_EVERY),
+            !first.holds(revisions, began + POLL_INTERVAL),
             "the row may come behind its revision"
         );
         let last = Reading { is_second: true, ..first };
-        assert!(last.holds(revisions, began + LOOK_EVERY));
+        assert!(last.holds(revisions, began + POLL_INTERVAL));
         let changed = IdentityRevisions([Some(Default::default()); 4]);
-        assert!(!last.holds(changed, began + LOOK_EVERY));
+        assert!(!last.holds(changed, began + POLL_INTERVAL));
         assert!(!last.holds(revisions, began + READ_EVERY));
     }
 }

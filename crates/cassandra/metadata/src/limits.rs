@@ -5,8 +5,8 @@ use std::time::Duration;
 /// How long Cassandra may take to do one thing, its repetitions included.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(3);
 
-/// Between two looks at whether anything has changed.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often what has changed is read.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Between two looks at all leases.
 pub(crate) const LEASES_EVERY: Duration = Duration::from_millis(500);

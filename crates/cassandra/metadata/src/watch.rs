@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::changes::{Logged, changes_after};
 use crate::fault::timed;
-use crate::limits::{ANSWER_MAX, LOOK_EVERY};
+use crate::limits::{ANSWER_MAX, POLL_INTERVAL};
 use crate::shared::Shared;
 
 /// Somebody's watch over the keys that begin with a prefix.
@@ -56,7 +56,7 @@ impl CassandraWatch {
             }
             tokio::select! {
                 () = changed => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
             }
         }
     }

@@ -67,8 +67,6 @@ impl Clock {
     /// Has the machine's clock be wrong by so much from now on.
     pub(crate) fn set_wrong_by_us(&self, wrong_by_us: i64) {
         self.wrong_by_us.store(wrong_by_us, Ordering::Relaxed);
-        // What was measured was measured with another clock.
-        *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = TimeOffset::default();
     }
 
     /// A node said that it is `theirs_us`; it was asked when the machine's clock said `asked_us`, and its answer is here now.
@@ -76,6 +74,18 @@ impl Clock {
         let answered_us = self.machine_us();
         let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);
         offset.measure(node, asked_us, theirs_us, answered_us);
+        self.correction_us.store(offset.correction_us(), Ordering::Relaxed);
+    }
+
+    /// Whether it was compared before the machine's clock stepped, with some nodes, so that they have to be asked again.
+    pub(crate) fn has_stale_comparisons(&self) -> bool {
+        self.offset.lock().unwrap_or_else(PoisonError::into_inner).has_stale()
+    }
+
+    /// Goes by those nodes alone that were asked since.
+    pub(crate) fn forget_stale_comparisons(&self) {
+        let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        offset.forget_stale();
         self.correction_us.store(offset.correction_us(), Ordering::Relaxed);
     }
 

@@ -18,8 +18,9 @@ pub(crate) mod take_over_table;
 pub(crate) mod tls;
 pub(crate) mod transaction;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use quelea_sqs_protocol::{Consistency, Fault};
 use scylla::client::session::Session;
@@ -40,7 +41,12 @@ pub(crate) struct Database {
     requests: Requests,
     unknown_outcomes: AtomicU64,
     unreadable_rows: AtomicU64,
+    /// When it was last said that there are some.
+    warned_at: Mutex<Option<Instant>>,
 }
+
+/// How often it is said.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// Requests so far.
 #[derive(Debug, Default)]
@@ -84,10 +90,15 @@ pub(crate) enum For {
 
 impl Database {
     pub(crate) fn new(session: Session, read_time: AtEach) -> Self {
-        let clock = Arc::new(Clock::of_system());
-        let (unknown_outcomes, unreadable_rows) = (AtomicU64::new(0), AtomicU64::new(0));
-        let requests = Requests::default();
-        Self { session, read_time, clock, requests, unknown_outcomes, unreadable_rows }
+        Self {
+            session,
+            read_time,
+            clock: Arc::new(Clock::of_system()),
+            requests: Requests::default(),
+            unknown_outcomes: AtomicU64::new(0),
+            unreadable_rows: AtomicU64::new(0),
+            warned_at: Mutex::default(),
+        }
     }
 
     /// Asks a node for the time.
@@ -137,7 +148,7 @@ impl Database {
         consistency: Consistency,
         writes: Vec<(&PreparedStatement, driver::OwnedValues)>,
     ) -> Result<(), Fault> {
-        self.try_write_all(purpose, consistency, writes).await.map_err(Into::into)
+        self.try_write_all(purpose, consistency, &writes).await.map_err(Into::into)
     }
 
     /// The same, with what failed of it.
@@ -145,14 +156,14 @@ impl Database {
         &self,
         purpose: For,
         consistency: Consistency,
-        writes: Vec<(&PreparedStatement, driver::OwnedValues)>,
+        writes: &[(&PreparedStatement, driver::OwnedValues)],
     ) -> Result<(), RequestFailure> {
         self.count(purpose);
-        if let [(statement, values)] = &writes[..] {
+        if let [(statement, values)] = writes {
             return driver::try_write(&self.session, statement, values.as_ref()).await;
         }
         let mut batch = Batch::new(BatchType::Unlogged);
-        for (statement, _) in &writes {
+        for (statement, _) in writes {
             batch.append_statement((*statement).clone());
         }
         batch.set_is_idempotent(true);
@@ -189,6 +200,16 @@ impl Database {
     /// Rows were left out that cannot be read.
     pub(crate) fn count_unreadable_rows(&self, count: u64) {
         self.unreadable_rows.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Whether that was not said in the last minute.
+    pub(crate) fn is_time_to_warn_of_unreadable_rows(&self) -> bool {
+        let mut warned_at = self.warned_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = warned_at.is_none_or(|at| at.elapsed() >= WARN_EVERY);
+        if is_time {
+            *warned_at = Some(Instant::now());
+        }
+        is_time
     }
 
     /// How many rows were left out so far.

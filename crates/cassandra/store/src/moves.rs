@@ -15,9 +15,14 @@ use crate::standard::id_of;
 use crate::standard::move_rate::MoveRate;
 use crate::standard::move_step::{Step, deleted};
 
-/// For how long whoever is at a task has it, and how often the others look.
+/// For how long whoever is at a task has it, and how often the others ask whether it is free.
 const HELD_MS: i64 = 10_000;
-const LOOK_EVERY: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Whoever carries a task out, from its claim on: a front-end whose hold has ended may claim the task anew while it is still at a step of it.
+fn new_holder() -> Uuid {
+    Uuid::from_u128(fastrand::u128(..))
+}
 
 /// How long a task pauses that has left messages in both queues.
 const AFTER_A_PART: Duration = Duration::from_secs(10);
@@ -54,15 +59,12 @@ impl Shared {
             failure_reason: None,
             started_at_ms: database.clock.now_ms(),
         };
-        if !self
-            .move_tasks
-            .begin(database, queue, handle, self.standard.peers.id, self.hold_ms())
-            .await?
-        {
+        let holder = new_holder();
+        if !self.move_tasks.begin(database, queue, handle, holder, self.hold_ms()).await? {
             return Err(Fault::Unsupported("There is already a task running.".to_owned()));
         }
         self.move_tasks.insert(database, queue, handle, &task).await?;
-        self.spawn_task(queue, handle);
+        self.spawn_task(queue, handle, holder);
         Ok(handle.to_string())
     }
 
@@ -110,7 +112,7 @@ impl Shared {
         let weak = Arc::downgrade(self);
         self.runtime.spawn(async move {
             loop {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 let Some(shared) = weak.upgrade() else { return };
                 if let Err(fault) = shared.take_over_tasks().await {
                     tracing::debug!(%fault, "running move tasks could not be looked for");
@@ -122,30 +124,31 @@ impl Shared {
     async fn take_over_tasks(self: &Arc<Self>) -> Result<(), Fault> {
         let now_ms = self.database.clock.now_ms() as i64;
         for running in self.move_tasks.running(&self.database).await? {
-            let is_held = running.held_until_ms >= now_ms;
-            if !is_held
-                && self
-                    .move_tasks
-                    .claim(&self.database, &running, self.standard.peers.id, self.hold_ms())
-                    .await?
-            {
-                self.spawn_task(running.queue, running.handle);
+            let (is_held, holder) = (running.held_until_ms >= now_ms, new_holder());
+            let (database, tasks) = (&self.database, &self.move_tasks);
+            if !is_held && tasks.claim(database, &running, holder, self.hold_ms()).await? {
+                self.spawn_task(running.queue, running.handle, holder);
             }
         }
         Ok(())
     }
 
-    fn spawn_task(self: &Arc<Self>, queue: Uuid, handle: Uuid) {
+    fn spawn_task(self: &Arc<Self>, queue: Uuid, handle: Uuid, holder: Uuid) {
         let shared = self.clone();
         self.runtime.spawn(async move {
-            if let Err(fault) = shared.carry_out(queue, handle).await {
+            if let Err(fault) = shared.carry_out(queue, handle, holder).await {
                 // Its hold ends, and somebody goes on with it.
                 tracing::warn!(%queue, %fault, "a move task was interrupted");
             }
         });
     }
 
-    async fn carry_out(self: &Arc<Self>, queue: Uuid, handle: Uuid) -> Result<(), Fault> {
+    async fn carry_out(
+        self: &Arc<Self>,
+        queue: Uuid,
+        handle: Uuid,
+        holder: Uuid,
+    ) -> Result<(), Fault> {
         let (database, tasks) = (&self.database, &self.move_tasks);
         let Some(Stored { mut task, .. }) = tasks.read(database, queue, handle).await? else {
             return tasks.end(database, queue, handle).await.map(drop);
@@ -153,13 +156,10 @@ impl Shared {
         let rate = MoveRate(task.task.messages_per_second_max);
         while task.state == MoveTaskState::Running {
             let (began, moved_before) = (Instant::now(), task.moved);
-            match tasks
-                .renew(database, queue, handle, self.standard.peers.id, self.hold_ms())
-                .await?
-            {
+            match tasks.renew(database, queue, handle, holder, self.hold_ms()).await? {
                 Hold::Lost => return Ok(()),
                 Hold::Cancelled => task.state = MoveTaskState::Cancelled,
-                Hold::Kept => self.carry_on_held(queue, handle, &mut task).await?,
+                Hold::Kept => self.carry_on_held(queue, handle, holder, &mut task).await?,
             }
             let failure = task.failure_reason.as_deref();
             tasks.progress(database, queue, handle, task.state, task.moved, failure).await?;
@@ -170,20 +170,25 @@ impl Shared {
         tasks.end(database, queue, handle).await.map(drop)
     }
 
-    /// One step of a task, which is held however long that takes: two front-ends at once would move messages twice.
+    /// One step of a task, which is held however long that takes: two at once would move messages twice.
     async fn carry_on_held(
         self: &Arc<Self>,
         queue: Uuid,
         handle: Uuid,
+        holder: Uuid,
         task: &mut MoveTask,
     ) -> Result<(), Fault> {
         let hold = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(HELD_MS.unsigned_abs() / 3)).await;
-                let (database, holder) = (&self.database, self.standard.peers.id);
-                let held = self.move_tasks.renew(database, queue, handle, holder, self.hold_ms());
-                if let Err(fault) = held.await {
-                    tracing::debug!(%queue, %fault, "a move task's hold was not renewed");
+                let (database, until_ms) = (&self.database, self.hold_ms());
+                match self.move_tasks.renew(database, queue, handle, holder, until_ms).await {
+                    Ok(Hold::Kept | Hold::Cancelled) => {}
+                    // Broken off, the step would leave messages in both queues: it is done to its end, and the next renewal ends the rest.
+                    Ok(Hold::Lost) => return std::future::pending().await,
+                    Err(fault) => {
+                        tracing::debug!(%queue, %fault, "a move task's hold was not renewed");
+                    }
                 }
             }
         };

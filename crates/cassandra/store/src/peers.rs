@@ -4,7 +4,6 @@
 
 pub(crate) mod alive;
 pub(crate) mod claims;
-pub(crate) mod cluster_view;
 pub(crate) mod datagram;
 pub(crate) mod front_end_table;
 pub(crate) mod heartbeat;

@@ -21,6 +21,12 @@ use crate::standard::Standard;
 /// How many nodes are asked for the time at once: each may be any of them.
 const COMPARISONS: usize = 3;
 
+/// How many are where the machine's clock has stepped, until all have said anew what time it is.
+const COMPARISONS_MAX: usize = 24;
+
+/// A step of the clock, in µs, from which on what was written by it may be where nobody looks.
+const STEP_US_MIN: i64 = 60_000_000;
+
 /// What all calls share.
 pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
@@ -47,8 +53,14 @@ impl Shared {
     /// # Errors
     /// Why not, if no node has said what time it is.
     pub(crate) async fn compare_clocks(&self) -> Result<(), Fault> {
+        let clock = &self.database.clock;
+        let before_us = clock.correction_us();
         let mut compared = Ok(());
-        for attempt in 0..COMPARISONS {
+        for attempt in 0..COMPARISONS_MAX {
+            // Which node answers is the driver's choice.
+            if attempt >= COMPARISONS && !clock.has_stale_comparisons() {
+                break;
+            }
             match self.database.compare_clocks().await {
                 Ok(()) => compared = Ok(()),
                 Err(fault) => {
@@ -56,8 +68,20 @@ impl Shared {
                     if attempt == 0 {
                         compared = Err(fault);
                     }
+                    if attempt >= COMPARISONS {
+                        return compared;
+                    }
                 }
             }
+        }
+        clock.forget_stale_comparisons();
+        let stepped_us = clock.correction_us().saturating_sub(before_us);
+        if stepped_us.abs() > STEP_US_MIN {
+            tracing::warn!(stepped_us, "this machine's clock has stepped, or stood still");
+            self.standard.suspect_listings();
+        }
+        if let Err(fault) = self.standard.list_bodies_again().await {
+            tracing::warn!(%fault, "the sweep may not know of what was sent by a wrong clock");
         }
         compared
     }

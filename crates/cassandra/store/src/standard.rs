@@ -1,7 +1,6 @@
 //! Standard queues, which have no owner: what this front-end has under way of them. Start with `send.rs` and `receive.rs`;
 //! all that they ask of Cassandra goes through `tables.rs`.
 
-pub(crate) mod backoff;
 pub(crate) mod batch;
 pub(crate) mod change;
 pub(crate) mod choice;
@@ -27,6 +26,7 @@ pub(crate) mod peek;
 pub(crate) mod queue;
 pub(crate) mod receipt;
 pub(crate) mod receive;
+pub(crate) mod relisting;
 pub(crate) mod row_write;
 pub(crate) mod rows;
 pub(crate) mod send;

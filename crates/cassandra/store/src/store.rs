@@ -131,7 +131,7 @@ impl CassandraQueues {
         self.shared.database.unknown_outcomes()
     }
 
-    /// Rows of FIFO queues that could not be read, and were left out, so far.
+    /// Rows that could not be read, and were left out, so far.
     #[must_use]
     pub fn unreadable_rows(&self) -> u64 {
         self.shared.database.unreadable_rows()
@@ -241,12 +241,13 @@ impl CassandraQueues {
         let (shared, queue) = (self.shared.clone(), queue.clone());
         let (answer, answered) = oneshot::channel();
         self.shared.runtime.spawn(async move {
-            if let Err(fault) = shared.be_known().await {
-                let _ = answer.send(Err(fault));
-                return;
-            }
             let settle =
                 || Box::pin(shared.queues.settle(&shared.database, &queue)) as Asked<'_, ()>;
+            // Those that do not know this front-end would not read for themselves while it makes a change.
+            let change = async {
+                shared.be_known().await?;
+                change.await
+            };
             shared.standard.change(&queue, change, settle, answer).await;
         });
         answered.await.unwrap_or_else(|_| Err(stopped()))

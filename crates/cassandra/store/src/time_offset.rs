@@ -9,10 +9,24 @@ const TOLERATED_US: i64 = 200_000;
 /// Nodes whose clocks are remembered; the longest unasked is forgotten first.
 const NODES_MAX: usize = 64;
 
-/// The last measurement of each node, in µs that the machine's clock is behind it.
+/// How long a measurement counts, in µs. Each node of a cluster is asked far more often; one that is gone is not asked any more.
+const KEPT_US: i64 = 15 * 60 * 1_000_000;
+
+/// The last measurement of each node.
 #[derive(Debug, Default)]
 pub(crate) struct TimeOffset {
-    measured: Vec<(Uuid, i64)>,
+    measured: Vec<Measured>,
+}
+
+#[derive(Debug)]
+struct Measured {
+    node: Uuid,
+    /// How far the machine's clock was behind the node's, in µs.
+    offset_us: i64,
+    /// When, by the machine's clock.
+    at_us: i64,
+    /// Another node has since said what it had not said before: the machine's clock may have stepped, or stood still.
+    is_stale: bool,
 }
 
 impl TimeOffset {
@@ -24,17 +38,35 @@ impl TimeOffset {
         if !(0..=TOLERATED_US.max(offset_us.abs() / 4)).contains(&half_us) {
             return;
         }
-        self.measured.retain(|(measured, _)| *measured != node);
+        let earlier = self.measured.iter().find(|earlier| earlier.node == node);
+        let has_changed = earlier.is_some_and(|earlier| {
+            !earlier.is_stale && (earlier.offset_us - offset_us).abs() > TOLERATED_US
+        });
+        self.measured.retain(|earlier| {
+            earlier.node != node && (answered_us - earlier.at_us).abs() <= KEPT_US
+        });
+        self.measured.iter_mut().for_each(|earlier| earlier.is_stale |= has_changed);
         if self.measured.len() == NODES_MAX {
             self.measured.remove(0);
         }
-        self.measured.push((node, offset_us));
+        self.measured.push(Measured { node, offset_us, at_us: answered_us, is_stale: false });
+    }
+
+    /// Whether nodes have to be asked anew before the correction is one.
+    pub(crate) fn has_stale(&self) -> bool {
+        self.measured.iter().any(|measured| measured.is_stale)
+    }
+
+    /// Forgets what is stale: those nodes were not met again.
+    pub(crate) fn forget_stale(&mut self) {
+        self.measured.retain(|measured| !measured.is_stale);
     }
 
     /// What has to be added to the machine's clock: the median, if it is worth it. Each node has one voice, however
     /// often it was asked; where they are even, the machine's own clock has one, too.
     pub(crate) fn correction_us(&self) -> i64 {
-        let mut sorted: Vec<i64> = self.measured.iter().map(|(_, offset_us)| *offset_us).collect();
+        let mut sorted: Vec<i64> =
+            self.measured.iter().map(|measured| measured.offset_us).collect();
         if sorted.len().is_multiple_of(2) {
             sorted.push(0);
         }
@@ -78,6 +110,58 @@ mod tests {
         assert_eq!(offset.correction_us(), 0, "with two nodes the machine's own clock decides");
         offset.measure(Uuid::from_u128(3), 1_000_000, 990_000, 1_000_000);
         assert_eq!(offset.correction_us(), 0);
+    }
+
+    /// Three nodes whose time is ours, asked at `at_us`.
+    fn agreed(at_us: i64) -> TimeOffset {
+        let mut offset = TimeOffset::default();
+        for node in 1..=3 {
+            offset.measure(Uuid::from_u128(node), at_us, at_us, at_us);
+        }
+        offset
+    }
+
+    #[test]
+    fn what_was_said_before_the_machine_stood_still_does_not_outvote_what_is_said_now() {
+        let mut offset = agreed(0);
+        offset.measure(NODE, 30_000_000, 3_630_000_000, 30_000_000);
+        assert_eq!(
+            (offset.correction_us(), offset.has_stale()),
+            (0, true),
+            "one alone may be wrong"
+        );
+        for _ in 0..3 {
+            offset.measure(NODE, 30_000_000, 3_630_000_000, 30_000_000);
+        }
+        assert!(offset.has_stale(), "the same node again says nothing of the others");
+        offset.measure(Uuid::from_u128(2), 30_000_000, 3_630_000_000, 30_000_000);
+        assert_eq!((offset.correction_us(), offset.has_stale()), (3_600_000_000, true));
+        offset.measure(Uuid::from_u128(3), 30_000_000, 3_630_000_000, 30_000_000);
+        assert_eq!((offset.correction_us(), offset.has_stale()), (3_600_000_000, false));
+    }
+
+    #[test]
+    fn nodes_that_are_not_met_again_are_forgotten() {
+        let mut offset = agreed(0);
+        offset.measure(NODE, 30_000_000, 3_630_000_000, 30_000_000);
+        offset.forget_stale();
+        assert_eq!(offset.correction_us(), 3_600_000_000);
+        let mut offset = agreed(0);
+        for node in 4..=5 {
+            offset.measure(Uuid::from_u128(node), KEPT_US + 1, KEPT_US + 60_000_001, KEPT_US + 1);
+        }
+        offset.measure(Uuid::from_u128(6), KEPT_US + 1, KEPT_US + 60_000_001, KEPT_US + 1);
+        assert_eq!(offset.correction_us(), 60_000_000, "those that were replaced have no voice");
+    }
+
+    #[test]
+    fn a_node_whose_own_clock_is_set_right_has_the_others_asked_again_and_changes_nothing() {
+        let mut offset = agreed(0);
+        offset.measure(NODE, 1_000_000, 61_000_000, 1_000_000);
+        for node in 2..=3 {
+            offset.measure(Uuid::from_u128(node), 1_000_000, 1_000_000, 1_000_000);
+        }
+        assert_eq!((offset.correction_us(), offset.has_stale()), (0, false));
     }
 
     #[test]

@@ -37,43 +37,68 @@ pub(super) async fn connect(
     limits: ConnectionLimits,
     listening: Listening<'_>,
 ) -> Result<Option<Cluster>, ServeError> {
-    let mut refusing: Option<Refusing> = None;
-    let mut pause = PAUSES.0;
-    let connected = loop {
-        match attempt(config, limits, listening, &mut refusing).await? {
-            Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "waits for Cassandra; calls are refused until it answers");
-                refusing = Refusing::or_start(refusing, config, limits, listening)?;
-            }
-            connected => break connected,
-        }
-        extend_start();
-        tokio::time::sleep(pause).await;
-        pause = (2 * pause).min(PAUSES.1);
-    };
-    if let Some(refusing) = refusing {
+    let mut wait = Wait { config, limits, listening, refusing: None };
+    let connected = wait.until_connected().await?;
+    if let Some(refusing) = wait.refusing {
         refusing.stop().await;
         notify_service_manager(NotifyState::Status(""));
     }
     Ok(connected?)
 }
 
-/// One attempt, which may take long.
-async fn attempt(
-    config: &Config,
+/// What is connected to, and by whom calls are refused until then.
+struct Wait<'a> {
+    config: &'a Config,
     limits: ConnectionLimits,
-    listening: Listening<'_>,
-    refusing: &mut Option<Refusing>,
-) -> Result<Result<Option<Cluster>, CassandraError>, ServeError> {
-    let mut connecting = pin!(cassandra::connect(config, limits));
-    let mut patience = REFUSED_AFTER;
-    loop {
-        if let Ok(connected) = tokio::time::timeout(patience, connecting.as_mut()).await {
-            return Ok(connected);
+    listening: Listening<'a>,
+    refusing: Option<Refusing>,
+}
+
+impl Wait<'_> {
+    /// What the last attempt gave, which is no error that waiting may mend.
+    async fn until_connected(
+        &mut self,
+    ) -> Result<Result<Option<Cluster>, CassandraError>, ServeError> {
+        let mut pause = PAUSES.0;
+        loop {
+            match self.attempt().await? {
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "waits for Cassandra; calls are refused until it answers");
+                    self.refuse()?;
+                }
+                connected => return Ok(connected),
+            }
+            extend_start();
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(PAUSES.1);
         }
-        *refusing = Refusing::or_start(refusing.take(), config, limits, listening)?;
-        extend_start();
-        patience = START_EXTENDED / 3;
+    }
+
+    /// One attempt, which may take long.
+    async fn attempt(&mut self) -> Result<Result<Option<Cluster>, CassandraError>, ServeError> {
+        let mut connecting = pin!(cassandra::connect(self.config, self.limits));
+        let mut patience = REFUSED_AFTER;
+        loop {
+            if let Ok(connected) = tokio::time::timeout(patience, connecting.as_mut()).await {
+                return Ok(connected);
+            }
+            self.refuse()?;
+            extend_start();
+            patience = START_EXTENDED / 3;
+        }
+    }
+
+    /// Refuses calls from now on, if that was not so.
+    fn refuse(&mut self) -> Result<(), ServeError> {
+        if self.refusing.is_none() {
+            let Listening { management, sqs } = self.listening;
+            let management =
+                management.map(|it| it.start_away(AWAY, self.config, self.limits.http));
+            let sqs = sqs.map(|it| it.start_away(self.config, self.limits.sqs));
+            self.refusing =
+                Some(Refusing { management: management.transpose()?, sqs: sqs.transpose()? });
+        }
+        Ok(())
     }
 }
 
@@ -90,22 +115,6 @@ struct Refusing {
 }
 
 impl Refusing {
-    /// The one that is there, or one that is started.
-    fn or_start(
-        refusing: Option<Self>,
-        config: &Config,
-        limits: ConnectionLimits,
-        listening: Listening<'_>,
-    ) -> Result<Option<Self>, ServeError> {
-        if refusing.is_some() {
-            return Ok(refusing);
-        }
-        let Listening { management, sqs } = listening;
-        let management = management.map(|it| it.start_away(AWAY, config, limits.http));
-        let sqs = sqs.map(|it| it.start_away(config, limits.sqs));
-        Ok(Some(Self { management: management.transpose()?, sqs: sqs.transpose()? }))
-    }
-
     async fn stop(self) {
         if let Some(sqs) = self.sqs {
             sqs.stop().await;

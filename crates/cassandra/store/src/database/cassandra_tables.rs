@@ -4,30 +4,49 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
 use quelea_sqs_protocol::{Fault, QueueRef};
 use scylla::response::query_result::QueryRowsResult;
+use scylla::value::Row;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
-use crate::database::fault::unreadable;
+use crate::database::fault::{Lasting, RequestFailure, unreadable};
 use crate::database::queue_table::{QueueTable, Record};
 use crate::database::statements::Statements;
 use crate::database::{Database, For};
 use crate::entry::{CountedEntry, Entry};
+use crate::limits::BATCHES_AT_ONCE;
 use crate::standard::content::{Attributes, Content, StoredMessage, read_attributes};
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{
-    Asked, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables,
+    Asked, FoundMessages, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables, Written,
 };
 
 /// For how long a list has a partition, and the low-water mark is stored, in seconds: longer than any message lives.
 const LISTED_TTL_S: i32 = 16 * 86_400;
+
+/// Entries of a bucket that are left out at most, since they cannot be read.
+const LEFT_OUT_MAX: usize = 1_000;
 
 /// Cassandra's.
 pub(crate) struct CassandraTables {
     pub(crate) database: Arc<Database>,
     pub(crate) queues: Arc<QueueTable>,
     pub(crate) statements: Statements,
+}
+
+impl CassandraTables {
+    /// Rows cannot be read. They stay: what cannot be read is not gone.
+    fn leave_out(&self, of: Of, bucket: Bucket, count: usize, first: &str) {
+        self.database.count_unreadable_rows(count as u64);
+        // Each read of the queue's head finds them again.
+        if !self.database.is_time_to_warn_of_unreadable_rows() {
+            return;
+        }
+        let (generation, Bucket { start_s, level }) = (of.generation, bucket);
+        tracing::warn!(%generation, start_s, level, count, first, "rows of a queue cannot be read, and are left out");
+    }
 }
 
 impl Tables for CassandraTables {
@@ -43,27 +62,52 @@ impl Tables for CassandraTables {
         self.queues.forget(queue);
     }
 
-    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Asked<'_, ()> {
+    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Written<'_> {
         let prepared = (&self.statements, of.consistency);
         let mut statements = Vec::with_capacity(writes.len());
-        writes.into_iter().for_each(|write| write.put(of.generation, prepared, &mut statements));
-        Box::pin(self.database.write_all(For::Messages, of.consistency, statements))
+        // Where those of each write end.
+        let mut ends = Vec::with_capacity(writes.len());
+        for write in writes {
+            write.put(of.generation, prepared, &mut statements);
+            ends.push(statements.len());
+        }
+        Box::pin(async move {
+            let write =
+                |statements| self.database.try_write_all(For::Messages, of.consistency, statements);
+            let failure = match write(&statements).await {
+                Ok(()) => return vec![Ok(()); ends.len()],
+                Err(failure) => failure,
+            };
+            if failure.lasting != Some(Lasting::Refused) || ends.len() == 1 {
+                return vec![Err(failure.refusal()); ends.len()];
+            }
+            // What is wrong with one is not to keep the others from being stored.
+            let (mut begin, mut each) = (0, Vec::with_capacity(ends.len()));
+            for end in ends {
+                each.push(write(&statements[begin..end]));
+                begin = end;
+            }
+            let each: Vec<_> = stream::iter(each).buffered(BATCHES_AT_ONCE).collect().await;
+            each.into_iter().map(|written| written.map_err(RequestFailure::refusal)).collect()
+        })
     }
 
-    fn messages(
-        &self,
-        of: Of,
-        bucket: Bucket,
-        messages: Vec<Uuid>,
-    ) -> Asked<'_, BTreeMap<Uuid, StoredMessage>> {
+    fn messages(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, FoundMessages> {
         Box::pin(async move {
             let values = (of.generation, bucket.start_s, bucket.level, messages);
             let statement = &self.statements.read_messages;
             let rows = self.database.read(For::Messages, statement, of.consistency, values).await?;
             let mut messages = BTreeMap::new();
-            for row in rows.rows::<MessageRow>().map_err(unreadable)? {
-                let (id, message) = message(row.map_err(unreadable)?);
-                messages.extend(message.map(|message| (id, message)));
+            for (at, row) in rows.rows::<MessageRow>().map_err(unreadable)?.enumerate() {
+                match row.map(message) {
+                    Ok((id, message)) => messages.extend(message.map(|message| (id, Ok(message)))),
+                    Err(error) => {
+                        let id = id_at(&rows, at).ok_or_else(|| unreadable(&error))?;
+                        let why = error.to_string();
+                        self.leave_out(of, bucket, 1, &format!("the message {id}: {why}"));
+                        messages.insert(id, Err(unreadable(error)));
+                    }
+                }
             }
             Ok(messages)
         })
@@ -71,14 +115,24 @@ impl Tables for CassandraTables {
 
     fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>> {
         Box::pin(async move {
-            let values = (of.generation, bucket.start_s, bucket.level, from_us, most as i32);
             let statement = &self.statements.read_entries;
-            let rows = self.database.read(For::Messages, statement, of.consistency, values).await?;
-            let mut entries = Vec::with_capacity(rows.rows_num());
-            for row in rows.rows::<EntryRow>().map_err(unreadable)? {
-                entries.push(entry(bucket, row.map_err(unreadable)?)?);
+            let mut limit = most;
+            loop {
+                let values = (of.generation, bucket.start_s, bucket.level, from_us, limit as i32);
+                let rows = self.database.read(For::Messages, statement, of.consistency, values);
+                let rows = rows.await?;
+                let (entries, left_out) = entries_of(bucket, &rows)?;
+                let Some((count, first)) = left_out else { return Ok(entries) };
+                // Fewer than were asked for would be all that there are.
+                if entries.len() >= most || rows.rows_num() < limit {
+                    self.leave_out(of, bucket, count, &first);
+                    return Ok(entries);
+                }
+                limit = most + count;
+                if count > LEFT_OUT_MAX {
+                    return Err(unreadable(first));
+                }
             }
-            Ok(entries)
         })
     }
 
@@ -288,6 +342,12 @@ type MessageRow = (
     Option<i64>,
 );
 
+/// The id of a message whose row cannot be read.
+fn id_at(rows: &QueryRowsResult, at: usize) -> Option<Uuid> {
+    let row = rows.rows::<Row>().ok()?.nth(at)?.ok()?;
+    row.columns.first()?.as_ref()?.as_uuid()
+}
+
 /// A message's id and what is there of it.
 fn message(row: MessageRow) -> (Uuid, Option<StoredMessage>) {
     let (
@@ -330,7 +390,24 @@ type EntryRow = (
     Option<i64>,
 );
 
-fn entry(bucket: Bucket, row: EntryRow) -> Result<Entry, Fault> {
+/// Entries, how many were left out since they cannot be read, and why the first of them.
+type PartOfEntries = (Vec<Entry>, Option<(usize, String)>);
+
+fn entries_of(bucket: Bucket, rows: &QueryRowsResult) -> Result<PartOfEntries, Fault> {
+    let mut entries = Vec::with_capacity(rows.rows_num());
+    let mut left_out: Option<(usize, String)> = None;
+    let mut leave_out = |why| left_out.get_or_insert((0, why)).0 += 1;
+    for row in rows.rows::<EntryRow>().map_err(unreadable)? {
+        match row.map(|row| entry(bucket, row)) {
+            Ok(Ok(entry)) => entries.push(entry),
+            Ok(Err(why)) => leave_out(why),
+            Err(error) => leave_out(error.to_string()),
+        }
+    }
+    Ok((entries, left_out))
+}
+
+fn entry(bucket: Bucket, row: EntryRow) -> Result<Entry, String> {
     let (
         visible_at_us,
         message,
@@ -344,7 +421,7 @@ fn entry(bucket: Bucket, row: EntryRow) -> Result<Entry, Fault> {
     ) = row;
     let (Some(body), Some(written_at_us)) = (stored_bucket(body_start_s, body_level), written)
     else {
-        return Err(unreadable(format!("the entry of {message} at {visible_at_us} is not whole")));
+        return Err(format!("the entry of {message} at {visible_at_us} is not whole"));
     };
     Ok(Entry {
         visible_at_us,

@@ -10,12 +10,12 @@ use scylla::statement::prepared::PreparedStatement;
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
+use crate::backoff::Backoff;
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
 use crate::database::transaction::{Change, Write, change_all, fresh_id, lock_in_time, undecided};
 use crate::database::{Database, For, driver};
 use crate::limits::{REVISED_ATTEMPTS, WAITING_MS_MAX};
-use crate::standard::backoff::Backoff;
 
 /// The revision of a partition, which is a table's only one.
 pub(crate) struct Revised {

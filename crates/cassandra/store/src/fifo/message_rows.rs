@@ -217,7 +217,7 @@ impl MessageRows {
         let last = batch.last() as i64;
         let values = (last, LISTED_TTL_S, last, generation, epoch, first);
         writes.push((&self.reach, Box::new(values)));
-        database.try_write_all(For::Messages, Consistency::LocalQuorum, writes).await
+        database.try_write_all(For::Messages, Consistency::LocalQuorum, &writes).await
     }
 
     /// Has a batch not be there, also where an earlier attempt at it comes late.
@@ -236,7 +236,7 @@ impl MessageRows {
                 writes.push((statement, Box::new(values)));
             }
         }
-        database.try_write_all(For::Messages, Consistency::LocalQuorum, writes).await
+        database.try_write_all(For::Messages, Consistency::LocalQuorum, &writes).await
     }
 
     /// Reads a partition whole, so that more than half of the replicas have what this says; returns its last number.

@@ -18,8 +18,8 @@ use crate::limits::OWNED_QUEUES_MAX;
 use crate::shared::Shared;
 use crate::standard::send::stopped;
 
-/// For how long a look at the owner's row is good.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The owner's row is read this often at most.
+const POLL_INTERVAL_MIN: Duration = Duration::from_millis(500);
 
 /// How often an owner's row is looked at while it carries a call out: as often as the owner renews it.
 const WATCH_EVERY: Duration = Duration::from_millis(RENEW_EVERY_MS);
@@ -167,7 +167,7 @@ impl Shared {
         generation: Uuid,
     ) -> Result<Watch, Fault> {
         let Self { database, fifo, .. } = self;
-        if seen.looked_at.is_none_or(|looked_at| looked_at.elapsed() >= LOOK_EVERY) {
+        if seen.looked_at.is_none_or(|looked_at| looked_at.elapsed() >= POLL_INTERVAL_MIN) {
             seen.row = fifo.owners.look(database, generation).await?;
             seen.looked_at = Some(Instant::now());
         }
@@ -205,20 +205,25 @@ impl Shared {
     pub(crate) async fn release_fifo_queues(&self) {
         // What is let go is not taken over again meanwhile, for messages that come from another queue here.
         let _releasing = self.fifo.begin_release();
-        let mut released = Vec::new();
-        for calls in self.fifo.owned() {
-            let (done, ended) = oneshot::channel();
-            if calls.send(Input::Release(done)).await.is_ok() {
-                released.push(ended);
-            }
-        }
-        futures_util::future::join_all(released).await;
+        release_each(self.fifo.owned()).await;
     }
+}
+
+/// Has each of them let go of its queue. One that takes no calls, since its queue cannot be read, keeps none of the others.
+async fn release_each(owned: Vec<mpsc::Sender<Input>>) {
+    let releases = owned.into_iter().map(|calls| async move {
+        let (done, ended) = oneshot::channel();
+        if calls.send(Input::Release(done)).await.is_ok() {
+            // An actor that has ended by itself has let go, too.
+            let _ = ended.await;
+        }
+    });
+    futures_util::future::join_all(releases).await;
 }
 
 /// How long to wait before the next look at an owner that may be gone after so many ms.
 fn pause_before(free_after_ms: u64) -> Duration {
-    Duration::from_millis(free_after_ms).clamp(LOOK_EVERY, WATCH_EVERY)
+    Duration::from_millis(free_after_ms).clamp(POLL_INTERVAL_MIN, WATCH_EVERY)
 }
 
 /// Whoever waits for a call of this front-end's own; when it is dropped before its answer, the owner hears of it.
@@ -264,6 +269,18 @@ mod tests {
     fn an_owner_that_is_nearly_gone_is_looked_at_more_often() {
         assert_eq!(pause_before(7_000), WATCH_EVERY);
         assert_eq!(pause_before(900), Duration::from_millis(900));
-        assert_eq!(pause_before(0), LOOK_EVERY);
+        assert_eq!(pause_before(0), POLL_INTERVAL_MIN);
+    }
+
+    #[tokio::test]
+    async fn one_queue_that_takes_no_calls_keeps_no_other_from_being_let_go_of() {
+        let (stuck, _inbox) = mpsc::channel(1);
+        stuck.try_send(Input::Cancel(CallId(1))).unwrap();
+        let (calls, mut inbox) = mpsc::channel(1);
+        let released = tokio::spawn(release_each(vec![stuck, calls]));
+        let Some(Input::Release(done)) = inbox.recv().await else { panic!("no release") };
+        done.send(()).unwrap();
+        assert!(!released.is_finished());
+        released.abort();
     }
 }

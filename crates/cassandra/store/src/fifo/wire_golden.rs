@@ -11,6 +11,7 @@ use quelea_sqs_protocol::{
     Backlog, Fault, MessageAttribute, PeekedState, QueueRef, ReceiptOutcome, Receive, Received,
     Sent,
 };
+use quelea_testkit::golden::examples;
 use uuid::Uuid;
 
 use super::operation::{Answer, FifoQueue, Operation, Outgoing};
@@ -18,20 +19,6 @@ use super::proof::{digest, mac};
 use super::wire::{PATH, decode_answer, decode_call, encode_answer, encode_call};
 
 const PAGE: &str = include_str!("../../../../../docs/formats/fifo.md");
-
-/// The examples of the page, in its order.
-fn examples() -> Vec<(&'static str, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut rest = PAGE;
-    while let Some((_, after)) = rest.split_once("```hex ") {
-        let (name, after) = after.split_once('\n').expect("a name is the rest of its line");
-        let (text, after) = after.split_once("```").expect("an example has an end");
-        let byte = |byte| u8::from_str_radix(byte, 16).expect("two digits");
-        found.push((name, text.split_whitespace().map(byte).collect()));
-        rest = after;
-    }
-    found
-}
 
 pub(super) fn named(name: &str) -> QueueRef {
     QueueRef { account: "000000000000".into(), name: name.into() }
@@ -165,7 +152,7 @@ fn answers() -> Vec<(&'static str, Answer)> {
 
 #[test]
 fn the_examples_of_the_page_are_what_is_sent_and_read() {
-    let (examples, calls, answers) = (examples(), calls(), answers());
+    let (examples, calls, answers) = (examples(PAGE), calls(), answers());
     let names = calls.iter().map(|(name, ..)| *name).chain(answers.iter().map(|(name, _)| *name));
     assert_eq!(
         examples.iter().map(|(name, _)| *name).collect::<Vec<_>>(),

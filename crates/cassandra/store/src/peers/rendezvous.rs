@@ -3,6 +3,8 @@
 
 use uuid::Uuid;
 
+use crate::splitmix::finalize;
+
 /// How much a member wants a thing: the one that wants it most has it. It is the same in every version.
 pub(crate) fn score(thing: Uuid, member: Uuid) -> u64 {
     let fold = |id: Uuid| {
@@ -17,12 +19,9 @@ pub(crate) fn owner(thing: Uuid, members: impl IntoIterator<Item = Uuid>) -> Opt
     members.into_iter().max_by_key(|member| (score(thing, *member), *member))
 }
 
-/// The end of SplitMix64: each bit of the input changes half of those of the output.
-fn mix(mut bits: u64) -> u64 {
-    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+/// A whole step of SplitMix64, so that zero is mixed, too.
+const fn mix(bits: u64) -> u64 {
+    finalize(bits.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 
 use uuid::Uuid;
 
+use crate::splitmix::finalize;
+
 /// Messages that entries lead to.
 #[derive(Debug)]
 pub(crate) struct IndexedMessages {
@@ -69,14 +71,7 @@ impl IndexedMessages {
 /// Half of the bits of a hash of a message's id.
 fn hash(seed: u64, message: Uuid) -> u32 {
     let (high, low) = message.as_u64_pair();
-    (mixed(mixed(seed ^ high) ^ low) >> 32) as u32
-}
-
-/// The last step of SplitMix64.
-fn mixed(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    (finalize(finalize(seed ^ high) ^ low) >> 32) as u32
 }
 
 #[cfg(test)]
@@ -107,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_index_that_is_too_long_a_part_is_looked_at_each_time_another_one() {
+    fn of_too_long_an_index_each_sweep_checks_another_part() {
         let mut found = vec![false; 10_000];
         for seed in 0..300 {
             let mut indexed = without_every_tenth(1_000, seed, 10_000);

@@ -56,6 +56,8 @@ struct Places {
     bodies: Filling,
     listed: VecDeque<Bucket>,
     listed_bodies: VecDeque<Bucket>,
+    /// Partitions of messages that were listed by a clock that was wrong.
+    suspected: Vec<Bucket>,
 }
 
 impl Queue {
@@ -163,6 +165,28 @@ impl Queue {
         remember_listed(&mut places.listed_bodies, buckets);
     }
 
+    /// Nothing is known to be listed, and what was has to be listed again.
+    pub(crate) fn suspect_listings(&self) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.listed.clear();
+        let fresh = unlisted(&places.suspected, places.listed_bodies.iter().copied());
+        let room = LISTED_MAX.saturating_sub(places.suspected.len());
+        places.suspected.extend(fresh.into_iter().rev().take(room));
+        places.listed_bodies.clear();
+    }
+
+    /// What has to be listed again.
+    pub(crate) fn suspected_listings(&self) -> Vec<Bucket> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).suspected.clone()
+    }
+
+    /// These were listed again.
+    pub(crate) fn listed_again(&self, buckets: Vec<Bucket>) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.suspected.retain(|suspected| !buckets.contains(suspected));
+        remember_listed(&mut places.listed_bodies, buckets);
+    }
+
     /// Another front-end has put something into a bucket that can be received at once.
     pub(crate) fn nudged(&self, bucket: Bucket) {
         self.heard_of(&[bucket]);
@@ -189,10 +213,13 @@ impl Queue {
     }
 }
 
-fn unlisted(listed: &VecDeque<Bucket>, buckets: impl Iterator<Item = Bucket>) -> Vec<Bucket> {
+fn unlisted<'a>(
+    listed: impl IntoIterator<Item = &'a Bucket> + Copy,
+    buckets: impl Iterator<Item = Bucket>,
+) -> Vec<Bucket> {
     let mut fresh: Vec<Bucket> = Vec::new();
     for bucket in buckets {
-        if !listed.contains(&bucket) && !fresh.contains(&bucket) {
+        if !listed.into_iter().any(|one| *one == bucket) && !fresh.contains(&bucket) {
             fresh.push(bucket);
         }
     }
@@ -225,6 +252,11 @@ impl Served {
         let queue = queues.entry(generation).or_insert_with(|| Arc::new(Queue::new(generation)));
         queue.used_at_ms.store(now_ms, Ordering::Relaxed);
         queue.clone()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// A queue was changed: whoever waits for its messages looks which those are now.

@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::backoff::Backoff;
 use crate::entry::Entry;
 use crate::limits::{
     BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
 };
 use crate::message_id::sent_at_ms;
 use crate::peers::name;
-use crate::standard::backoff::Backoff;
 use crate::standard::batch::within_bytes;
 use crate::standard::choice::{choose, take_leftovers};
 use crate::standard::content::{StoredMessage, Timed};

@@ -36,9 +36,9 @@ impl Rows<'_> {
         };
         let mut outcomes = vec![Ok(()); count];
         let mut written = stream::iter(batches(sized)).map(write).buffer_unordered(BATCHES_AT_ONCE);
-        while let Some((numbers, outcome)) = written.next().await {
-            for number in numbers {
-                outcomes[number] = outcome.clone();
+        while let Some((numbers, written)) = written.next().await {
+            for (number, outcome) in numbers.into_iter().zip(written) {
+                outcomes[number] = outcome;
             }
         }
         outcomes
@@ -90,7 +90,7 @@ impl Rows<'_> {
                 Ok(found) => {
                     for number in numbers {
                         // A message may have several entries: those that are left over from a change that was broken off.
-                        messages[number] = Ok(found.get(&entries[number].message).cloned());
+                        messages[number] = found.get(&entries[number].message).cloned().transpose();
                     }
                 }
                 Err(fault) => {

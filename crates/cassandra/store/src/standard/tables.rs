@@ -17,6 +17,12 @@ use crate::standard::row_write::RowWrite;
 /// Rows of one read of the sweep.
 pub(crate) const SWEPT_PAGE: usize = 500;
 
+/// What was read of messages.
+pub(crate) type FoundMessages = BTreeMap<Uuid, Result<StoredMessage, Fault>>;
+
+/// The outcomes of writes, which are on their way.
+pub(crate) type Written<'a> = BoxFuture<'a, Vec<Result<(), Fault>>>;
+
 /// An answer that is on its way. [`Fault::Unavailable`]: it did not come; what was to be written may be written all the
 /// same, also later.
 pub(crate) type Asked<'a, T> = BoxFuture<'a, Result<T, Fault>>;
@@ -68,18 +74,15 @@ pub(crate) trait Tables: Send + Sync + 'static {
     /// What is remembered of a queue does not hold any more.
     fn forget(&self, queue: &QueueRef);
 
-    /// Carries out writes to one partition: all of them or none.
-    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Asked<'_, ()>;
+    /// Carries out writes to one partition: all of them or none, unless one of them is refused for good, whatever is written
+    /// beside it. Then each is an attempt of its own. An outcome for each.
+    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Written<'_>;
 
-    /// Those of these messages that are there.
-    fn messages(
-        &self,
-        of: Of,
-        bucket: Bucket,
-        messages: Vec<Uuid>,
-    ) -> Asked<'_, BTreeMap<Uuid, StoredMessage>>;
+    /// Those of these messages that are there. One that cannot be read is there all the same.
+    fn messages(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, FoundMessages>;
 
-    /// The entries of a bucket from a time on, the oldest first, at most so many.
+    /// The entries of a bucket from a time on, the oldest first: as many, unless there are no more. Those that cannot be read
+    /// are left out.
     fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>>;
 
     /// The same without what only a receiver needs, for a count.

@@ -71,7 +71,7 @@ const POLL_MS: u64 = 8_000;
 
 /// Of a FIFO queue that is polled elsewhere its owner renews its lease; whoever polls reads what the owner has written.
 #[test]
-fn a_fifo_queue_that_is_only_polled_costs_its_owner_its_lease_and_others_plain_reads() {
+fn a_polled_empty_fifo_queue_costs_its_owner_leases_and_others_reads() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (owner, other) = (site.another().await, site.another().await);

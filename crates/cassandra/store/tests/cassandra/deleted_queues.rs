@@ -18,8 +18,8 @@ const QUEUES: usize = 300;
 const AT_ONCE: usize = 16;
 
 /// Longer than a name rests here.
-const LOOKS_MAX: usize = 300;
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLLS_MAX: usize = 300;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 fn named(name: String) -> QueueRef {
     QueueRef { account: ACCOUNT.into(), name: name.into() }
@@ -63,13 +63,13 @@ async fn tombstones(session: &Session) -> usize {
         before.rsplit(' ').next()?.parse().ok()
     };
     // A node writes what it did behind its answer, one event after the other.
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         let trace = session.get_tracing_info(&answer.tracing_id().unwrap()).await.unwrap();
         let said = trace.events.iter().filter_map(|event| event.activity.as_deref());
         if let Some(most) = said.filter_map(count).max() {
             return most;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     panic!("the node does not say what it has read");
 }
@@ -93,14 +93,14 @@ fn a_deleted_queue_leaves_one_tombstone() {
             .await;
         assert_eq!(queues.list(&ACCOUNT.into(), "", None, 1_000).await.unwrap(), ["stays"]);
         // Until their names rest no longer those count for nothing.
-        for look in 0.. {
+        for poll in 0.. {
             let count = tombstones(&session).await;
             assert!(count <= QUEUES, "{count} tombstones of {QUEUES} queues");
             if count == QUEUES {
                 break;
             }
-            assert!(look < LOOKS_MAX, "{count} tombstones");
-            tokio::time::sleep(LOOK_EVERY).await;
+            assert!(poll < POLLS_MAX, "{count} tombstones");
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         // What was deleted and is made anew is there.
         let again = named("fleeting-0".to_owned());

@@ -12,7 +12,7 @@ use crate::site::{Site, queue, receive, send, settings};
 
 /// Longer than the hold of who died, and than all that is left to be moved.
 const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MESSAGES: usize = 12;
 
 /// The only task of a queue, when it is as it has to become.
@@ -28,7 +28,7 @@ async fn task_that(
             return task.clone();
         }
         assert!(began.elapsed() < PATIENCE, "{task:?}");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -15,7 +15,7 @@ const HIDDEN_MS: u64 = 600_000;
 
 /// Longer than a front-end takes to end.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is stored of a standard queue beside its bodies, with the times at which it was written.
 async fn index(session: &Session, generation: Uuid) -> (Vec<(i64, Uuid, i64)>, Vec<i64>, usize) {
@@ -140,7 +140,7 @@ fn a_look_does_without_a_fifo_queues_owner() {
         let began = Instant::now();
         while peek(&other, &facts).await.messages[0].state.is_some() {
             assert!(began.elapsed() < PATIENCE, "the owner that is gone still answers");
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         let session = session().await;
         let generation = generation(&session, &facts).await;

@@ -1,15 +1,17 @@
-//! What Cassandra refuses for good, or cannot be read, of a FIFO queue: it is not to keep the rest from being sent and received.
+//! What Cassandra refuses for good, or cannot be read, of a queue: it is not to keep the rest from being sent and received.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quelea_cassandra_store::CassandraQueues;
-use quelea_sqs_protocol::{Fault, NewMessage, Queues as _, Receive};
+use quelea_sqs_protocol::{Fault, NewMessage, QueueFacts, Queues as _, Receive};
 use scylla::client::session::Session;
 use uuid::Uuid;
 
-use crate::fifo::{fifo_message, fifo_queue, generation, receive_one, send, session};
+use crate::fifo::{self, fifo_message, fifo_queue, generation, receive_one, session};
 use crate::migrations;
-use crate::site::{Site, receive_now, settings};
+use crate::site::{Site, message, queue, receive, receive_now, send, settings};
 
 /// Far less than a call waits for an owner.
 const SOON: Duration = Duration::from_secs(5);
@@ -43,7 +45,7 @@ fn a_message_that_cassandra_refuses_fails_alone() {
         };
         assert!(why.contains("oversized"), "{why}");
         // Its deduplication id is to be had again.
-        let again = send(&owner, &facts, &["b"]).await;
+        let again = fifo::send(&owner, &facts, &["b"]).await;
         assert!(again[0].sequence_number > last.sequence_number);
         owner.release().await;
         for body in ["a", "c", "b"] {
@@ -61,7 +63,7 @@ fn a_row_that_cannot_be_read_is_left_out() {
     site.runtime.block_on(async {
         let (owner, other) = (site.another().await, site.another().await);
         let facts = fifo_queue(&owner, "unreadable", &[]).await;
-        send(&owner, &facts, &["a", "b", "c"]).await;
+        fifo::send(&owner, &facts, &["a", "b", "c"]).await;
         owner.release().await;
         let session = session().await;
         let generation = generation(&session, &facts).await;
@@ -87,12 +89,103 @@ fn a_row_that_cannot_be_read_is_left_out() {
     });
 }
 
+/// A time to live that is longer than Cassandra has any. No setting leads to it: it stands for what an operator's guardrails refuse.
+const REFUSED_RETENTION_MS: u64 = 25 * 365 * 86_400_000;
+
+#[test]
+fn what_cassandra_refuses_of_a_standard_queue_fails_alone() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let facts = queue(&site.queues, "refused", &[]).await;
+        let mut refused = QueueFacts::clone(&facts);
+        refused.settings.retention_ms = REFUSED_RETENTION_MS;
+        let refused = Arc::new(refused);
+        // They gather behind the first, and are written together.
+        let sends = (0..30).map(|number: usize| {
+            let facts = if number % 3 == 2 { &refused } else { &facts };
+            site.queues.send(facts, vec![message(&number.to_string())])
+        });
+        let outcomes = futures_util::future::join_all(sends).await;
+        for (number, outcome) in outcomes.into_iter().enumerate() {
+            match &outcome.unwrap()[..] {
+                [Err(Fault::Invalid(why))] if number % 3 == 2 => {
+                    assert!(why.contains("ttl is too large"), "{why}");
+                }
+                [Ok(_)] if number % 3 != 2 => {}
+                other => panic!("{number}: {other:?}"),
+            }
+        }
+        let mut bodies = BTreeSet::new();
+        while bodies.len() < 20 {
+            let received = receive(&site.queues, &facts, 600_000).await;
+            assert!(!received.is_empty(), "{bodies:?}");
+            for one in &received {
+                let number: usize = std::str::from_utf8(&one.body).unwrap().parse().unwrap();
+                assert!(number % 3 != 2 && bodies.insert(number), "{number}");
+            }
+        }
+    });
+}
+
+#[test]
+fn rows_of_a_standard_queue_that_cannot_be_read_are_left_out() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let facts = queue(&site.queues, "unreadable-standard", &[("OrderHint", "1")]).await;
+        for number in 0..12 {
+            send(&site.queues, &facts, &number.to_string()).await.unwrap();
+        }
+        let session = session().await;
+        let generation = generation(&session, &facts).await;
+        let rows = async |table: &str, columns: &str| {
+            let query = format!("SELECT {columns} FROM {table} WHERE generation = ? ALLOW FILTERING");
+            session.query_unpaged(query, (generation,)).await.unwrap().into_rows_result().unwrap()
+        };
+        let entries = rows("entry", "start, level, visible_at, message").await;
+        type Key = (i64, i8, i64, Uuid);
+        let mut entries: Vec<Key> = entries.rows().unwrap().map(Result::unwrap).collect();
+        entries.sort_unstable_by_key(|(_, _, visible_at, _)| *visible_at);
+        let messages = rows("message", "start, level, message").await;
+        let messages: BTreeMap<Uuid, (i64, i8)> = messages
+            .rows::<(i64, i8, Uuid)>()
+            .unwrap()
+            .map(Result::unwrap)
+            .map(|(start, level, message)| (message, (start, level)))
+            .collect();
+        // The oldest two entries, as whoever comes later may write them.
+        for (start, level, visible_at, message) in &entries[..2] {
+            let broken = "UPDATE entry SET body_level = 99 WHERE generation = ? AND shard = 0 AND start = ? AND level = ? AND visible_at = ? AND message = ?";
+            let key = (generation, start, level, visible_at, message);
+            session.query_unpaged(broken, key).await.unwrap();
+        }
+        // And the message of the next one.
+        let (_, _, _, message) = entries[2];
+        let (start, level) = messages[&message];
+        let broken = "UPDATE message SET attributes = {'a': (null, 0x00)} WHERE generation = ? AND shard = 0 AND start = ? AND level = ? AND message = ?";
+        session.query_unpaged(broken, (generation, start, level, message)).await.unwrap();
+
+        let before = site.queues.unreadable_rows();
+        let mut bodies = BTreeSet::new();
+        while bodies.len() < 9 {
+            let received = receive(&site.queues, &facts, 600_000).await;
+            assert!(!received.is_empty(), "{bodies:?}");
+            bodies.extend(received.iter().map(|one| one.body.clone()));
+        }
+        assert!(site.queues.unreadable_rows() - before >= 3);
+        assert_eq!(receive_now(&site.queues, &facts).await, []);
+        // It is not gone: what cannot be read is left as it is.
+        let whole = "UPDATE message SET attributes = null WHERE generation = ? AND shard = 0 AND start = ? AND level = ? AND message = ?";
+        session.query_unpaged(whole, (generation, start, level, message)).await.unwrap();
+        assert_eq!(receive(&site.queues, &facts, 600_000).await.len(), 1);
+    });
+}
+
 #[test]
 fn a_queue_that_cannot_be_read_says_so_and_is_not_held() {
     Site::shared().runtime.block_on(async {
         let (queues, session) = alone().await;
         let facts = fifo_queue(&queues, "held", &[]).await;
-        send(&queues, &facts, &["a"]).await;
+        fifo::send(&queues, &facts, &["a"]).await;
         queues.release().await;
         let alter = async |change: &str| {
             session.query_unpaged(format!("ALTER TABLE fifo_message {change}"), ()).await.unwrap();
@@ -125,6 +218,6 @@ fn a_queue_that_cannot_be_read_says_so_and_is_not_held() {
             "{outcomes:?}"
         );
         alter("ADD sender text").await;
-        send(&queues, &facts, &["c"]).await;
+        fifo::send(&queues, &facts, &["c"]).await;
     });
 }

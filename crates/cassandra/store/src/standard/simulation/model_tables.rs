@@ -1,6 +1,5 @@
 //! The tables of standard queues over the model, as one front-end asks for them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,7 +17,7 @@ use crate::entry::{CountedEntry, Entry};
 use crate::standard::content::StoredMessage;
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{
-    Asked, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables,
+    Asked, FoundMessages, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables, Written,
 };
 
 pub(super) struct ModelTables {
@@ -159,27 +158,24 @@ impl Tables for ModelTables {
         self.queues.forget(queue);
     }
 
-    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Asked<'_, ()> {
+    fn write(&self, of: Of, writes: Vec<RowWrite>) -> Written<'_> {
         let buckets: Vec<Bucket> = writes.iter().map(RowWrite::bucket).collect();
         let Some(bucket) = buckets.first().copied() else {
-            return Box::pin(async { Ok(()) });
+            return Box::pin(async { Vec::new() });
         };
         assert!(buckets.iter().all(|one| *one == bucket), "one partition");
         let mut cells = Vec::new();
         writes.into_iter().for_each(|write| self.cells(write, &mut cells));
-        self.change(of, Partition::Rows(of.generation, bucket), cells)
+        let written = self.change(of, Partition::Rows(of.generation, bucket), cells);
+        Box::pin(async move { vec![written.await; buckets.len()] })
     }
 
-    fn messages(
-        &self,
-        of: Of,
-        bucket: Bucket,
-        messages: Vec<Uuid>,
-    ) -> Asked<'_, BTreeMap<Uuid, StoredMessage>> {
+    fn messages(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, FoundMessages> {
         Box::pin(async move {
             let parts: Vec<Part> = messages.iter().flat_map(|id| row_of(*id)).collect();
             let cells = self.rows(of, bucket, &parts).await?;
-            let found = messages.into_iter().filter_map(|id| Some((id, self.message(&cells, id)?)));
+            let found =
+                messages.into_iter().filter_map(|id| Some((id, Ok(self.message(&cells, id)?))));
             Ok(found.collect())
         })
     }
@@ -228,7 +224,10 @@ impl Tables for ModelTables {
     fn leases(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, Vec<(Uuid, i64)>> {
         Box::pin(async move {
             let there = self.messages(of, bucket, messages).await?;
-            Ok(there.into_iter().map(|(id, message)| (id, message.lease_written_at_us)).collect())
+            Ok(there
+                .into_iter()
+                .map(|(id, message)| (id, message.map_or(0, |message| message.lease_written_at_us)))
+                .collect())
         })
     }
 

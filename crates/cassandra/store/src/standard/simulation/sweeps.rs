@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quelea_sqs_protocol::{NewMessage, QueueFacts, Receive};
+use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, Receive};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::chaos::Chaos;
 use super::standard_simulation::{StandardSimulation, in_virtual_time};
+use crate::bucket::Bucket;
 use crate::entry::Entry;
 use crate::limits::{DEAD_AFTER_MS, SWEPT_AGE_MS_MIN};
 use crate::peers::alive::FrontEnd;
 use crate::standard::Standard;
 use crate::standard::pace::Pace;
 use crate::standard::sweeps::Sweeps;
+use crate::standard::tables::{List, Of};
 
 /// Messages of which one has lost its entry.
 const ONE_LOST_OF: usize = 100;
@@ -136,6 +138,49 @@ fn a_short_queue_is_swept_while_a_long_one_is() {
         let took = began.elapsed();
         assert!(took > Duration::from_secs(200), "both are no faster than one: {took:?}");
         assert!(standard.sweeps.stats().ended_at_ms > 0, "now all queues were swept");
+    });
+}
+
+/// As if its machine had been suspended: it goes on where the others were two hours ago.
+#[test]
+fn what_a_front_end_sends_that_was_suspended_is_found_by_the_sweep() {
+    in_virtual_time(async {
+        let (simulation, standard) = alone().await;
+        let facts = simulation.queue.clone();
+        let receive = || async {
+            let receive =
+                Receive { max: 10, visibility_timeout_ms: 1_000, wait_ms: 0, attempt_id: None };
+            let received = standard.receive(&facts, receive).await.unwrap();
+            let deliveries = received.iter().map(|one| one.delivery.clone()).collect();
+            standard.delete(&facts, deliveries).await.unwrap();
+            received.len()
+        };
+        let send = || async {
+            let message = NewMessage { body: "body".into(), ..NewMessage::default() };
+            standard.send(&facts, vec![message]).await.unwrap().remove(0).unwrap();
+        };
+        send().await;
+        assert_eq!(receive().await, 1);
+        sleep(6 * old()).await;
+        // The head is at the present, and no partition of messages is listed.
+        assert_eq!(receive().await, 0);
+        assert_eq!(sweep(&simulation, &standard, &facts).await.0, 0);
+        standard.clock.set_wrong_by_us(-6 * old().as_micros() as i64);
+        send().await;
+        let generation = standard.to_sweep(&facts.queue).await.unwrap().unwrap().generation;
+        let of = Of { generation, consistency: Consistency::LocalQuorum };
+        let first = Bucket { start_s: 0, level: 0 };
+        let listed = || standard.tables.listed_behind(of, List::Messages, first);
+        assert_eq!(listed().await, Ok(Vec::new()), "where it lies is not listed any more");
+        standard.clock.set_wrong_by_us(0);
+        assert_eq!(receive().await, 0, "it is behind the head");
+        standard.suspect_listings();
+        standard.list_bodies_again().await.unwrap();
+        assert_eq!(listed().await.unwrap().len(), 1);
+        assert_eq!(sweep(&simulation, &standard, &facts).await.0, 1);
+        // It is hidden for as long as somebody may have received it.
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(receive().await, 1);
     });
 }
 
