@@ -135,7 +135,7 @@ fn pop(args: &PopArgs) -> Result<(), PopFailure> {
     let end = runtime.block_on(popping.until(args, &mut side_events));
     runtime.block_on(popping.linger(&mut side_events));
     let end = end.map_err(PopFailure::Output)?;
-    popping.look_for_strangers(args.pipe.has_key());
+    popping.check_for_strangers(args.pipe.has_key());
     // Events may be too many to be kept; the counter is not.
     popping.lost = popping.lost.max(endpoint.stats().proto.received.lost_messages);
     let peers = if args.pipe.stats { endpoint.peers() } else { Vec::new() };
@@ -264,7 +264,7 @@ impl Popping<'_> {
                     None => return Ok(End::Came),
                 },
                 _ = polls.tick() => {
-                    self.look_for_strangers(args.pipe.has_key());
+                    self.check_for_strangers(args.pipe.has_key());
                     continue;
                 }
                 () = tokio::time::sleep_until(quiet_until), if args.timeout.is_some() => {
@@ -280,7 +280,7 @@ impl Popping<'_> {
     }
 
     /// Says once that datagrams are dropped because their key is not ours.
-    fn look_for_strangers(&mut self, with_key: bool) {
+    fn check_for_strangers(&mut self, with_key: bool) {
         if self.strangers_said {
             return;
         }

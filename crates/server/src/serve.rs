@@ -263,7 +263,8 @@ async fn connect(
     {
         let listening =
             Listening { management: prepared.management.as_ref(), sqs: prepared.sqs.as_ref() };
-        waiting::connect(config, limits, listening).await
+        // The node asks for the users when its log is there.
+        waiting::connect(config, limits, listening, async |_| Ok(())).await
     }
     #[cfg(not(feature = "cassandra"))]
     {

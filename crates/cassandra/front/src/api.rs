@@ -94,7 +94,7 @@ async fn list_queues(
     let names = queues.list(&account, &prefix, after.as_deref(), limit).await?;
     let looks = names.into_iter().map(|name| {
         let queue = QueueRef { account: account.clone(), name: name.into() };
-        look(queues.clone(), queue)
+        queue_shown(queues.clone(), queue)
     });
     // Those that went away since the names were read are left out.
     let found: Vec<Option<QueueShown>> =
@@ -109,21 +109,24 @@ async fn show_queue(
 ) -> Result<Json<QueueShown>, Refusal> {
     let ShownCluster { queues, .. } = shown.ok_or(Refusal::NoCluster)?;
     let queue = QueueRef { account: account.as_str().into(), name: name.as_str().into() };
-    let found = look(queues, queue).await?;
+    let found = queue_shown(queues, queue).await?;
     found.map(Json).ok_or(Refusal::NoQueue { account, name })
 }
 
 /// What there is to be shown of a queue; `None`: it is not there.
-async fn look(queues: CassandraQueues, queue: QueueRef) -> Result<Option<QueueShown>, Fault> {
+async fn queue_shown(
+    queues: CassandraQueues,
+    queue: QueueRef,
+) -> Result<Option<QueueShown>, Fault> {
     let Some(facts) = queues.facts(&queue).await? else { return Ok(None) };
-    match look_into(&queues, &facts).await {
+    match counted(&queues, &facts).await {
         Ok(shown) => Ok(Some(shown)),
         Err(Fault::NoSuchQueue) => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
-async fn look_into(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Result<QueueShown, Fault> {
+async fn counted(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Result<QueueShown, Fault> {
     let backlog = queues.backlog(facts).await?;
     let hint = queues.auto_hint(facts).await?;
     Ok(QueueShown::of(facts, backlog, queues.passed(facts), hint))

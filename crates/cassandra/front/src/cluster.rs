@@ -14,13 +14,12 @@ use crate::cluster_thread::ClusterThread;
 use crate::counters::ClusterCounters;
 use crate::error::FrontError;
 use crate::peer_socket::{CmqSocket, PeerSettings};
-use crate::retry::retried;
 
 /// How long to wait until Cassandra knows that this front-end owns no FIFO queue any more, and the others that it ends.
 const LEAVING: Duration = Duration::from_secs(3);
 
 /// The part of that which is for letting go of FIFO queues.
-const RELEASING: Duration = Duration::from_secs(2);
+const RELEASING: Duration = Duration::from_millis(1_500);
 
 /// A connected Cassandra. It is stopped by [`Cluster::stop`], after the servers that use it.
 #[derive(Debug)]
@@ -84,7 +83,7 @@ impl Cluster {
     /// which takes a while.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`], half a minute long.
+    /// [`Fault::Unavailable`]: it can be tried again.
     pub async fn bootstrap(
         &self,
         user: &str,
@@ -92,13 +91,13 @@ impl Cluster {
     ) -> Result<(), Fault> {
         let identity = self.identity();
         // Another front-end that does so at once makes the same user; one that exists stays as it is.
-        if retried(async || identity.is_new().await).await? {
+        if identity.is_new().await? {
             let password_hash = hash().await?.into();
             let tags = vec!["administrator".to_owned()];
             let user = UserRecord { name: Arc::from(user), password_hash, tags };
-            return retried(async || identity.bootstrap(user.clone()).await).await;
+            return identity.bootstrap(user).await;
         }
-        retried(async || identity.put_default_account().await).await
+        identity.put_default_account().await
     }
 
     /// What it counts, for `/metrics`.

@@ -1,8 +1,10 @@
 //! Move tasks: any front-end carries out those that nobody is at. One that dies is followed by another when its hold ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use quelea_cassandra_fifo::{MoveCall, MovedOut};
 use quelea_sqs_protocol::{Fault, MoveTask, MoveTaskState, NewMoveTask, QueueFacts};
 use tokio::time::Instant;
@@ -159,7 +161,11 @@ impl Shared {
             match tasks.renew(database, queue, handle, holder, self.hold_ms()).await? {
                 Hold::Lost => return Ok(()),
                 Hold::Cancelled => task.state = MoveTaskState::Cancelled,
-                Hold::Kept => self.carry_on_held(queue, handle, holder, &mut task).await?,
+                Hold::Kept => {
+                    if !self.carry_on_held(queue, handle, holder, &mut task).await? {
+                        return Ok(());
+                    }
+                }
             }
             let failure = task.failure_reason.as_deref();
             tasks.progress(database, queue, handle, task.state, task.moved, failure).await?;
@@ -170,31 +176,32 @@ impl Shared {
         tasks.end(database, queue, handle).await.map(drop)
     }
 
-    /// One step of a task, which is held however long that takes: two at once would move messages twice.
+    /// One step of a task, which is held however long that takes: two at once would move messages twice. Returns whether it
+    /// still is: what becomes of it is for its holder to say.
     async fn carry_on_held(
         self: &Arc<Self>,
         queue: Uuid,
         handle: Uuid,
         holder: Uuid,
         task: &mut MoveTask,
-    ) -> Result<(), Fault> {
-        let hold = async {
+    ) -> Result<bool, Fault> {
+        let hold = pin!(async {
             loop {
                 tokio::time::sleep(Duration::from_millis(HELD_MS.unsigned_abs() / 3)).await;
                 let (database, until_ms) = (&self.database, self.hold_ms());
                 match self.move_tasks.renew(database, queue, handle, holder, until_ms).await {
                     Ok(Hold::Kept | Hold::Cancelled) => {}
-                    // Broken off, the step would leave messages in both queues: it is done to its end, and the next renewal ends the rest.
-                    Ok(Hold::Lost) => return std::future::pending().await,
+                    Ok(Hold::Lost) => return,
                     Err(fault) => {
                         tracing::debug!(%queue, %fault, "a move task's hold was not renewed");
                     }
                 }
             }
-        };
-        tokio::select! {
-            done = self.carry_on(task) => done,
-            () = hold => Ok(()),
+        });
+        match select(pin!(self.carry_on(task)), hold).await {
+            Either::Left((done, _)) => done.map(|()| true),
+            // Broken off, it would leave messages in both queues.
+            Either::Right(((), carried_on)) => carried_on.await.map(|()| false),
         }
     }
 

@@ -55,12 +55,10 @@ impl Shared {
     pub(crate) async fn compare_clocks(&self) -> Result<(), Fault> {
         let clock = &self.database.clock;
         let before_us = clock.correction_us();
-        let mut compared = Ok(());
-        for attempt in 0..COMPARISONS_MAX {
-            // Which node answers is the driver's choice.
-            if attempt >= COMPARISONS && !clock.has_stale_comparisons() {
-                break;
-            }
+        let (mut compared, mut attempt) = (Ok(()), 0);
+        // Which node answers is the driver's choice.
+        while attempt < COMPARISONS || (attempt < COMPARISONS_MAX && clock.has_stale_comparisons())
+        {
             match self.database.compare_clocks().await {
                 Ok(()) => compared = Ok(()),
                 Err(fault) => {
@@ -68,13 +66,17 @@ impl Shared {
                     if attempt == 0 {
                         compared = Err(fault);
                     }
+                    // Those that are left are asked at the next comparison.
                     if attempt >= COMPARISONS {
-                        return compared;
+                        break;
                     }
                 }
             }
+            attempt += 1;
         }
-        clock.forget_stale_comparisons();
+        if attempt == COMPARISONS_MAX {
+            clock.forget_stale_comparisons();
+        }
         let stepped_us = clock.correction_us().saturating_sub(before_us);
         if stepped_us.abs() > STEP_US_MIN {
             tracing::warn!(stepped_us, "this machine's clock has stepped, or stood still");

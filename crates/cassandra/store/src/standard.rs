@@ -36,6 +36,7 @@ pub(crate) mod sweep;
 pub(crate) mod sweep_counts;
 pub(crate) mod sweeps;
 pub(crate) mod tables;
+pub(crate) mod unreadable;
 pub(crate) mod visibility;
 
 use std::sync::Arc;

@@ -45,22 +45,22 @@ fn run(driver: &Driver) {
     let (mut seen, mut keeps_buffers) = (0, true);
     loop {
         let (mut state, now) = driver.lock_now();
-        state.leadership.background.begin_look();
+        state.leadership.background.begin_turn();
         state.drive_timers(now);
         state.fire_alarms(now);
         if state.has_work() {
             driver.release_and_transmit(state);
             continue;
         }
-        let Some((next, mut looks_at)) = plan(&mut state, &mut seen, now) else { return };
+        let Some((next, mut wakes_at)) = plan(&mut state, &mut seen, now) else { return };
         keeps_buffers |= next == Next::Rest;
-        let trims = looks_at.is_none() && keeps_buffers && next == Next::Read;
+        let trims = wakes_at.is_none() && keeps_buffers && next == Next::Read;
         if trims {
-            looks_at = Some(now.after(TRIM_AFTER));
+            wakes_at = Some(now.after(TRIM_AFTER));
         }
-        state.leadership.background.end_look(looks_at, next == Next::Read);
+        state.leadership.background.end_turn(wakes_at, next == Next::Read);
         drop(state);
-        let within = time_until(looks_at, now);
+        let within = time_until(wakes_at, now);
         match (next, within) {
             (Next::Read, _) => driver.net.wait(Reader::Background, within),
             (Next::Rest, Some(within)) => thread::park_timeout(within),

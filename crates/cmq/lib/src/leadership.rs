@@ -81,7 +81,7 @@ impl Leadership {
     }
 
     /// The leader looks at the state now: what it was to be woken for, it sees.
-    pub(crate) const fn leader_looks(&mut self) {
+    pub(crate) const fn leader_runs(&mut self) {
         self.leader_woken = false;
     }
 
@@ -165,7 +165,7 @@ impl Leadership {
 pub(crate) struct Background {
     /// When it will look again by itself: zero while it runs or is being woken, none while it sleeps
     /// without limit.
-    looks_at: Option<Time>,
+    wakes_at: Option<Time>,
     /// It waits for the socket, not only for the time.
     reads: bool,
     /// It is to look again now.
@@ -176,14 +176,14 @@ pub(crate) struct Background {
 
 impl Background {
     /// It runs: while it does nobody needs to wake it, since it sees what they did before it sleeps.
-    pub(crate) const fn begin_look(&mut self) {
+    pub(crate) const fn begin_turn(&mut self) {
         self.reads = false;
-        self.looks_at = Some(Time::ZERO);
+        self.wakes_at = Some(Time::ZERO);
     }
 
-    /// It is going to sleep until `looks_at`; `reads` says whether the socket wakes it too.
-    pub(crate) const fn end_look(&mut self, looks_at: Option<Time>, reads: bool) {
-        self.looks_at = looks_at;
+    /// It is going to sleep until `wakes_at`; `reads` says whether the socket wakes it too.
+    pub(crate) const fn end_turn(&mut self, wakes_at: Option<Time>, reads: bool) {
+        self.wakes_at = wakes_at;
         self.reads = reads;
     }
 
@@ -195,16 +195,16 @@ impl Background {
     /// Whether it has to be woken, for what is due at `due` or because it was called; if so, returns
     /// whether it waits for the socket. Until it has looked, nobody needs to wake it again.
     pub(crate) fn begin_wake(&mut self, due: Option<Time>) -> Option<bool> {
-        let late = match (due, self.looks_at) {
+        let late = match (due, self.wakes_at) {
             (None, _) => false,
             (Some(_), None) => true,
-            (Some(due), Some(looks_at)) => due < looks_at,
+            (Some(due), Some(wakes_at)) => due < wakes_at,
         };
         let wakes = mem::take(&mut self.woken) || late;
-        if !wakes || self.looks_at == Some(Time::ZERO) {
+        if !wakes || self.wakes_at == Some(Time::ZERO) {
             return None;
         }
-        self.looks_at = Some(Time::ZERO);
+        self.wakes_at = Some(Time::ZERO);
         Some(self.reads)
     }
 
@@ -224,6 +224,6 @@ impl Background {
 
     /// Whether a datagram that came now would wait for it longer than a tick.
     fn comes_late(&self, now: Time) -> bool {
-        !self.reads && self.looks_at.is_none_or(|looks_at| looks_at > now.after(TICK))
+        !self.reads && self.wakes_at.is_none_or(|wakes_at| wakes_at > now.after(TICK))
     }
 }

@@ -42,7 +42,7 @@ impl Driver {
                 return ready;
             }
             if leads {
-                state.leadership.leader_looks();
+                state.leadership.leader_runs();
             }
             if state.has_work() {
                 self.release_and_transmit(state);

@@ -140,19 +140,19 @@ mod tests {
 
     #[test]
     fn every_key_has_a_meaning_and_every_number_a_limit() {
-        fn look(keys: &[Key]) {
+        fn visit(keys: &[Key]) {
             for key in keys {
                 assert!(key.meaning.ends_with('.'), "{key:?}");
                 match &key.kind {
                     Kind::Integer(within) | Kind::Size(within) => {
                         assert!(*within.end() < i64::MAX as u64, "{key:?}");
                     }
-                    Kind::Tables(fields) => look(fields),
+                    Kind::Tables(fields) => visit(fields),
                     _ => {}
                 }
             }
         }
-        look(keys());
+        visit(keys());
         assert!(keys().len() > 60);
     }
 }

@@ -26,8 +26,9 @@ pub(super) async fn serve(
     let prepared = (management::listen(&config.http)?, sqs::listen(&config.sqs)?);
     let limits = ConnectionLimits::of(config, quelea_node::raise_file_limit());
     let listening = Listening { management: prepared.0.as_ref(), sqs: prepared.1.as_ref() };
+    let bootstrap = async |cluster: &Cluster| bootstrap(cluster, config).await;
     let cluster = tokio::select! {
-        connected = waiting::connect(config, limits, listening) => connected?.ok_or(CassandraError::NoNodes)?,
+        connected = waiting::connect(config, limits, listening, bootstrap) => connected?.ok_or(CassandraError::NoNodes)?,
         // Cassandra may be long in answering.
         signal = signals.next() => {
             tracing::info!(signal = signal.name, "stopped before Cassandra answered");
@@ -35,7 +36,6 @@ pub(super) async fn serve(
         }
     };
     let authenticator = Authenticator::start().map_err(system("get random bytes"))?;
-    bootstrap(&cluster, config).await?;
     let store = cassandra::FrontStore::new(&cluster);
     let observers = sqs::Observers::default();
     let service = sqs::service_alone(&store, config, &observers);

@@ -28,7 +28,7 @@ pub(super) struct Listening<'a> {
     pub(super) sqs: Option<&'a sqs::Prepared>,
 }
 
-/// Connects, if nodes are named.
+/// Connects, if nodes are named, and has what is first asked of that Cassandra answered.
 ///
 /// # Errors
 /// What waiting does not mend: settings, rights, versions.
@@ -36,17 +36,21 @@ pub(super) async fn connect(
     config: &Config,
     limits: ConnectionLimits,
     listening: Listening<'_>,
+    ask_first: impl AsyncFn(&Cluster) -> Result<(), CassandraError>,
 ) -> Result<Option<Cluster>, ServeError> {
     let mut wait = Wait { config, limits, listening, refusing: None };
-    let connected = wait.until_connected().await?;
+    let cluster = wait.until_done(async || cassandra::connect(config, limits).await).await?;
+    if let Some(cluster) = &cluster {
+        wait.until_done(async || ask_first(cluster).await).await?;
+    }
     if let Some(refusing) = wait.refusing {
         refusing.stop().await;
         notify_service_manager(NotifyState::Status(""));
     }
-    Ok(connected?)
+    Ok(cluster)
 }
 
-/// What is connected to, and by whom calls are refused until then.
+/// By whom calls are refused as long as Cassandra is waited for.
 struct Wait<'a> {
     config: &'a Config,
     limits: ConnectionLimits,
@@ -55,18 +59,19 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// What the last attempt gave, which is no error that waiting may mend.
-    async fn until_connected(
+    /// Tries until it is done, or fails in a way that waiting does not mend.
+    async fn until_done<T>(
         &mut self,
-    ) -> Result<Result<Option<Cluster>, CassandraError>, ServeError> {
+        attempt: impl AsyncFn() -> Result<T, CassandraError>,
+    ) -> Result<T, ServeError> {
         let mut pause = PAUSES.0;
         loop {
-            match self.attempt().await? {
+            match self.unless_long(attempt()).await? {
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, "waits for Cassandra; calls are refused until it answers");
                     self.refuse()?;
                 }
-                connected => return Ok(connected),
+                done => return Ok(done?),
             }
             extend_start();
             tokio::time::sleep(pause).await;
@@ -74,13 +79,13 @@ impl Wait<'_> {
         }
     }
 
-    /// One attempt, which may take long.
-    async fn attempt(&mut self) -> Result<Result<Option<Cluster>, CassandraError>, ServeError> {
-        let mut connecting = pin!(cassandra::connect(self.config, self.limits));
+    /// What an attempt gives; calls are refused if it takes long.
+    async fn unless_long<T>(&mut self, attempt: impl Future<Output = T>) -> Result<T, ServeError> {
+        let mut attempt = pin!(attempt);
         let mut patience = REFUSED_AFTER;
         loop {
-            if let Ok(connected) = tokio::time::timeout(patience, connecting.as_mut()).await {
-                return Ok(connected);
+            if let Ok(done) = tokio::time::timeout(patience, attempt.as_mut()).await {
+                return Ok(done);
             }
             self.refuse()?;
             extend_start();

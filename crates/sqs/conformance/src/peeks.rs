@@ -21,7 +21,7 @@ pub(crate) async fn a_look_is_no_reception_and_leaves_no_trace<Q: Queues>(suite:
     let sent = suite.send(&queue, vec![new.clone()]).await.remove(0);
     suite.send_bodies(&queue, &["b", "c"]).await;
     for _ in 0..3 {
-        let Peeked { messages, is_whole } = look(suite, &queue, 10).await;
+        let Peeked { messages, is_whole } = peeked(suite, &queue, 10).await;
         assert!(is_whole, "{messages:?}");
         assert_eq!(bodies(&messages), ["a", "b", "c"]);
         for one in &messages {
@@ -50,8 +50,8 @@ pub(crate) async fn a_look_says_what_each_message_waits_for<Q: Queues>(suite: &S
     let received = suite.receive_one(&queue, HIDDEN_MS).await;
     // What was received before and is visible again has moved to where others look for it.
     let is_so = |peeked: &Peeked| bodies(&peeked.messages) == ["b", "a", "later"];
-    let look = async || look(suite, &queue, 10).await;
-    let Peeked { messages, is_whole } = suite.until("the order", look, is_so).await;
+    let seen = async || peeked(suite, &queue, 10).await;
+    let Peeked { messages, is_whole } = suite.until("the order", seen, is_so).await;
     assert!(is_whole);
     let [visible, taken, later] = &messages[..] else { panic!("{messages:?}") };
     assert_eq!((visible.state, visible.receive_count), (Some(PeekedState::Visible), Some(0)));
@@ -66,7 +66,7 @@ pub(crate) async fn a_look_says_what_each_message_waits_for<Q: Queues>(suite: &S
     assert_eq!((later.receive_count, later.first_received_at_ms), (Some(0), None));
     suite.delete(&queue, &received.delivery).await;
     let is_so = |peeked: &Peeked| bodies(&peeked.messages) == ["b", "later"];
-    suite.until("a deletion", look, is_so).await;
+    suite.until("a deletion", seen, is_so).await;
 }
 
 pub(crate) async fn a_look_ends_at_its_limit_and_says_so<Q: Queues>(suite: &Suite<Q>) {
@@ -78,7 +78,7 @@ pub(crate) async fn a_look_ends_at_its_limit_and_says_so<Q: Queues>(suite: &Suit
     let Some(Peeked { messages, is_whole }) = peek(suite, &queue, 5).await else { return };
     assert_eq!(bodies(&messages), all[..5]);
     assert!(!is_whole);
-    let Peeked { messages, is_whole } = look(suite, &queue, 12).await;
+    let Peeked { messages, is_whole } = peeked(suite, &queue, 12).await;
     assert_eq!(bodies(&messages), all);
     assert!(is_whole);
 }
@@ -93,7 +93,7 @@ pub(crate) async fn a_look_into_a_fifo_queue_is_in_its_order<Q: Queues>(suite: &
     let received = suite.receive_one(&queue, HIDDEN_MS).await;
     assert_eq!((&received.body[..], received.receive_count), (&b"a"[..], 1));
     for _ in 0..2 {
-        let Peeked { messages, is_whole } = look(suite, &queue, 10).await;
+        let Peeked { messages, is_whole } = peeked(suite, &queue, 10).await;
         assert!(is_whole);
         assert_eq!(bodies(&messages), ["a", "b", "c"]);
         let counts: Vec<_> = messages.iter().map(|one| one.receive_count).collect();
@@ -104,7 +104,7 @@ pub(crate) async fn a_look_into_a_fifo_queue_is_in_its_order<Q: Queues>(suite: &
         let names = (messages[1].group_id.as_deref(), messages[1].deduplication_id.as_deref());
         assert_eq!(names, (Some("h"), Some("2")));
     }
-    let Peeked { messages, is_whole } = look(suite, &queue, 1).await;
+    let Peeked { messages, is_whole } = peeked(suite, &queue, 1).await;
     assert_eq!((bodies(&messages), is_whole), (vec!["a".to_owned()], false));
     let next = suite.receive_one(&queue, HIDDEN_MS).await;
     assert_eq!((&next.body[..], next.receive_count), (&b"b"[..], 1), "the group g still waits");
@@ -120,7 +120,7 @@ async fn peek<Q: Queues>(suite: &Suite<Q>, queue: &Arc<QueueFacts>, max: usize) 
     None
 }
 
-async fn look<Q: Queues>(suite: &Suite<Q>, queue: &Arc<QueueFacts>, max: usize) -> Peeked {
+async fn peeked<Q: Queues>(suite: &Suite<Q>, queue: &Arc<QueueFacts>, max: usize) -> Peeked {
     suite.store.peek(queue, max).await.unwrap()
 }
 

@@ -9,7 +9,7 @@ use super::relays::Relays;
 
 /// Seconds between two looks. The product's directory plans each second: a gated run is at least up to so
 /// much later than it.
-pub(super) const LOOK_S: u32 = 5;
+pub(super) const CHECK_EVERY_S: u32 = 5;
 /// Bounds of the planner's own decisions, some widened a little. It asks in vain at times, and late where
 /// the planner's averages show more than what is there now.
 const HOT: f32 = plan::HOT as f32;
@@ -21,14 +21,14 @@ const TIGHT: f32 = DEFICIT * 0.93;
 const SURPLUS: f32 = (plan::TARGET - plan::SURPLUS) as f32 * 1.01;
 /// What hurts is asked about again after so long, and then after twice as long each time: the averages
 /// rise, room is found, a burst lasts.
-const AGAIN_MAX_S: u32 = 6 * LOOK_S;
+const AGAIN_MAX_S: u32 = 6 * CHECK_EVERY_S;
 /// What must last for minutes before the planner acts on it is shown to it that often.
 const LASTING_S: u32 = 30;
 const SURPLUS_S: u32 = 90;
 const IDLE_S: u32 = 300;
 /// Policy `paper`: its rules look at whole minutes, and at what happened since.
 const PAPER_S: u32 = 60;
-const PAPER_STIRRED_S: u32 = 2 * LOOK_S;
+const PAPER_STIRRED_S: u32 = 2 * CHECK_EVERY_S;
 
 /// Asks after one about something hot, or after an action: the first shows the planner that it is over, the
 /// second that the loads are down. Else a relay stays one that has been hot for long.
@@ -94,7 +94,7 @@ impl Signs {
     /// Seconds after which it is asked again for what does not hurt.
     const fn due_s(self, asked: Self) -> u32 {
         if self.draining > 0 {
-            LOOK_S
+            CHECK_EVERY_S
         } else if self.uneven || self.tight || self.surplus != asked.surplus {
             LASTING_S
         } else if self.surplus || self.starting {
@@ -155,7 +155,7 @@ impl Gate {
         } else {
             self.restless.saturating_sub(1)
         };
-        self.again_s = (self.again_s * 2).clamp(LOOK_S, AGAIN_MAX_S);
+        self.again_s = (self.again_s * 2).clamp(CHECK_EVERY_S, AGAIN_MAX_S);
         (self.asked, self.asked_at) = (signs, now);
         true
     }

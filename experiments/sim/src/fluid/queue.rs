@@ -9,7 +9,7 @@ use quelea_testkit::Agenda;
 use super::chance;
 use super::events::{self, Event};
 use super::figures::{Counter, Figures, Second};
-use super::gate::{Gate, LOOK_S};
+use super::gate::{CHECK_EVERY_S, Gate};
 use super::producers::{NOWHERE, Producers};
 use super::relays::Relays;
 use super::scenario::Scenario;
@@ -153,7 +153,7 @@ impl<'a> Queue<'a> {
         self.uncounted_s += 1;
         let gated = self.scenario.gated;
         if !gated
-            || (self.now.is_multiple_of(LOOK_S)
+            || (self.now.is_multiple_of(CHECK_EVERY_S)
                 && self.gate.opens(self.now, &self.relays, self.scenario.policy))
         {
             self.count();
@@ -167,7 +167,7 @@ impl<'a> Queue<'a> {
         if !self.scenario.gated || !self.moving.is_empty() || !self.homeless.is_empty() {
             return 0;
         }
-        let look = (self.now / LOOK_S + 1) * LOOK_S;
+        let look = (self.now / CHECK_EVERY_S + 1) * CHECK_EVERY_S;
         let next = events::next_at(&self.events).map_or(look, |at| at.min(look));
         next.min(self.scenario.seconds).saturating_sub(self.now + 1)
     }

@@ -13,7 +13,7 @@ use crate::packets::simulation::Simulation;
 /// that is gone without a word after 40 s, and tries that failed are up to a minute apart.
 const REST_MS_MAX: u64 = 200_000;
 /// Between two looks whether it has.
-const LOOK_MS: u64 = 250;
+const CHECK_EVERY_MS: u64 = 250;
 /// Then each producer publishes so many messages, which take at most so long.
 const LAST_MESSAGES: u32 = 6;
 const LAST_MS: u64 = 3_000;
@@ -65,7 +65,7 @@ impl Simulation {
         self.run_until(end_ms * 1_000);
         let mut at_ms = end_ms;
         while let Some(restless) = self.restless() {
-            at_ms += LOOK_MS;
+            at_ms += CHECK_EVERY_MS;
             if at_ms > end_ms + REST_MS_MAX {
                 self.check.wrong(format!("it does not come to rest: {restless}"));
             }

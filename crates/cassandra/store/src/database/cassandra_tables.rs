@@ -11,7 +11,7 @@ use scylla::value::Row;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
-use crate::database::fault::{Lasting, RequestFailure, unreadable};
+use crate::database::fault::{RequestFailure, unreadable};
 use crate::database::queue_table::{QueueTable, Record};
 use crate::database::statements::Statements;
 use crate::database::{Database, For};
@@ -78,7 +78,8 @@ impl Tables for CassandraTables {
                 Ok(()) => return vec![Ok(()); ends.len()],
                 Err(failure) => failure,
             };
-            if failure.lasting != Some(Lasting::Refused) || ends.len() == 1 {
+            // A disk that is full, say, has nothing to do with any of them.
+            if !failure.is_of_a_size() || ends.len() == 1 {
                 return vec![Err(failure.refusal()); ends.len()];
             }
             // What is wrong with one is not to keep the others from being stored.
@@ -100,12 +101,13 @@ impl Tables for CassandraTables {
             let mut messages = BTreeMap::new();
             for (at, row) in rows.rows::<MessageRow>().map_err(unreadable)?.enumerate() {
                 match row.map(message) {
-                    Ok((id, message)) => messages.extend(message.map(|message| (id, Ok(message)))),
+                    Ok((id, message)) => {
+                        messages.extend(message.map(|message| (id, Some(message))))
+                    }
                     Err(error) => {
                         let id = id_at(&rows, at).ok_or_else(|| unreadable(&error))?;
-                        let why = error.to_string();
-                        self.leave_out(of, bucket, 1, &format!("the message {id}: {why}"));
-                        messages.insert(id, Err(unreadable(error)));
+                        self.leave_out(of, bucket, 1, &format!("the message {id}: {error}"));
+                        messages.insert(id, None);
                     }
                 }
             }
@@ -128,10 +130,11 @@ impl Tables for CassandraTables {
                     self.leave_out(of, bucket, count, &first);
                     return Ok(entries);
                 }
-                limit = most + count;
                 if count > LEFT_OUT_MAX {
                     return Err(unreadable(first));
                 }
+                // Twice as many, so that few reads find out how many there are.
+                limit = most + 2 * count;
             }
         })
     }

@@ -34,13 +34,16 @@ impl RequestFailure {
     /// What it is to whoever asked for what the request was to store: invalid where Cassandra names a size, which is the message's;
     /// else unavailable, since a disk that is full, or a table that a node does not know yet, has nothing to do with it.
     pub(crate) fn refusal(self) -> Fault {
-        let names_a_size = ["size", "large"].iter().any(|word| self.reason.contains(word));
-        match self.lasting {
-            Some(Lasting::Refused) if names_a_size => {
-                Fault::Invalid(format!("Cassandra refuses it: {}", self.reason))
-            }
-            _ => self.into(),
+        match self.is_of_a_size() {
+            true => Fault::Invalid(format!("Cassandra refuses it: {}", self.reason)),
+            false => self.into(),
         }
+    }
+
+    /// Whether it is refused since something of it is too large.
+    pub(crate) fn is_of_a_size(&self) -> bool {
+        let names_a_size = ["size", "large"].iter().any(|word| self.reason.contains(word));
+        self.lasting == Some(Lasting::Refused) && names_a_size
     }
 }
 

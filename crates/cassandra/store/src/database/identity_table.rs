@@ -28,7 +28,7 @@ use crate::limits::{BATCH_ROWS_MAX, IDENTITY_PAGE_ROWS};
 struct Statements {
     partition: Revised,
     put: PreparedStatement,
-    look: PreparedStatement,
+    read_plain: PreparedStatement,
     read: PreparedStatement,
     delete: PreparedStatement,
     list: PreparedStatement,
@@ -77,12 +77,12 @@ impl Statements {
     async fn prepare(
         preparing: &Preparing<'_>,
         table: &str,
-        [put, look, read, delete, list]: Cql,
+        [put, read_plain, read, delete, list]: Cql,
     ) -> Result<Self, PrepareError> {
         Ok(Self {
             partition: Revised::prepare(preparing, table).await?,
             put: preparing.prepare(put).await?,
-            look: prepare_read(preparing, look).await?,
+            read_plain: prepare_read(preparing, read_plain).await?,
             read: prepare_read(preparing, read).await?,
             delete: preparing.prepare(delete).await?,
             list: prepare_read(preparing, list).await?,
@@ -97,7 +97,7 @@ impl Statements {
         key: driver::Values<'_>,
         write: Write<'_>,
     ) -> Result<bool, Fault> {
-        let change = RowChange { kind, revision, look: &self.look, key, write };
+        let change = RowChange { kind, revision, read_plain: &self.read_plain, key, write };
         self.partition.change(database, &change).await
     }
 
@@ -175,7 +175,7 @@ impl IdentityTable {
     pub(crate) async fn revisions(&self, database: &Database) -> Result<[Option<Uuid>; 4], Fault> {
         let all = [&self.accounts, &self.users, &self.permissions, &self.keys];
         let [accounts, users, permissions, keys] =
-            all.map(|statements| statements.partition.look(database));
+            all.map(|statements| statements.partition.read_plain(database));
         let (accounts, users, permissions, keys) =
             tokio::try_join!(accounts, users, permissions, keys)?;
         Ok([accounts, users, permissions, keys])

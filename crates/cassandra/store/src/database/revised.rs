@@ -20,7 +20,7 @@ use crate::limits::{REVISED_ATTEMPTS, WAITING_MS_MAX};
 /// The revision of a partition, which is a table's only one.
 pub(crate) struct Revised {
     read: PreparedStatement,
-    look: PreparedStatement,
+    read_plain: PreparedStatement,
     advance: PreparedStatement,
     /// Of changes from here one at a time, since they would only disturb each other.
     lock: Mutex<()>,
@@ -45,7 +45,7 @@ pub(crate) struct RowChange<'a> {
     /// The revision that it leaves, and the row's `change`, which are nobody else's.
     pub(crate) revision: Uuid,
     /// Reads the row's `change`, as of the revision that was read before, or later.
-    pub(crate) look: &'a PreparedStatement,
+    pub(crate) read_plain: &'a PreparedStatement,
     pub(crate) key: driver::Values<'a>,
     pub(crate) write: Write<'a>,
 }
@@ -87,15 +87,15 @@ impl Revised {
         table: &str,
     ) -> Result<Self, PrepareError> {
         let select = format!("SELECT DISTINCT slot, revision FROM @{table} WHERE slot = 0");
-        let mut look = preparing.prepare(&select).await?;
-        look.set_is_idempotent(true);
+        let mut read_plain = preparing.prepare(&select).await?;
+        read_plain.set_is_idempotent(true);
         let mut read = preparing.prepare(&select).await?;
         read.set_is_idempotent(true);
         // After all that was carried out, and all that had begun.
         read.set_consistency(Consistency::LocalSerial);
         let advance = format!("UPDATE @{table} SET revision = ? WHERE slot = 0 IF revision = ?");
         let advance = preparing.prepare(&advance).await?;
-        Ok(Self { read, look, advance, lock: Mutex::default() })
+        Ok(Self { read, read_plain, advance, lock: Mutex::default() })
     }
 
     /// Waits for the lock that a change needs.
@@ -109,9 +109,9 @@ impl Revised {
     }
 
     /// The revision that a change has left which was confirmed, perhaps not the last: a plain read.
-    pub(crate) async fn look(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
+    pub(crate) async fn read_plain(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
         database.count(For::Upkeep);
-        self.select(database, &self.look).await
+        self.select(database, &self.read_plain).await
     }
 
     async fn select(
@@ -212,7 +212,7 @@ impl Revised {
 type LastChange = Option<Option<Uuid>>;
 
 async fn last_change(database: &Database, of: &RowChange<'_>) -> Result<LastChange, Fault> {
-    let found = driver::select(&database.session, of.look, of.key).await?;
+    let found = driver::select(&database.session, of.read_plain, of.key).await?;
     let row = found.maybe_first_row::<(Option<Uuid>,)>().map_err(unreadable)?;
     Ok(row.map(|(change,)| change))
 }

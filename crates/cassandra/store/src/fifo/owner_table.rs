@@ -21,7 +21,7 @@ const TTL_S: i32 = 30 * 86_400;
 
 pub(crate) struct OwnerTable {
     read: PreparedStatement,
-    look: PreparedStatement,
+    read_plain: PreparedStatement,
     begin: PreparedStatement,
     take: PreparedStatement,
     renew: PreparedStatement,
@@ -57,7 +57,7 @@ impl OwnerTable {
         };
         Ok(Self {
             read: read(Consistency::LocalSerial).await?,
-            look: read(Consistency::LocalQuorum).await?,
+            read_plain: read(Consistency::LocalQuorum).await?,
             begin: prepare(format!("{set} IF epoch = null")).await?,
             take: prepare(format!("{set} IF epoch = ? AND holder = ? AND held_until = ?")).await?,
             renew: prepare(format!("{set} IF epoch = ? AND holder = ?")).await?,
@@ -76,13 +76,13 @@ impl OwnerTable {
 
     /// The row as some transaction has left it, perhaps not the last: a read that ends none that is under way, and so writes
     /// nothing.
-    pub(crate) async fn look(
+    pub(crate) async fn read_plain(
         &self,
         database: &Database,
         generation: Uuid,
     ) -> Result<Option<OwnerRow>, Fault> {
         database.count(For::Upkeep);
-        self.select(database, &self.look, generation).await
+        self.select(database, &self.read_plain, generation).await
     }
 
     async fn select(

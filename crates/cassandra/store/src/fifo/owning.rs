@@ -125,7 +125,7 @@ impl Shared {
         if place.owner().is_some() {
             return Ok(Location::Here);
         }
-        let watch = self.look_at_owner(&mut seen, queue.generation).await?;
+        let watch = self.observe_owner(&mut seen, queue.generation).await?;
         if watch == Watch::Free && self.fifo.is_releasing() {
             return Ok(Location::Nowhere);
         }
@@ -161,14 +161,14 @@ impl Shared {
 
     /// Looks at the owner's row, unless that was done a moment ago. While it says that somebody owns the queue that is a plain read,
     /// which sees each renewal that was granted. Before it is taken to be free, what is under way is ended or finished.
-    async fn look_at_owner(
+    async fn observe_owner(
         &self,
         seen: &mut ObservedOwner,
         generation: Uuid,
     ) -> Result<Watch, Fault> {
         let Self { database, fifo, .. } = self;
         if seen.looked_at.is_none_or(|looked_at| looked_at.elapsed() >= POLL_INTERVAL_MIN) {
-            seen.row = fifo.owners.look(database, generation).await?;
+            seen.row = fifo.owners.read_plain(database, generation).await?;
             seen.looked_at = Some(Instant::now());
         }
         // From now on nobody can have seen it for longer.
@@ -187,7 +187,7 @@ impl Shared {
         loop {
             tokio::time::sleep(pause).await;
             let mut seen = place.seen.lock().await;
-            let watch = self.look_at_owner(&mut seen, queue.generation).await;
+            let watch = self.observe_owner(&mut seen, queue.generation).await;
             let is_same = seen.row.as_ref().is_some_and(|row| row.holder == owner.holder);
             match watch {
                 Ok(Watch::Held { free_at_ms }) if is_same => {

@@ -47,7 +47,7 @@ impl Shared {
                 return Ok(found);
             }
         }
-        let Some(row) = self.fifo.owners.look(&self.database, queue.generation).await? else {
+        let Some(row) = self.fifo.owners.read_plain(&self.database, queue.generation).await? else {
             // Nobody has sent anything to it yet.
             return Ok(PeekedRows { messages: Vec::new(), is_whole: true });
         };

@@ -54,7 +54,7 @@ impl Shared {
             return Ok(());
         };
         let began = Instant::now();
-        let done = self.say_and_look(beat).await;
+        let done = self.beat_and_read(beat).await;
         self.is_answered.store(done.is_ok(), Ordering::Relaxed);
         if done.is_ok() {
             let mut beaten_at = self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Shared {
         done
     }
 
-    async fn say_and_look(&self, beat: i64) -> Result<(), Fault> {
+    async fn beat_and_read(&self, beat: i64) -> Result<(), Fault> {
         let (database, peers) = (&self.database, &self.standard.peers);
         let said = self.front_ends.beat(database, peers.id, peers.address(), beat).await;
         let asked_at = Instant::now();

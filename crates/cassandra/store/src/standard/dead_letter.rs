@@ -15,6 +15,7 @@ use crate::standard::head_read::read_directory;
 use crate::standard::jobs::{Outgoing, kept_s, time_left_s};
 use crate::standard::queue::Queue;
 use crate::standard::receive::is_young;
+use crate::standard::rows::Found;
 
 /// Where messages go, with what is known of it.
 pub(crate) struct Destination {
@@ -77,12 +78,15 @@ impl Standard {
         let mut stale = Vec::new();
         for (entry, message) in exhausted.into_iter().zip(messages) {
             match message {
-                Ok(Some(message)) if message.lease_written_at_us <= entry.written_at_us => {
+                Ok(Found::Message(message))
+                    if message.lease_written_at_us <= entry.written_at_us =>
+                {
                     leaving.push(Leaving { entry, message });
                 }
                 // It was received, but a replica may not have it yet.
-                Ok(None) if is_young(&entry, now_us, grace_us) => {}
-                Ok(_) => stale.push(entry),
+                Ok(Found::Nothing) if is_young(&entry, now_us, grace_us) => {}
+                Ok(Found::Unreadable) => queue.note_unreadable(&[entry]),
+                Ok(Found::Message(_) | Found::Nothing) => stale.push(entry),
                 Err(fault) => {
                     tracing::debug!(%fault, "a message was not moved to its dead-letter queue")
                 }
@@ -156,11 +160,13 @@ impl Standard {
             Start { from_us: head.low_us(), reach: Reach::Full, ..start }
         };
         let mut directory = read_directory(&rows, start).await?;
+        let mut left_out = 0;
         let entries: Vec<_> = loop {
             if !directory.covers(start.from_us) {
                 directory = read_directory(&rows, start).await?;
             }
-            let read = self.read_visible(&rows, &directory, start, most).await?;
+            let mut read = self.read_visible(&rows, &directory, start, most + left_out).await?;
+            left_out = queue.leave_out_unreadable(&mut read.visible);
             match read.seen_to_us {
                 // Buckets whose messages are all consumed: the head is behind them.
                 Some(seen_to_us) if read.visible.is_empty() && seen_to_us > start.from_us => {
@@ -180,11 +186,13 @@ impl Standard {
         let mut leaving = Vec::with_capacity(entries.len());
         for (entry, message) in entries.into_iter().zip(messages) {
             match message? {
-                Some(message) if message.lease_written_at_us <= entry.written_at_us => {
+                Found::Message(message) if message.lease_written_at_us <= entry.written_at_us => {
                     leaving.push(Leaving { entry, message });
                 }
-                None if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {}
-                _ => stale.push(entry),
+                Found::Nothing if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {}
+                // The next step leaves it out.
+                Found::Unreadable => queue.note_unreadable(&[entry]),
+                Found::Message(_) | Found::Nothing => stale.push(entry),
             }
         }
         let _ = rows.delete_entries(&stale).await;

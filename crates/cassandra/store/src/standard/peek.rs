@@ -60,7 +60,7 @@ impl Standard {
                 match classify(facts, entry, Ok(message), is_young, now_us) {
                     Taken::Message(message) => messages.push(peeked(entry, *message, now_us)),
                     Taken::Stale => {}
-                    Taken::Later => is_whole = false,
+                    Taken::Later | Taken::Unreadable => is_whole = false,
                 }
             }
         }

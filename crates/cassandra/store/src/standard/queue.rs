@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use quelea_sqs_protocol::{Fault, QueueRef};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::bucket::{Bucket, Filling};
@@ -24,6 +25,7 @@ use crate::standard::jobs::{DeleteJob, ReceiveJob, SendJob};
 use crate::standard::order_hint::AutoHint;
 use crate::standard::rows::Rows;
 use crate::standard::tables::List;
+use crate::standard::unreadable::UnreadableMessages;
 
 /// Buckets that are known to be listed.
 const LISTED_MAX: usize = 256;
@@ -43,6 +45,7 @@ pub(crate) struct Queue {
     fair: Mutex<Fairness>,
     /// Entries of the last read of the head that others were taking.
     passed_over: AtomicUsize,
+    unreadable: Mutex<UnreadableMessages>,
     heard: Mutex<HeardBuckets>,
     places: Mutex<Places>,
     used_at_ms: AtomicU64,
@@ -73,6 +76,7 @@ impl Queue {
             in_flight: InFlight::default(),
             fair: Mutex::default(),
             passed_over: AtomicUsize::new(0),
+            unreadable: Mutex::default(),
             heard: Mutex::default(),
             places: Mutex::default(),
             used_at_ms: AtomicU64::new(0),
@@ -89,6 +93,18 @@ impl Queue {
     pub(crate) fn pass_over(&self, count: usize) {
         let more = if count == 0 { 0 } else { count + count / 2 + 4 };
         self.passed_over.store(more, Ordering::Relaxed);
+    }
+
+    /// The rows of these entries' messages could not be read.
+    pub(crate) fn note_unreadable(&self, entries: &[Entry]) {
+        let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().for_each(|entry| unreadable.add(entry.message, Instant::now()));
+    }
+
+    /// Takes those entries away of which that is known. Returns how many.
+    pub(crate) fn leave_out_unreadable(&self, entries: &mut Vec<Entry>) -> usize {
+        let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        unreadable.leave_out(entries, Instant::now())
     }
 
     /// K, where `OrderHint` is `auto`.

@@ -27,7 +27,7 @@ use crate::standard::order_hint::VisibleEntry;
 use crate::standard::queue::Queue;
 use crate::standard::receipt::Receipt;
 use crate::standard::row_write::RowWrite;
-use crate::standard::rows::Rows;
+use crate::standard::rows::{Found, Rows};
 use crate::standard::send::{ENTRY_OUTLIVES_S, First, stopped};
 use crate::standard::{Standard, id_of};
 
@@ -45,6 +45,8 @@ pub(super) enum Taken {
     Stale,
     /// Its message was sent a moment ago and is not there yet, or Cassandra did not answer.
     Later,
+    /// Its message's row cannot be read.
+    Unreadable,
 }
 
 /// What a read of the head has chosen to be received.
@@ -175,18 +177,19 @@ impl Standard {
         let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
         let k = self.k(&facts, queue);
         let more_of_fair = queue.fair().rows_more();
-        let mut undelivered: Vec<Uuid> = Vec::new();
+        let (mut undelivered, mut left_out): (Vec<Uuid>, usize) = (Vec::new(), 0);
         // Until all is moved: another read would find the same.
         let mut head = queue.head.lock().await;
         head.hear_of(queue.take_heard(), self.clock.now_us());
         for _ in 0..READS_AT_ONCE {
             let read_at = Instant::now();
-            let more = undelivered.len() + queue.passed_over() + more_of_fair;
+            let more = undelivered.len() + queue.passed_over() + more_of_fair + left_out;
             let read = self.read_head(&rows, &mut head, wanted.max(k) + more).await;
-            let (start, read) = match read {
+            let (start, mut read) = match read {
                 Ok(found) => found,
                 Err(fault) => return fail(waiting, &fault),
             };
+            left_out = queue.leave_out_unreadable(&mut read.visible);
             let mut candidates = read.visible.clone();
             candidates.retain(|entry| !undelivered.contains(&entry.message));
             self.hear_peers();
@@ -301,6 +304,7 @@ impl Standard {
         self.hear_peers();
         let now_us = self.clock.now_us();
         let (mut found, mut stale, mut left) = (Vec::new(), leftovers, Vec::new());
+        let mut unreadable = Vec::new();
         for (entry, message) in chosen.into_iter().zip(messages) {
             let is_young = is_young(&entry, now_us, self.grace_us(rows));
             match classify(facts, &entry, message, is_young, now_us) {
@@ -311,8 +315,11 @@ impl Standard {
                 Taken::Message(_) => {}
                 Taken::Stale => stale.push(entry),
                 Taken::Later => left.push(entry),
+                Taken::Unreadable => unreadable.push(entry),
             }
         }
+        queue.note_unreadable(&unreadable);
+        self.peers.release(rows.of.generation, &unreadable);
         let moves = self.moves(facts, queue, found, waiting, now_us);
         let moved = self.move_entries(rows, queue, moves, stale, &mut left).await;
         self.peers.release(rows.of.generation, &left);
@@ -505,20 +512,21 @@ fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
 pub(super) fn classify(
     facts: &QueueFacts,
     entry: &Entry,
-    message: Result<Option<StoredMessage>, Fault>,
+    message: Result<Found, Fault>,
     is_young: bool,
     now_us: i64,
 ) -> Taken {
     match message {
-        Ok(Some(message)) => {
+        Ok(Found::Message(message)) => {
             let is_moved = message.lease_written_at_us > entry.written_at_us;
             let expires_at_ms =
                 sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
             let is_expired = expires_at_ms < (now_us / 1_000).max(0).unsigned_abs();
             if is_moved || is_expired { Taken::Stale } else { Taken::Message(Box::new(message)) }
         }
-        Ok(None) if !is_young => Taken::Stale,
-        _ => Taken::Later,
+        Ok(Found::Nothing) if !is_young => Taken::Stale,
+        Ok(Found::Unreadable) => Taken::Unreadable,
+        Ok(Found::Nothing) | Err(_) => Taken::Later,
     }
 }
 

@@ -18,15 +18,19 @@ impl Standard {
     /// # Errors
     /// [`Fault::Unavailable`]; what is left is still suspected.
     pub(crate) async fn list_bodies_again(&self) -> Result<(), Fault> {
+        let mut listed = Ok(());
         for queue in self.served.all() {
             let suspected = queue.suspected_listings();
-            if !suspected.is_empty() {
-                let (generation, consistency) = (queue.generation, Consistency::LocalQuorum);
-                let (of, now_us) = (Of { generation, consistency }, self.clock.now_us());
-                self.tables.list(of, List::Messages, suspected.clone(), now_us).await?;
-                queue.listed_again(suspected);
+            if suspected.is_empty() {
+                continue;
+            }
+            let (generation, consistency) = (queue.generation, Consistency::LocalQuorum);
+            let (of, now_us) = (Of { generation, consistency }, self.clock.now_us());
+            match self.tables.list(of, List::Messages, suspected.clone(), now_us).await {
+                Ok(()) => queue.listed_again(suspected),
+                Err(fault) => listed = Err(fault),
             }
         }
-        Ok(())
+        listed
     }
 }

@@ -11,6 +11,17 @@ use crate::standard::content::StoredMessage;
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{Of, Tables};
 
+/// What was found of a message.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// It is there.
+    Message(StoredMessage),
+    /// It is there, and its row cannot be read.
+    Unreadable,
+    /// It is not there.
+    Nothing,
+}
+
 /// Where a queue's rows are, and how many replicas answer for them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
@@ -49,18 +60,16 @@ impl Rows<'_> {
         self.write(entries.iter().copied().map(RowWrite::DeleteEntry).collect()).await
     }
 
-    /// Reads messages; `Ok(None)`: it is not there. What one replica does not have is asked of more than half of them:
+    /// Reads messages. What one replica does not have is asked of more than half of them:
     /// whoever finds no message drops its entry for good.
-    pub(crate) async fn read_messages(
-        &self,
-        entries: &[Entry],
-    ) -> Vec<Result<Option<StoredMessage>, Fault>> {
+    pub(crate) async fn read_messages(&self, entries: &[Entry]) -> Vec<Result<Found, Fault>> {
         let mut messages = self.read_messages_once(entries).await;
         if self.of.consistency == Consistency::LocalQuorum {
             return messages;
         }
-        let missing: Vec<usize> =
-            (0..entries.len()).filter(|number| matches!(messages[*number], Ok(None))).collect();
+        let missing: Vec<usize> = (0..entries.len())
+            .filter(|number| matches!(messages[*number], Ok(Found::Nothing)))
+            .collect();
         if missing.is_empty() {
             return messages;
         }
@@ -72,10 +81,7 @@ impl Rows<'_> {
         messages
     }
 
-    async fn read_messages_once(
-        &self,
-        entries: &[Entry],
-    ) -> Vec<Result<Option<StoredMessage>, Fault>> {
+    async fn read_messages_once(&self, entries: &[Entry]) -> Vec<Result<Found, Fault>> {
         let sized = entries.iter().enumerate();
         let sized = sized.map(|(number, entry)| (entry.body, entry.body_bytes(), number));
         let read = |batch: Batch<Bucket, usize>| async move {
@@ -83,14 +89,18 @@ impl Rows<'_> {
             let found = self.tables.messages(self.of, batch.partition, ids).await;
             (batch.rows, found)
         };
-        let mut messages: Vec<Result<Option<StoredMessage>, Fault>> = vec![Ok(None); entries.len()];
+        let mut messages = vec![Ok(Found::Nothing); entries.len()];
         let mut read = stream::iter(batches(sized)).map(read).buffer_unordered(BATCHES_AT_ONCE);
         while let Some((numbers, found)) = read.next().await {
             match found {
                 Ok(found) => {
                     for number in numbers {
                         // A message may have several entries: those that are left over from a change that was broken off.
-                        messages[number] = found.get(&entries[number].message).cloned().transpose();
+                        messages[number] = Ok(match found.get(&entries[number].message) {
+                            Some(Some(message)) => Found::Message(message.clone()),
+                            Some(None) => Found::Unreadable,
+                            None => Found::Nothing,
+                        });
                     }
                 }
                 Err(fault) => {

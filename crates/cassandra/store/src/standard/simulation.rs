@@ -18,6 +18,7 @@ mod queue_rows;
 mod replica;
 mod standard_simulation;
 mod sweeps;
+mod unreadable;
 mod waiting;
 
 use std::sync::Arc;

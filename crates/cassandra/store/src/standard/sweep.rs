@@ -27,6 +27,7 @@ use crate::standard::indexed_messages::IndexedMessages;
 use crate::standard::pace::Pace;
 use crate::standard::queue::Queue;
 use crate::standard::receive::entry_ttl_s;
+use crate::standard::rows::Found;
 use crate::standard::tables::{List, Of, SWEPT_PAGE, SweptMessage};
 
 /// Before all buckets.
@@ -142,7 +143,7 @@ impl Standard {
         let now_us = self.clock.now_us();
         for ((entry, (_, found)), message) in lost.iter().zip(missing).zip(messages) {
             // One that cannot be read now has its turn in the next sweep.
-            let Ok(Some(message)) = message else { continue };
+            let Ok(Found::Message(message)) = message else { continue };
             let expires_at_ms =
                 sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
             let is_expired = expires_at_ms < self.clock.now_ms();

@@ -17,8 +17,8 @@ use crate::standard::row_write::RowWrite;
 /// Rows of one read of the sweep.
 pub(crate) const SWEPT_PAGE: usize = 500;
 
-/// What was read of messages.
-pub(crate) type FoundMessages = BTreeMap<Uuid, Result<StoredMessage, Fault>>;
+/// What was read of messages; `None`: its row cannot be read.
+pub(crate) type FoundMessages = BTreeMap<Uuid, Option<StoredMessage>>;
 
 /// The outcomes of writes, which are on their way.
 pub(crate) type Written<'a> = BoxFuture<'a, Vec<Result<(), Fault>>>;

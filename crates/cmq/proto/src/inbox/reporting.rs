@@ -163,7 +163,7 @@ impl Inbox {
     /// What a flow may have under way from now on: its share of the socket's buffer, as far as its
     /// mailbox has room that is not promised to others.
     fn grant(&mut self, slot: u32, now: Time) -> u32 {
-        self.look_who_is_active(now);
+        self.check_activity(now);
         let waiting_room = u32::try_from(self.budget.free()).unwrap_or(u32::MAX);
         let share = self.credit.share();
         let flow = self.flows.at(slot);
@@ -243,7 +243,7 @@ impl Inbox {
     }
 
     /// Flows that were silent for a second leave their share to others.
-    fn look_who_is_active(&mut self, now: Time) {
+    fn check_activity(&mut self, now: Time) {
         while let Some(at) = self.credit.check(now) {
             let Some(flow) = self.flows.get(at) else { continue };
             if Credit::is_active(flow.last_arrival, now) {

@@ -31,7 +31,11 @@ impl CassandraError {
     /// Whether another attempt may succeed though nothing that was configured changes.
     #[cfg(feature = "cassandra")]
     pub(crate) const fn is_transient(&self) -> bool {
-        matches!(self, Self::Front(error) if error.is_transient())
+        match self {
+            Self::Front(error) => error.is_transient(),
+            Self::Bootstrap(Fault::Unavailable(_)) => true,
+            _ => false,
+        }
     }
 
     /// Whether the next start fails too, until the configuration is corrected.

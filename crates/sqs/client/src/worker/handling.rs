@@ -93,7 +93,7 @@ impl<'a> Settler<'a> {
     }
 
     /// Hurries if the worker is to end.
-    fn look_for_stop(&mut self) {
+    fn check_for_stop(&mut self) {
         if self.stop.is_stopped() && self.client.patience() > STOP_PATIENCE {
             self.hurry();
         }
@@ -101,7 +101,7 @@ impl<'a> Settler<'a> {
 
     /// True if the service confirmed it.
     fn delete(&mut self, task: &Task) -> bool {
-        self.look_for_stop();
+        self.check_for_stop();
         let mut lease = task.lease();
         let deleted = self.client.delete(self.queue_url, &task.message().receipt_handle);
         lease.is_settled = true;
@@ -127,7 +127,7 @@ impl<'a> Settler<'a> {
 
     /// Should this fail, the message comes back by its visibility timeout.
     fn give_back(&mut self, task: &Task, after: Duration) {
-        self.look_for_stop();
+        self.check_for_stop();
         let mut lease = task.lease();
         lease.is_settled = true;
         if !task.is_ours() {
@@ -199,7 +199,7 @@ mod tests {
         drop(tasks.close_on_drop());
         let client = client.with_patience(STOP_PATIENCE + Duration::from_secs(1));
         let mut settler = Settler::new(client, "q", &tasks, Retry::never(), stop);
-        settler.look_for_stop();
+        settler.check_for_stop();
         assert_eq!(settler.client.patience(), STOP_PATIENCE);
         settler.client = settler.client.with_patience(Duration::from_millis(50));
         settler.run(&|_: &Task| Verdict::Failed);

@@ -1,6 +1,6 @@
 //! Three nodes, each a replica of everything, and the ways to them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub(super) struct Cluster {
     down_until: Mutex<[Instant; NODES]>,
     is_calm: AtomicBool,
     mishaps: Mutex<VecDeque<Mishap>>,
+    /// Messages whose rows cannot be read.
+    pub(super) unreadable: Mutex<BTreeSet<Uuid>>,
     pub(super) late_writes: AtomicU64,
     /// Reads of parts of the index, for a queue's head.
     pub(super) head_reads: AtomicU64,
@@ -65,6 +67,7 @@ impl Cluster {
             down_until: Mutex::new([Instant::now(); NODES]),
             is_calm: AtomicBool::new(!chaos.network),
             mishaps: Mutex::default(),
+            unreadable: Mutex::default(),
             late_writes: AtomicU64::new(0),
             head_reads: AtomicU64::new(0),
             swept_rows: AtomicU64::new(0),

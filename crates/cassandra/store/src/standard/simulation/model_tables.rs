@@ -7,7 +7,7 @@ use quelea_sqs_protocol::{Fault, QueueRef};
 use uuid::Uuid;
 
 use super::cluster::Cluster;
-use super::process::Gate;
+use super::process::{Gate, lock};
 use super::queue_rows::KnownQueues;
 use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Value, needed};
 use crate::bucket::Bucket;
@@ -174,8 +174,11 @@ impl Tables for ModelTables {
         Box::pin(async move {
             let parts: Vec<Part> = messages.iter().flat_map(|id| row_of(*id)).collect();
             let cells = self.rows(of, bucket, &parts).await?;
-            let found =
-                messages.into_iter().filter_map(|id| Some((id, Ok(self.message(&cells, id)?))));
+            let unreadable = lock(&self.cluster.unreadable);
+            let found = messages.into_iter().filter_map(|id| {
+                let message = self.message(&cells, id)?;
+                Some((id, (!unreadable.contains(&id)).then_some(message)))
+            });
             Ok(found.collect())
         })
     }
