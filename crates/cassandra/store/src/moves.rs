@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::database::move_table::{Hold, Stored};
+use crate::database::transaction::fresh_id;
 use crate::limits::MOVE_TASKS_MAX;
 use crate::shared::Shared;
 use crate::standard::id_of;
@@ -20,11 +21,6 @@ use crate::standard::move_step::{Step, deleted};
 /// For how long whoever is at a task has it, and how often the others ask whether it is free.
 const HELD_MS: i64 = 10_000;
 const POLL_INTERVAL: Duration = Duration::from_secs(3);
-
-/// Whoever carries a task out, from its claim on: a front-end whose hold has ended may claim the task anew while it is still at a step of it.
-fn new_holder() -> Uuid {
-    Uuid::from_u128(fastrand::u128(..))
-}
 
 /// How long a task pauses that has left messages in both queues.
 const AFTER_A_PART: Duration = Duration::from_secs(10);
@@ -61,7 +57,8 @@ impl Shared {
             failure_reason: None,
             started_at_ms: database.clock.now_ms(),
         };
-        let holder = new_holder();
+        // Of this claim: a front-end whose hold has ended may claim the task anew while it is still at a step of it.
+        let holder = fresh_id();
         if !self.move_tasks.begin(database, queue, handle, holder, self.hold_ms()).await? {
             return Err(Fault::Unsupported("There is already a task running.".to_owned()));
         }
@@ -126,7 +123,7 @@ impl Shared {
     async fn take_over_tasks(self: &Arc<Self>) -> Result<(), Fault> {
         let now_ms = self.database.clock.now_ms() as i64;
         for running in self.move_tasks.running(&self.database).await? {
-            let (is_held, holder) = (running.held_until_ms >= now_ms, new_holder());
+            let (is_held, holder) = (running.held_until_ms >= now_ms, fresh_id());
             let (database, tasks) = (&self.database, &self.move_tasks);
             if !is_held && tasks.claim(database, &running, holder, self.hold_ms()).await? {
                 self.spawn_task(running.queue, running.handle, holder);

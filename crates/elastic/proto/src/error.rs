@@ -1,4 +1,4 @@
-//! What can be wrong with a frame, and how the peer is told.
+//! What can be wrong with a frame, and how it is reported to the peer.
 
 pub use crate::fault::Fault;
 use crate::frame::{ErrorCode, WireError};

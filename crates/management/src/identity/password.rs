@@ -1,4 +1,4 @@
-//! `/password`: the password of the user who asks.
+//! `/password`: the caller's own password.
 
 use axum::http::StatusCode;
 use quelea_openapi::{Operation, Route};

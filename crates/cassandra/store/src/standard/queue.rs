@@ -1,5 +1,5 @@
 //! What a front-end has in memory of a queue that it serves: what waits for Cassandra, and hints about where its head is.
-//! Nothing is lost when it is forgotten.
+//! Nothing is lost when it is forgotten, but for partitions that have to be listed again (`relisting.rs`).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ struct Places {
     listed: VecDeque<Bucket>,
     listed_bodies: VecDeque<Bucket>,
     /// Partitions of messages that were listed by a clock that was wrong.
-    suspected: Vec<Bucket>,
+    suspected: VecDeque<Bucket>,
 }
 
 impl Queue {
@@ -185,15 +185,20 @@ impl Queue {
     pub(crate) fn suspect_listings(&self) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.listed.clear();
-        let fresh = unlisted(&places.suspected, places.listed_bodies.iter().copied());
-        let room = LISTED_MAX.saturating_sub(places.suspected.len());
-        places.suspected.extend(fresh.into_iter().rev().take(room));
-        places.listed_bodies.clear();
+        let listed_bodies = std::mem::take(&mut places.listed_bodies);
+        let fresh = unlisted(&places.suspected, listed_bodies.into_iter());
+        remember_listed(&mut places.suspected, fresh);
     }
 
     /// What has to be listed again.
     pub(crate) fn suspected_listings(&self) -> Vec<Bucket> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).suspected.clone()
+        self.places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .suspected
+            .iter()
+            .copied()
+            .collect()
     }
 
     /// These were listed again.
@@ -229,13 +234,10 @@ impl Queue {
     }
 }
 
-fn unlisted<'a>(
-    listed: impl IntoIterator<Item = &'a Bucket> + Copy,
-    buckets: impl Iterator<Item = Bucket>,
-) -> Vec<Bucket> {
+fn unlisted(listed: &VecDeque<Bucket>, buckets: impl Iterator<Item = Bucket>) -> Vec<Bucket> {
     let mut fresh: Vec<Bucket> = Vec::new();
     for bucket in buckets {
-        if !listed.into_iter().any(|one| *one == bucket) && !fresh.contains(&bucket) {
+        if !listed.contains(&bucket) && !fresh.contains(&bucket) {
             fresh.push(bucket);
         }
     }
