@@ -1,5 +1,7 @@
 //! A queue's attributes and tags.
 
+use std::collections::BTreeSet;
+
 use quelea_sqs_protocol::{Consistency, Fault, NewQueue, OrderHint, QueueDurability, Queues};
 
 use crate::suite::{Suite, map, message};
@@ -60,6 +62,15 @@ pub(crate) async fn attributes_that_its_class_has_are_served<Q: Queues>(suite: &
         };
         assert!(is_set, "{name}={value}: {settings:?}");
         suite.send_bodies(&queue, &["1", "2", "3"]).await;
+        if (name, value) == ("Consistency", Consistency::One.name()) {
+            // The next call may ask a replica that has not heard of the last one: a message may come twice.
+            let mut bodies = BTreeSet::new();
+            while bodies.len() < 3 {
+                bodies.extend(suite.receive_bodies(&queue, 1).await);
+            }
+            assert!(bodies.iter().eq(["1", "2", "3"]), "{name}={value}: {bodies:?}");
+            continue;
+        }
         assert_eq!(suite.receive_bodies(&queue, 3).await, ["1", "2", "3"], "{name}={value}");
         suite.expect_nothing(&queue).await;
     }

@@ -5,10 +5,7 @@ use std::time::{Duration, Instant};
 
 use quelea_sqs_protocol::{Created, Fault, QueueClass, QueueFacts, QueueKey, Queues};
 
-use crate::suite::{HIDDEN_MS, Suite, at_once, map, message};
-
-/// Queues that are tried where time matters.
-const TRIES: usize = 20;
+use crate::suite::{HIDDEN_MS, Suite, TRIES, at_once, map, message};
 
 pub(crate) async fn a_queue_is_made_once_and_found_by_its_name<Q: Queues>(suite: &Suite<Q>) {
     let queue = suite.queue_ref(&suite.name());

@@ -18,6 +18,9 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a case looks again.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Queues that are tried where a store may be too slow for what is to be seen.
+pub(crate) const TRIES: usize = 20;
+
 /// The longest visibility timeout that no case sees the end of.
 pub(crate) const HIDDEN_MS: u64 = 600_000;
 

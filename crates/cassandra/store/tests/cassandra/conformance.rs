@@ -3,7 +3,7 @@
 use quelea_sqs_conformance::{CASES, Suite};
 use quelea_sqs_protocol::QueueClass;
 
-use crate::site::{ACCOUNT, COOLDOWN_MS, Site};
+use crate::site::{ACCOUNT, Site, cooldown_ms};
 
 fn run(case: &str) {
     let site = Site::shared();
@@ -12,7 +12,7 @@ fn run(case: &str) {
         QueueClass::Replicated,
         ACCOUNT,
         &format!("{case:.60}"),
-        COOLDOWN_MS,
+        cooldown_ms(),
     );
     site.runtime.block_on(quelea_sqs_conformance::run(case, &suite));
 }

@@ -14,8 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 /// The account of all queues.
 pub(crate) const ACCOUNT: &str = "000000000000";
 
-/// How long names and purges rest here.
-pub(crate) const COOLDOWN_MS: u64 = 300;
+/// How long names and purges rest here: longer where several nodes share the processors.
+pub(crate) fn cooldown_ms() -> u64 {
+    if nodes().len() > 1 { 2_000 } else { 300 }
+}
 
 /// A runtime and a front-end on it.
 pub(crate) struct Site {
@@ -43,19 +45,23 @@ impl Site {
 
 /// The nodes of the environment, a keyspace of this process's own, and the consistency that is asked for, if any is.
 pub(crate) fn settings() -> CassandraSettings {
-    let nodes = std::env::var("QUELEA_TEST_CASSANDRA")
-        .expect("QUELEA_TEST_CASSANDRA names a Cassandra, as the suite cassandra does");
-    let nodes: Vec<String> = nodes.split(',').map(str::to_owned).collect();
+    let nodes = nodes();
     CassandraSettings {
         replication: nodes.len().min(3),
         nodes,
         keyspace: format!("quelea_{}", std::process::id()),
         user: std::env::var("QUELEA_TEST_CASSANDRA_USER").ok(),
         password_file: std::env::var("QUELEA_TEST_CASSANDRA_PASSWORD_FILE").ok().map(PathBuf::from),
-        cooldown_ms: COOLDOWN_MS,
+        cooldown_ms: cooldown_ms(),
         consistency: consistency(),
         ..CassandraSettings::default()
     }
+}
+
+fn nodes() -> Vec<String> {
+    let nodes = std::env::var("QUELEA_TEST_CASSANDRA")
+        .expect("QUELEA_TEST_CASSANDRA names a Cassandra, as the suite cassandra does");
+    nodes.split(',').map(str::to_owned).collect()
 }
 
 fn consistency() -> Consistency {
