@@ -13,8 +13,8 @@ use quelea_elastic_core::relay::{default_settings, limits};
 use quelea_elastic_proto::frame::{Acknowledge, RelaySettings, SlowPolicy};
 use quelea_elastic_proto::{Named, RelayId};
 use quelea_elastic_relay::{Config, Directory, RunError, SpillConfig, Stopped, Stopper};
+use quelea_model::byte_size;
 
-use crate::config::byte_size;
 use crate::exit::{fail, refuse};
 use crate::key_file::{self, KeyFileError};
 use crate::logging::{self, LevelError};

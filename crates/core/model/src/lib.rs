@@ -1,10 +1,11 @@
 //! What every part of Quelea shares: messages, their wire-shaped properties, field tables, names,
-//! identifiers, time and limits.
+//! identifiers, sizes, time and limits.
 //! This crate must never do I/O, read a clock or know a protocol beyond the shape of AMQP's tables
 //! and properties, which is how Quelea stores them.
 //! Start with [`Message`], then [`properties`] and [`table`]; the limits that users can feel
 //! are in [`limits`].
 
+pub mod byte_size;
 pub mod ids;
 mod latency;
 pub mod limits;

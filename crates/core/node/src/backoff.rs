@@ -12,7 +12,11 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// Doubles from one failure to the next.
 #[derive(Debug)]
-pub struct Backoff(ExponentialBackoff);
+pub struct Backoff {
+    waits: ExponentialBackoff,
+    first: Duration,
+    longest: Duration,
+}
 
 impl Default for Backoff {
     fn default() -> Self {
@@ -24,18 +28,24 @@ impl Backoff {
     /// Begins with the shortest wait.
     #[must_use]
     pub fn new() -> Self {
-        let waits = ExponentialBuilder::new().with_min_delay(FIRST).with_max_delay(LONGEST);
-        Self(waits.without_max_times().build())
+        Self::between(FIRST, LONGEST)
+    }
+
+    /// The first wait, and the longest.
+    #[must_use]
+    pub fn between(first: Duration, longest: Duration) -> Self {
+        let waits = ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest);
+        Self { waits: waits.without_max_times().build(), first, longest }
     }
 
     /// The wait before the next attempt; the one after that is twice as long.
     pub fn next_wait(&mut self) -> Duration {
-        self.0.next().unwrap_or(LONGEST)
+        self.waits.next().unwrap_or(self.longest)
     }
 
     /// It went well: the next failure is the first one again.
     pub fn reset(&mut self) {
-        *self = Self::new();
+        *self = Self::between(self.first, self.longest);
     }
 }
 

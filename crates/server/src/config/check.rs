@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use quelea_model::byte_size;
 use toml::Value;
 
 use super::address::{is_address, is_origin};
-use super::byte_size;
 use super::key::{Key, Kind};
 
 /// Why a configuration is refused. Every message names where it came from, the key, the value and

@@ -1,9 +1,10 @@
 //! The configuration's reference page, and the effective configuration, both as text.
 
+use quelea_model::byte_size;
 use toml::Value;
 
+use super::Config;
 use super::key::{Key, Kind, keys};
-use super::{Config, byte_size};
 
 const INTRODUCTION: &str = "\
 # Configuration

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use quelea_cassandra_front::AWAY;
+use quelea_node::Backoff;
 use sd_notify::NotifyState;
 
 use super::cassandra::{self, CassandraError, Cluster};
@@ -64,7 +65,7 @@ impl Wait<'_> {
         &mut self,
         attempt: impl AsyncFn() -> Result<T, CassandraError>,
     ) -> Result<T, ServeError> {
-        let mut pause = PAUSES.0;
+        let mut backoff = Backoff::between(PAUSES.0, PAUSES.1);
         loop {
             match self.unless_long(attempt()).await? {
                 Err(error) if error.is_transient() => {
@@ -74,8 +75,7 @@ impl Wait<'_> {
                 done => return Ok(done?),
             }
             extend_start();
-            tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(PAUSES.1);
+            tokio::time::sleep(backoff.next_wait()).await;
         }
     }
 
