@@ -106,7 +106,8 @@ def test_the_keyboard_is_enough(busy, open_console):
     console = open_console(busy)
     page = console.go("queues")
     links = console.table("queues").get_by_role("link")
-    expect(links.nth(1)).to_be_visible()
+    # Elastic queues come by a call of their own, and one more row changes which is the last.
+    expect(links.last).to_have_text(ELASTIC)
     links.first.focus()
     page.keyboard.press("ArrowDown")
     expect(links.nth(1)).to_be_focused()

@@ -3,9 +3,11 @@
 //! here. Paths name what was changed, and where they do not whoever answers says it; bodies, which may hold secrets, are never
 //! looked at.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{Method, StatusCode};
@@ -34,6 +36,9 @@ const DETAILS_CHARS_MAX: usize = 1_024;
 /// A change, or a try that was refused to who had signed in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Change {
+    /// Its place among all, since several are of one millisecond.
+    #[serde(skip)]
+    number: u64,
     /// Milliseconds since 1970.
     timestamp: u64,
     user: String,
@@ -114,6 +119,7 @@ pub(crate) struct Unaudited;
 #[derive(Debug)]
 pub struct AuditTrail {
     clock: Clock,
+    next: AtomicU64,
     by_api: Records,
     by_clients: Records,
 }
@@ -137,7 +143,12 @@ impl Records {
 
 impl Default for AuditTrail {
     fn default() -> Self {
-        Self { clock: Clock::start(), by_api: Records::default(), by_clients: Records::default() }
+        Self {
+            clock: Clock::start(),
+            next: AtomicU64::new(0),
+            by_api: Records::default(),
+            by_clients: Records::default(),
+        }
     }
 }
 
@@ -164,6 +175,7 @@ impl AuditTrail {
             target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, imported = counts, details = more, "management"
         );
         self.by_api.add(Change {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
             timestamp: self.clock.now().as_millis(),
             user: user.to_owned(),
             peer_host: Some(peer),
@@ -182,6 +194,7 @@ impl AuditTrail {
         let method = "import";
         tracing::info!(target: AUDIT_LOG_TARGET, user = AT_START, method, path, %imported, "definitions");
         self.by_api.add(Change {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
             timestamp: self.clock.now().as_millis(),
             user: AT_START.to_owned(),
             peer_host: None,
@@ -200,6 +213,7 @@ impl AuditTrail {
             return;
         }
         self.by_clients.add(Change {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
             timestamp: self.clock.now().as_millis(),
             user: change.user.to_string(),
             peer_host: change.peer.parse().ok().map(|peer: SocketAddr| peer.ip()),
@@ -227,6 +241,7 @@ impl AuditTrail {
         let shown = peer.map(|peer| peer.to_string()).unwrap_or_default();
         tracing::info!(target: AUDIT_LOG_TARGET, user, peer = shown, protocol, method, path, "queue");
         self.by_clients.add(Change {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
             timestamp: self.clock.now().as_millis(),
             user: user.to_owned(),
             peer_host: peer,
@@ -243,9 +258,7 @@ impl AuditTrail {
     pub(crate) fn changes(&self) -> Vec<Change> {
         let mut all = self.by_api.all();
         all.extend(self.by_clients.all());
-        // Stable: those of one moment stay in their order, and then the last is first.
-        all.sort_by_key(|change| change.timestamp);
-        all.reverse();
+        all.sort_unstable_by_key(|change| Reverse(change.number));
         all
     }
 }
@@ -282,6 +295,7 @@ fn path_of(vhost: &str, action: &TopologyAction) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quelea_model::VhostName;
     use serde_json::json;
 
     use super::*;
@@ -316,6 +330,25 @@ mod tests {
         trail.note("eve", PEER, (&Method::POST, path), status, noted);
         let kept = json!(trail.changes());
         assert_eq!((&kept[0]["status"], &kept[0]["details"]), (&json!(503), &json!("ada, bob")));
+    }
+
+    #[test]
+    fn changes_of_one_millisecond_are_in_their_order() {
+        let trail = AuditTrail::default();
+        for number in 0..50 {
+            let path = format!("/api/vhosts/{number}");
+            trail.note_topology(TopologyChange {
+                user: "ada".into(),
+                vhost: VhostName::parse("/").unwrap(),
+                peer: "127.0.0.1:7".into(),
+                protocol: "AMQP 0-9-1",
+                is_private: false,
+                action: TopologyAction::DeclareQueue("q".into()),
+            });
+            trail.note("ada", PEER, (&Method::PUT, &path), StatusCode::CREATED, Noted::default());
+        }
+        let protocols = trail.changes().into_iter().map(|change| change.protocol);
+        assert!(protocols.eq(["management", "AMQP 0-9-1"].into_iter().cycle().take(100)));
     }
 
     #[test]
