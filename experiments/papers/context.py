@@ -1,12 +1,14 @@
 """What the steps of a report run their commands by, and what is kept of several runs."""
 
 import contextlib
+import datetime
 import json
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -46,6 +48,9 @@ class Runs:
     asked: int = 0
     # What the kept ones took when they were made.
     kept_s: float = 0.0
+    # Of all that were asked for, each once.
+    commits: list = field(default_factory=list)
+    dates: list = field(default_factory=list)
 
     def of(self, words, make):
         """The report of the run that has this place among the step's and these words, the commit that it is of, and whether it came
@@ -59,17 +64,23 @@ class Runs:
         if kept.get("words") == words:
             print(f"    run {self.asked} was made before, of {kept['commit']}", file=sys.stderr, flush=True)
             self.kept_s += kept.get("seconds", 0.0)
+            self.note(kept["commit"], kept.get("date"))
             return kept["report"], kept["commit"], True
         if self.left == 0:
             raise RunsSpent
-        began = time.monotonic()
+        began, date = time.monotonic(), datetime.date.today().isoformat()
         report, is_whole = make()
+        self.note(self.commit, date)
         if is_whole:
             self.left = None if self.left is None else self.left - 1
             self.folder.mkdir(parents=True, exist_ok=True)
-            kept = {"words": words, "commit": self.commit, "seconds": time.monotonic() - began, "report": report}
+            kept = {"words": words, "commit": self.commit, "date": date, "seconds": time.monotonic() - began, "report": report}
             write_whole(place, json.dumps(kept))
         return report, self.commit, is_whole
+
+    def note(self, commit, date):
+        self.commits += [commit] if commit not in self.commits else []
+        self.dates += [date] if date and date not in self.dates else []
 
 
 @dataclass
@@ -83,44 +94,68 @@ class Context:
     with_peers: bool = True
     # What was run, a line each: the report shows it.
     commands: list = field(default_factory=list)
+    # The last line of the last command's standard error.
+    said: str = ""
 
     def beside(self, name):
         """A program that lies beside the broker."""
         return self.quelea.with_name(name)
 
     def run(self, *words):
-        """A command's standard output; its standard error goes to ours."""
+        """A command's standard output; its standard error goes to ours, and its last line stays in `said`."""
         words = [str(word) for word in words]
         self.commands.append(" ".join(words))
         print(f"    $ {' '.join(words)}"[:200], file=sys.stderr, flush=True)
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=self.scratch,
-                              preexec_fn=lambda: die_with_parent(signal.SIGINT)) as process:
+        with tempfile.TemporaryFile("w+", dir=self.scratch) as out, subprocess.Popen(
+                words, stdout=out, stderr=subprocess.PIPE, text=True, cwd=self.scratch,
+                preexec_fn=lambda: die_with_parent(signal.SIGINT)) as process:
+            # In a thread, so that nobody waits to be read while this one waits for the end.
+            errors = threading.Thread(target=self._pass_on, args=[process.stderr], daemon=True)
+            errors.start()
             try:
-                out, _ = process.communicate()
+                process.wait()
             except BaseException:
                 # It ends what it has started, which a kill would leave behind.
                 process.send_signal(signal.SIGINT)
                 try:
-                    process.communicate(timeout=STOP_S)
+                    process.wait(timeout=STOP_S)
                 except subprocess.TimeoutExpired:
                     process.kill()
                 raise
-        return process.returncode, out
+            finally:
+                errors.join(timeout=STOP_S)
+            out.seek(0)
+            return process.returncode, out.read()
+
+    def _pass_on(self, errors):
+        self.said = ""
+        for line in errors:
+            sys.stderr.write(line)
+            self.said = line.strip() or self.said
+
+    def ended(self, what, code):
+        """Why a command that failed did, as far as it said so."""
+        return f"{what} ended with {code}{f': {self.said}' if self.said else ''}"
 
     def bench(self, command, *options):
         """The JSON report of `quelea bench`."""
         return self._bench(command, *options)[0]
 
+    def kept(self, words, make):
+        """As `Runs.of`; the report's commands name a run that was made before, too."""
+        asked = len(self.commands)
+        report, commit, is_whole = self.runs.of(words, make)
+        if len(self.commands) == asked:
+            self.commands.append(f"{' '.join(words)}  # made before, of {commit}")
+        return report, commit, is_whole
+
     def kept_bench(self, command, *options):
-        """The same of a run that starts all that it measures, so that it is as good tomorrow: one that was made before is not
-        made again. With the commit that it is of, and whether it came to its end."""
+        """The same as `bench` of a run that starts all that it measures, so that it is as good tomorrow: one that was made before is not
+        made again. With the commit that it is of, whether it came to its end, and what it said if not."""
         # Where the program lies does not change what it measures.
         words = [command, *("quelea" if one == self.quelea else str(one) for one in options)]
-        asked = len(self.commands)
-        report, commit, is_whole = self.runs.of(words, lambda: self._bench(command, *options))
-        if len(self.commands) == asked:
-            self.commands.append(f"quelea bench {' '.join(words)}  # made before, of {commit}")
-        return report | {"commit": commit, "is_whole": is_whole}
+        report, commit, is_whole = self.kept(words, lambda: self._bench(command, *options))
+        return report | {"commit": commit, "is_whole": is_whole, "said": "" if is_whole else self.said or "it was interrupted"}
 
     def quiet(self):
         """What takes hours says how far it is."""
@@ -132,7 +167,7 @@ class Context:
             code, _ = self.run(self.quelea, "bench", *command.split(), *options, "--json", report.name)
             text = pathlib.Path(report.name).read_text()
         if not text:
-            raise StepFailed(f"quelea bench {command} ended with {code} and no report")
+            raise StepFailed(self.ended(f"quelea bench {command}", code))
         report = json.loads(text)
         return report, code == 0 and not report.get("interrupted")
 

@@ -59,7 +59,9 @@ def run_step(step, args, scratch, runs):
         error = f"{type(failed).__name__}: {failed}"
         print(f"    {error}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - started + runs.kept_s
-    return {"name": step.name, "scale": args.scale, **where_and_when(args), "seconds": seconds, "commands": context.commands,
+    of_runs = {"commit": ", ".join(runs.commits), "date": " and ".join(runs.dates)}
+    return {"name": step.name, "scale": args.scale, "with_peers": context.with_peers, **where_and_when(args),
+            **{name: found for name, found in of_runs.items() if found}, "seconds": seconds, "commands": context.commands,
             "note": args.note, "error": error, "results": results}
 
 
@@ -79,6 +81,11 @@ def is_done(found):
     """Whether a step has no more to do: one of which something failed is made again."""
     results = found["results"] or {}
     return found["error"] is None and not results.get("unfinished") and not errors_of(results)
+
+
+def is_made(found, args):
+    """Whether it was made at this scale, with the peers that are asked for, and has no more to do."""
+    return bool(found) and found["scale"] == args.scale and (found.get("with_peers", True) or args.no_peers) and is_done(found)
 
 
 def errors_of(results):
@@ -122,23 +129,27 @@ def run_all(args, steps):
     left = {step.name: 0 if step.name in args.earlier else minutes_left(args, step, runs_left) for step in steps}
     for number, step in enumerate(steps, 1):
         path = args.results / f"{step.name}.json"
-        minutes = left.pop(step.name)
-        if step.name in args.earlier or (found := kept(path)) and is_done(found):
+        found, minutes = kept(path), left.pop(step.name)
+        if step.name in args.earlier or is_made(found, args):
             print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
             continue
         print(f"[{number}/{len(steps)}] {step.title}: about {minutes:.1f} min, {minutes + sum(left.values()):.1f} min left in all",
               file=sys.stderr, flush=True)
         runs = Runs(runs_of(args, step), args.commit, runs_left)
         with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
-            found = run_step(step, args, pathlib.Path(scratch), runs)
+            again = run_step(step, args, pathlib.Path(scratch), runs)
+        if again["results"] is None and found and found["scale"] == args.scale:
+            # What it measured before it failed stands, with why it is not whole.
+            again = {**found, "error": again["error"]}
+        found = again
         write_whole(path, json.dumps(found))
         runs_left = runs.left
-        if is_done(found):
+        if is_made(found, args):
             shutil.rmtree(runs.folder, ignore_errors=True)
 
 
 def minutes_left(args, step, runs_left):
-    if (found := kept(args.results / f"{step.name}.json")) and is_done(found):
+    if is_made(kept(args.results / f"{step.name}.json"), args):
         return 0
     return step.minutes_left(args.scale, len(list(runs_of(args, step).glob("*.json"))), runs_left)
 
@@ -153,7 +164,7 @@ def report(args, steps):
 def shown(args, step):
     """What the report has of a step, and its charts: what was made here if that is whole, else an earlier report's, else what there is."""
     found = kept(args.results / f"{step.name}.json")
-    if step.name in args.earlier and not (found and is_done(found)):
+    if step.name in args.earlier and not is_made(found, args):
         return args.earlier[step.name]
     if not found:
         return None
@@ -222,8 +233,10 @@ def main():
         uplot = node_modules("papers", HERE) / "uplot" / "dist"
     except (InstallError, OSError) as failed:
         sys.exit(f"what draws the charts cannot be installed: {failed}")
-    # As Ctrl-C: the report is made of what there is.
+    # As Ctrl-C: the report is made of what there is. Who began it with nohup wants it to go on without a terminal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         run_all(args, steps)
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import os
 import pathlib
 import statistics
 import sys
@@ -32,8 +33,11 @@ DOCUMENT_MAX = 10_000
 
 
 def cpu_s(pid):
-    """CPU time of the threads that a process has, to the nanosecond: the ticks of its own line are too coarse for a hundred queues."""
-    return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    """CPU time of the threads that a process has, to the nanosecond: the ticks of its own line are too coarse for a hundred queues. Those have
+    the threads that have ended, too, and so may be more."""
+    threads = sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    user, system = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return max(threads, (int(user) + int(system)) / os.sysconf("SC_CLK_TCK"))
 
 
 def disk_bytes(directory):
@@ -78,8 +82,8 @@ def make_messages(count):
     return make
 
 
-def standing(context, count, make):
-    """What so many objects that stay cost: to make, to keep, to start with, and to a message beside them."""
+def standing(context, count, make, beside):
+    """What so many objects that stay cost: to make, to keep, to start with, and to a message beside them, as `beside` measures it."""
     peer = quelea(context.quelea)
     with Home(context.scratch) as home:
         broker = peer.start(home)
@@ -92,7 +96,7 @@ def standing(context, count, make):
                 "bytes": broker.resident_bytes() - before_bytes,
                 "disk_bytes": disk_bytes(broker.data_dir) - before_disk,
             }
-            found["message_cpu_us"] = message_cpu_us(context, broker)
+            found["message_cpu_us"] = beside(context, broker)
         finally:
             broker.stop()
         began = time.monotonic()
@@ -107,6 +111,16 @@ def message_cpu_us(context, broker, *options):
     report = context.bench("amqp", "--uri", broker.uri, "--broker-pid", broker.pid, "--quiet", "--size", "100", "--auto-ack",
                            "--queue", "beside", "--transient-queues", "--duration-s", LOAD_S[context.scale], *options)
     return report["broker_cpu_us_per_message"]
+
+
+def matched_cpu_us(count):
+    """Of a transient message whose key is matched with so many binding keys of a topic exchange, and never repeats: a cache of routes would
+    answer for another."""
+    def measure(context, broker):
+        report = context.bench("amqp-suite", "--target", broker.uri, "--broker-pid", broker.pid, "--quiet", "--experiments", "te-spsc",
+                               "--patterns", count, "--keys", "unique", "--sizes", "100", "--round-s", LOAD_S[context.scale])
+        return report["cases"][0]["rounds"][0]["broker_cpu_us_per_message"]
+    return measure
 
 
 def connections(context, count):
@@ -135,11 +149,11 @@ def consumers(context, count):
 
 def scaling(context):
     measure = {
-        "queues": lambda count: standing(context, count, make_queues(count)),
-        "bindings": lambda count: standing(context, count, make_bindings(count)),
+        "queues": lambda count: standing(context, count, make_queues(count), message_cpu_us),
+        "bindings": lambda count: standing(context, count, make_bindings(count), matched_cpu_us(count)),
         "connections": lambda count: connections(context, count),
         "consumers": lambda count: consumers(context, count),
-        "messages": lambda count: standing(context, count, make_messages(count)),
+        "messages": lambda count: standing(context, count, make_messages(count), message_cpu_us),
     }
     found, errors = {}, []
     for kind, of in measure.items():
@@ -158,13 +172,23 @@ def middle(runs):
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def law(points):
-    """The cost as a base and a power of the count, in words, and where it stops being linear. None: too few points."""
+STEADY = 1.15
+"""The largest of a cost that does not grow, beside the smallest."""
+
+
+def law(points, least=0):
+    """The cost as a base and a power of the count, in words, and where it stops being linear. What is not above `least` is the machine's noise.
+    None: too few points, or no power that fits."""
+    points = [(x, y) for x, y in points if y > least]
+    costs = [y for _, y in points]
+    if len(points) > 1 and max(costs) <= STEADY * min(costs):
+        return "does not grow"
     fit = fitted(points)
-    if fit is None:
+    if fit is None or fit[1] >= POWER_MAX:
         return None
     base, power = fit
-    bend = bends_at([(x, y - base) for x, y in points])
+    # What is near the base is more of its noise than of growth.
+    bend = bends_at([(x, y - base) for x, y in points if y > 1.5 * base])
     grown = f"count to the power of {power:.2f}" + (f" above {base:,.3g}" if base else "")
     return grown + (f", more than linear from {bend:,} on" if bend else "")
 
@@ -176,11 +200,11 @@ def fitted(points):
     if len(points) < 4:
         power = exponent(points)
         return None if power is None else (0.0, power)
-    return min((closest(points, step / 100) for step in range(STEPS_OF_POWER)), key=lambda fit: fit[0])[1:]
+    return min((closest(points, hundredths / 100) for hundredths in range(round(100 * POWER_MAX) + 1)), key=lambda fit: fit[0])[1:]
 
 
-STEPS_OF_POWER = 251
-"""Hundredths up to the power of 2.5."""
+POWER_MAX = 2.5
+"""One as large is that of points which follow none."""
 
 
 def closest(points, power):

@@ -68,7 +68,7 @@ def amqp_suite(context):
         for peer in peers:
             words = [peer.label, AMQP_ROUND_S[context.scale], *sizes(context.scale)]
             with kept_apart(peer, errors):
-                report, _, _ = context.runs.of(words, lambda peer=peer: suite_over(context, peer))
+                report, _, _ = context.kept(words, lambda peer=peer: suite_over(context, peer))
                 brokers[peer.label] = report
                 missing += [f"{peer.label}: {case}" for case in report["left_out"]]
                 errors += [f"{peer.label}: {report['error']}"] if report["error"] else []
@@ -125,52 +125,61 @@ def over_link(context, network):
     return report | {"cases": report["cases"] + others["cases"], "error": report["error"] or others["error"]}
 
 
+def by_rows(context, script, rows, *options):
+    """The lines of a script that holds Quelea beside its peers, each row of which is a run of its own; and what it left out, or could not
+    measure."""
+    options = [*map(str, options), *([] if context.with_peers else ["--no-peer"])]
+    found, unfinished = {"lines": [], "missing": [], "errors": []}, None
+    try:
+        for row in rows:
+            report, _, _ = context.kept([script, row, *options], lambda row=row: one_row(context, script, row, options))
+            for name, of_all in found.items():
+                of_all += [one for one in report[name] if one not in of_all]
+    except RunsSpent:
+        unfinished = f"{context.runs.asked - 1} of {len(rows)} rows were made"
+    return {**found, "unfinished": unfinished}
+
+
+def one_row(context, script, row, options):
+    """What there is of it, and whether that is all."""
+    lines = context.scratch / f"{row}.jsonl"
+    lines.touch()
+    words = [PEERS / script, "--quelea", context.quelea, "--rows", row, "--json", lines, *options]
+    code, tables = context.run(sys.executable, *words)
+    errors = re.findall(r"^not measured: (.*)", tables, re.MULTILINE)
+    found = {
+        "lines": [{"row": row, **json.loads(line)} for line in lines.read_text().splitlines()],
+        "missing": re.findall(r"^Left out: (.*)", tables, re.MULTILINE),
+        "errors": errors if errors or code == 0 else [context.ended(f"{script}, row {row},", code)],
+    }
+    return found, code == 0
+
+
 def cmq(context):
     """Figures 5 and 6: a thousand messages of each size, one way, there and back, and with 1.4 % of all datagrams lost."""
-    rows = "one_way,ping_pong" if context.scale == "smoke" else "one_way,ping_pong,paper6"
-    sizes = "4,1024" if context.scale == "smoke" else CMQ_SIZES
+    rows = ["one_way", "ping_pong"] if context.scale == "smoke" else ["one_way", "ping_pong", "paper6"]
     options = {"smoke": ["--quick", "--samples", "2"], "quick": ["--quick"], "full": ["--samples", "100", "--patience", "10"]}[context.scale]
-    options += [] if context.with_peers else ["--no-peer"]
-    lines = context.scratch / "cmq.jsonl"
-    words = [PEERS / "compare_cmq.py", "--quelea", context.quelea, "--rows", rows, "--sizes", sizes, "--json", lines]
-    code, tables = context.run(sys.executable, *words, *options)
-    if code not in (0, 1):
-        raise StepFailed(f"compare_cmq.py ended with {code}")
-    return {
-        "lines": [json.loads(line) for line in lines.read_text().splitlines()],
-        "missing": re.findall(r"^Left out: (.*)", tables, re.MULTILINE) if context.with_peers else ["All but CMQ was not asked for"],
-        "errors": [f"compare_cmq.py ended with {code}"] if code else [],
-    }
+    found = by_rows(context, "compare_cmq.py", rows, "--sizes", "4,1024" if context.scale == "smoke" else CMQ_SIZES, *options)
+    return found if context.with_peers else {**found, "missing": ["All but CMQ was not asked for"]}
 
 
-def compared(context, script, rows, name, *options):
-    """The lines of a script that holds Quelea beside its peers, and what it could not measure."""
-    lines = context.scratch / f"{name}.jsonl"
-    words = [PEERS / script, "--quelea", context.quelea, "--rows", rows, "--json", lines, *options]
-    words += [] if context.with_peers else ["--no-peer"]
-    words += [] if context.scale == "full" else ["--quick"]
-    code, tables = context.run(sys.executable, *words)
-    found = [json.loads(line) for line in lines.read_text().splitlines()]
-    if not found:
-        raise StepFailed(f"{script} ended with {code} and no figures")
-    errors = re.findall(r"not measured: .*", tables)
-    return found, errors + ([f"{script} ended with {code}"] if code and not errors else [])
+def quickly(context):
+    return [] if context.scale == "full" else ["--quick"]
 
 
 def sqs_peers(context):
-    """The SQS interface on the log beside ElasticMQ: closed loops, and the BDQS paper's load with K = 1."""
-    rows = "paper" if context.scale == "smoke" else "load,paper,failures"
-    lines, errors = compared(context, "compare_sqs.py", rows, "sqs")
-    missing = [] if any(line["peer"] != "Quelea" for line in lines) else ["ElasticMQ was not asked for, or cannot be had here"]
-    return {"lines": lines, "errors": errors, "missing": missing}
+    """The SQS interface on the log beside ElasticMQ: closed loops, the BDQS paper's load with K = 1, and its failures of clients and network."""
+    rows = ["paper"] if context.scale == "smoke" else ["load", "paper", "failures"]
+    found = by_rows(context, "compare_sqs.py", rows, *quickly(context))
+    is_missing = found["lines"] and all(line["peer"] == "Quelea" for line in found["lines"])
+    return {**found, "missing": ["ElasticMQ was not asked for, or cannot be had here"] if is_missing else []}
 
 
 def elastic_peers(context):
     """One relay beside libzmq's proxy and NATS, with the EQS paper's load, five times that, and as fast as it goes."""
-    rows = "paper" if context.scale == "smoke" else "paper,fivefold,flood"
-    lines, errors = compared(context, "compare_elastic.py", rows, "elastic")
-    missing = [] if context.with_peers else ["libzmq's proxy and NATS were not asked for"]
-    return {"lines": lines, "errors": errors, "missing": missing}
+    rows = ["paper"] if context.scale == "smoke" else ["paper", "fivefold", "flood"]
+    found = by_rows(context, "compare_elastic.py", rows, *quickly(context))
+    return found if context.with_peers else {**found, "missing": ["libzmq's proxy and NATS were not asked for"]}
 
 
 def cmq_sweep(context):
@@ -202,7 +211,7 @@ def cmq_profile(context):
     found = context.scratch / "profile.json"
     code, _ = context.run(sys.executable, PEERS.parent / "profiles" / "cmq.py", "--seconds", 60, "--json", found)
     if code != 0:
-        raise StepFailed(f"profiles/cmq.py ended with {code}")
+        raise StepFailed(context.ended("profiles/cmq.py", code))
     return json.loads(found.read_text())
 
 
@@ -223,7 +232,7 @@ def eqs(context):
                     errors.append(f"run {number} of {policy}: {failed}")
                     continue
                 if not found[policy][-1]["is_whole"]:
-                    errors.append(f"run {number} of {policy} ended early, or lost, doubled or reordered messages")
+                    errors.append(f"run {number} of {policy}: {found[policy][-1]['said']}")
     except RunsSpent:
         unfinished = f"{sum(map(len, found.values()))} of {runs * len(policies)} runs were made"
     return {"speed": speed, "policies": found, "errors": errors, "unfinished": unfinished}
@@ -250,7 +259,7 @@ def bdqs(context):
             break
         sections += report.get("sections", [])
         if not report["is_whole"]:
-            errors.append(f"{experiment} ended early: {report.get('error') or 'it was interrupted'}")
+            errors.append(f"{experiment} ended early: {report['said']}")
     return {"sections": sections, "errors": errors, "unfinished": unfinished}
 
 
@@ -258,14 +267,16 @@ STEPS = [
     Step("amqp-suite", "AMQP", "The AMQP benchmarks", amqp_suite, {"smoke": 0.5, "quick": 10, "full": 30}, dict.fromkeys(SCALES, 3)),
     Step("amqp-links", "AMQP", "The AMQP benchmarks over links", amqp_links, {"smoke": 0.3, "quick": 4, "full": 12}),
     Step("stock-exchange", "AMQP", "The stock exchange", stock_exchange, {"smoke": 0.5, "quick": 10, "full": 170}, STOCK_RUNS),
-    Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}),
+    Step("cmq", "CMQ", "CMQ", cmq, {"smoke": 0.3, "quick": 8, "full": 40}, {"smoke": 2, "quick": 3, "full": 3}),
     Step("cmq-sweep", "CMQ", "CMQ's batches", cmq_sweep, {"smoke": 0.1, "quick": 1, "full": 6}),
     Step("cmq-soak", "CMQ", "CMQ's memory", cmq_soak, {"smoke": 0.1, "quick": 2, "full": 121}),
     Step("cmq-profile", "CMQ", "CMQ's tests and heap", cmq_profile, {"full": 12}),
-    Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 4}),
+    Step("elastic-peers", "EQS", "One relay beside its peers", elastic_peers, {"smoke": 0.3, "quick": 1, "full": 4},
+         {"smoke": 1, "quick": 3, "full": 3}),
     Step("eqs", "EQS", "Elastic queues", eqs, {"smoke": 0.3, "quick": 5, "full": 620},
          {"smoke": 1, "quick": 2, "full": 10}),
-    Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30}),
+    Step("sqs-peers", "BDQS", "SQS on the log beside ElasticMQ", sqs_peers, {"smoke": 0.5, "quick": 4, "full": 30},
+         {"smoke": 1, "quick": 3, "full": 3}),
     Step("bdqs", "BDQS", "Replicated queues", bdqs, {"quick": 25, "full": 1_080},
          {"quick": len(BDQS_EXPERIMENTS), "full": len(BDQS_EXPERIMENTS) + len(BDQS_FAILURES)}),
     Step("scaling", "all", "Cost against size", scaling, {"smoke": 0.4, "quick": 2, "full": 5}),

@@ -66,9 +66,9 @@ class Runs:
         orders = max(ORDERS[scale], RUN_S_MIN * (rate or 0) if scale != "smoke" else 0)
         words = ["--orders", orders, *(["--rate", rate] if rate else []), *self.words]
         with kept_apart(self.peer, errors):
-            report, _, is_whole = self.context.runs.of([self.peer.label, *map(str, words)], lambda: self.over_fresh_broker(words))
+            report, _, is_whole = self.context.kept([self.peer.label, *map(str, words)], lambda: self.over_fresh_broker(words))
             if not is_whole:
-                errors.append(f"{self.peer.label} at {pace} orders/s{' '.join(['', *self.words])}: the run ended with {report}")
+                errors.append(f"{self.peer.label} at {pace} orders/s{' '.join(['', *self.words])}: {report}")
                 return False
             self.runs.append({"rate": rate, "orders": orders, "durable": "--durable" in self.words, **report})
             return rate is not None and report["gateway"]["orders_per_s"] >= KEEPS_UP * rate
@@ -85,17 +85,17 @@ class Runs:
 
 
 def exchange(context, *words):
-    """Its report, or the code that it ended with; and whether it came to its end."""
+    """Its report, or why it has none; and whether it came to its end."""
     code, out = context.run(context.beside("stock-exchange"), "run", *words, "--json")
-    return (json.loads(out), True) if code == 0 else (code, False)
+    return (json.loads(out), True) if code == 0 else (context.ended("the run", code), False)
 
 
 def of_its_own(context, found):
     """Over a broker that the exchange starts itself: one that is killed in the middle, and quotes by each way."""
     def run(words):
-        report, _, is_whole = context.runs.of(["quelea", *map(str, words)], lambda: exchange(context, "--quelea", context.quelea, *words))
+        report, _, is_whole = context.kept(["quelea", *map(str, words)], lambda: exchange(context, "--quelea", context.quelea, *words))
         if not is_whole:
-            found["errors"].append(f"stock-exchange run {' '.join(map(str, words))} ended with {report}")
+            found["errors"].append(f"stock-exchange run {' '.join(map(str, words))}: {report}")
         return report if is_whole else None
 
     orders, rate = KILLED[context.scale]

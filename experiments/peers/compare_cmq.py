@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import pathlib
+import signal
 import sys
 import tempfile
 import time
@@ -155,6 +156,8 @@ def main():
     else:
         args.rows = ",".join(name for name in args.rows.split(",") if name not in cmq_rows.OURS_ALONE)
     args.sizes = [int(size) for size in args.sizes.split(",")]
+    # As Ctrl-C, so that its network namespaces and processes end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="quelea-aeron-", dir=memory if memory.is_dir() else None) as scratch:
         args.aeron = cmq_peers.aeron(scratch)
@@ -174,8 +177,7 @@ def main():
     if bench.figures:
         bench.table("Figures", ["what", "reach", "reached", "met"], bench.figures)
         bench.tables.insert(0, bench.tables.pop())
-    if bench.failed:
-        bench.table("Failed", ["what"], [[line.replace("|", "/")] for line in bench.failed])
+    bench.tables += [f"not measured: {line}" for line in bench.failed]
     print("\n\n".join(bench.tables))
     sys.exit(f"{len(bench.failed)} measurements failed" if bench.failed else 0)
 

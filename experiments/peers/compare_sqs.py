@@ -33,22 +33,28 @@ class Bench:
         self.seconds = ["--duration-s", "1" if args.quick else str(args.seconds)]
         self.warm_up = ["--duration-s", "1" if args.quick else str(args.warm_up)]
         self.lines = open(args.json, "w", encoding="utf-8") if args.json else None
+        self.failed = []
 
     def run(self, service, command, *options):
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             words = [self.args.quelea, "bench", command, "--endpoint", service.endpoint, "--pid", service.pid]
             words = [str(word) for word in (*words, "--quiet", *options, "--json", report.name)]
             print("  $ quelea", *words[1:-2], file=sys.stderr, flush=True)
-            done = run_with_us(words, stdout=subprocess.PIPE)
+            done = run_with_us(words, capture_output=True)
+            print(done.stderr + done.stdout, file=sys.stderr, flush=True)
+            text = pathlib.Path(report.name).read_text()
             if done.returncode != 0:
-                raise RuntimeError(f"quelea bench {command} failed")
-            print(done.stdout, file=sys.stderr, flush=True)
-            return json.load(open(report.name))
+                why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+                if not text:
+                    raise RuntimeError(f"quelea bench {command}: {why}")
+                # A service that loses messages has rates all the same.
+                self.failed.append(f"{service.label}, quelea bench {command}: {why}")
+            return json.loads(text)
 
     def fresh(self, peer, command, *options):
         """One measurement of a fresh service; attributes that only Quelea has are its alone."""
         with Home(self.args.dir) as home:
-            service = Service(peer.start(home))
+            service = Service(peer.start(home), peer.label)
             try:
                 # A Java machine compiles what is used often only after a while.
                 self.run(service, "sqs-load", "--phases", "send,receive,mix", "--sizes", "100", *self.warm_up)
@@ -225,16 +231,16 @@ def main():
     if not args.no_peer and (peer := elasticmq()):
         args.peers.append(peer)
     bench, table = Bench(args), Table()
-    failed = []
     for name in args.rows.split(","):
         print(f"== {name}", file=sys.stderr, flush=True)
         try:
             ROWS[name](bench, table)
         except RuntimeError as error:
-            failed.append(f"{name}: {error}")
-            print(failed[-1], file=sys.stderr)
+            bench.failed.append(f"{name}: {error}")
     print(table.markdown())
-    sys.exit("\n".join(failed) if failed else 0)
+    for line in bench.failed:
+        print(f"\nnot measured: {line}")
+    sys.exit(f"{len(bench.failed)} measurements failed" if bench.failed else 0)
 
 
 if __name__ == "__main__":

@@ -91,10 +91,11 @@ class Running:
 class Service:
     """What a running broker is for `quelea bench sqs`."""
 
-    def __init__(self, running):
+    def __init__(self, running, label=""):
         if running.sqs is None:
             running.stop()
             sys.exit("it has no SQS front")
+        self.label = label
         self.endpoint, self.pid, self.stop = running.sqs, running.pid, running.stop
 
 

@@ -34,7 +34,7 @@ PAPERS = EXPERIMENTS / "papers" / "papers.py"
 CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
-    "amqp-suite": 12, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 4, "eqs": 3,
+    "amqp-suite": 13, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 4, "eqs": 3,
     "sqs-peers": 1, "scaling": 5,
 }
 """With their charts."""
@@ -190,7 +190,7 @@ def test_a_browser_draws_what_only_longer_runs_have(tmp_path):
     figure = {"name": "sends", "unit": "per_second", "mean": 7.5, "min": 7, "max": 8}
     plot = {"name": "figure6", "title": "λ", "x_label": "T_recv", "y_label": "%", "series": [{"name": "K = 1", "points": [[1, 0], [2, 5]]}]}
     section = {"experiment": "rates", "load": "clients", "rows": [{"label": str(n), "figures": [figure]} for n in (1, 2)], "plots": [plot]}
-    line = {"label": "CMQ", "kind": "ping-pong", "messages": 1_000, "size": 64, "loss": 0.014, "wall_ns": {"mean": 2e6}}
+    line = {"label": "CMQ", "kind": "ping-pong", "regime": "1000", "messages": 1_000, "size": 64, "loss": 0.014, "wall_ns": {"mean": 2e6}}
     bins = [{"minute": at, "sent_per_min": at, "delivered_per_min": at, "latency_mean_ms": 1.0, "overtaken": 1,
              "relays": [{"id": 1, "messages_in_per_min": at}]} for at in (1, 2)]
     hour = {"bins": bins, "events": [{"minute": 1.5, "kind": "moved"}], "moves": 1, "commit": "abc",
@@ -275,6 +275,7 @@ def exchange(tmp_path, monkeypatch, reaches, left=None):
         rate = words[words.index("--rate") + 1] if "--rate" in words else None
         asked.append((rate, *(word for word in ("--durable", "--kill", "--feed") if word in words)))
         reached = reaches(rate)
+        context.commands.append("stock-exchange run")
         return (0, json.dumps({"gateway": {"orders_per_s": reached, "orders": 9}, "feeds": []})) if reached else (1, "")
 
     monkeypatch.setattr(context, "run", run)
@@ -326,13 +327,80 @@ def test_an_hour_of_elastic_queues_that_fails_takes_nothing_from_the_others(tmp_
         is_whole = next(made)
         if isinstance(is_whole, StepFailed):
             raise is_whole
-        return {"is_whole": is_whole}
+        return {"is_whole": is_whole, "said": "" if is_whole else "of 9 deliveries 1 were lost"}
 
     monkeypatch.setattr(context, "kept_bench", bench)
     found = steps.eqs(context)
     assert {policy: len(runs) for policy, runs in found["policies"].items()} == {"paper": 4, "steady": 5}
-    assert found["errors"] == ["run 2 of paper: no relay started", "run 3 of paper ended early, or lost, doubled or reordered messages"]
+    assert found["errors"] == ["run 2 of paper: no relay started", "run 3 of paper: of 9 deliveries 1 were lost"]
     assert not papers.is_done({"error": None, "results": found})
+
+
+EMPTY = {"brokers": {}, "networks": {}, "lines": [], "runs": [], "policies": {}, "speed": 1, "sections": [], "feeds": [], "killed": None}
+"""What steps have of which nothing could be measured."""
+
+
+@pytest.mark.parametrize("step", sorted(set(charts.CHARTS) - {"cmq-soak", "cmq-profile"}))
+def test_a_step_of_which_nothing_was_measured_has_no_chart(step):
+    assert charts.of_step(step, {**EMPTY, **{kind: [] for kind in scaling.COUNTS}}) == []
+
+
+def test_what_a_step_measured_stays_when_it_is_made_again_and_fails(tmp_path):
+    tried = []
+
+    def run(_context):
+        tried.append(True)
+        if len(tried) > 1:
+            raise StepFailed("the disk is full")
+        return {"runs": [], "errors": ["one size failed"]}
+
+    step = steps.Step("cmq-sweep", "CMQ", "", run, {"smoke": 1})
+    args = SimpleNamespace(fresh=False, runs=None, earlier={}, results=tmp_path, scale="smoke", quelea=tmp_path / "quelea", no_peers=True,
+                           note=None, commit="abc")
+    for error in (None, "StepFailed: the disk is full"):
+        papers.run_all(args, [step])
+        found = json.loads((tmp_path / "cmq-sweep.json").read_text())
+        assert (found["results"]["errors"], found["error"]) == (["one size failed"], error)
+
+
+def test_what_was_made_otherwise_is_made_again():
+    args = SimpleNamespace(scale="full", no_peers=False)
+    made = {"scale": "full", "with_peers": True, "error": None, "results": {}}
+    assert papers.is_made(made, args) and papers.is_made(made, SimpleNamespace(scale="full", no_peers=True))
+    assert not papers.is_made({**made, "scale": "quick"}, args) and not papers.is_made({**made, "with_peers": False}, args)
+    assert not papers.is_made(None, args)
+
+
+def test_rows_are_kept_and_say_why_they_failed(tmp_path, monkeypatch):
+    def context():
+        made = Context(tmp_path / "quelea", "smoke", tmp_path, Runs(tmp_path / "runs", "abc"))
+        monkeypatch.setattr(made, "run", lambda *words: run(made, words))
+        return made
+
+    def run(made, words):
+        row, path = words[words.index("--rows") + 1], words[words.index("--json") + 1]
+        made.commands.append(row)
+        Path(path).write_text('{"size": 4}\n')
+        if row == "ping_pong":
+            made.said = "its last words"
+            return 1, "Left out: Aeron: there is no java\n"
+        return 0, ""
+
+    first = context()
+    found = steps.by_rows(first, "compare_cmq.py", ["one_way", "ping_pong"])
+    assert found["lines"] == [{"row": "one_way", "size": 4}, {"row": "ping_pong", "size": 4}]
+    assert found["missing"] == ["Aeron: there is no java"] and found["unfinished"] is None
+    assert found["errors"] == ["compare_cmq.py, row ping_pong, ended with 1: its last words"]
+    again = context()
+    assert steps.by_rows(again, "compare_cmq.py", ["one_way", "ping_pong"]) == found
+    assert again.commands == ["compare_cmq.py one_way  # made before, of abc", "ping_pong"], "the row that failed is made again"
+
+
+def test_the_last_words_of_a_command_are_kept(tmp_path, capfd):
+    context = Context(tmp_path / "quelea", "smoke", tmp_path, Runs(tmp_path, "abc"))
+    code, out = context.run(sys.executable, "-c", "import sys; print('out'); print('first\\nlast\\n', file=sys.stderr); sys.exit(3)")
+    assert (code, out, context.ended("it", code)) == (3, "out\n", "it ended with 3: last")
+    assert "first\nlast" in capfd.readouterr().err, "and everybody sees them"
 
 
 def test_a_link_that_fails_takes_nothing_from_the_others(tmp_path, monkeypatch):
@@ -350,7 +418,7 @@ def test_a_link_that_fails_takes_nothing_from_the_others(tmp_path, monkeypatch):
     ("cost", "law"),
     [
         (lambda count: 50 + count / 100, "count to the power of 1.00 above 50"),
-        (lambda count: 7.0, "count to the power of 0.00"),
+        (lambda count: 7.0 + (count == 1_000), "does not grow"),
         (lambda count: count**1.5, "count to the power of 1.50, more than linear from 100 on"),
         (lambda count: 3 * count + (count > 20_000) * count, "count to the power of 1.05 above 0, more than linear from 10,000 on"),
     ],
@@ -359,6 +427,8 @@ def test_a_law_has_a_base_and_says_where_it_bends(cost, law):
     found = scaling.law([(count, cost(count)) for count in (100, 1_000, 10_000, 100_000)])
     assert re.sub(r"power of 1\.0\d( above [\d.e+]+)?,", "power of 1.05 above 0,", found) == law
     assert scaling.law([(100, 1.0)]) is None, "one point has no law"
+    assert scaling.law([(100, 1.0), (1_000, 1.0), (10_000, 1.0), (100_000, 900.0)]) is None, "no power up to 2.5 fits"
+    assert scaling.law([(100, 9.0), (1_000, 1.0), (10_000, 90.0), (100_000, 900.0)], 9.0) == "count to the power of 1.00", "noise"
 
 
 def test_what_was_made_counts_for_the_time_left():
@@ -417,5 +487,5 @@ def test_the_load_generator_runs_the_script_of_a_tree(tmp_path):
 def test_a_step_that_there_is_not_is_refused(tmp_path):
     done = subprocess.run(command(tmp_path, "--only", "cmq,bdqs"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "no step bdqs at this scale; there are amqp-suite" in done.stderr
-    done = subprocess.run(command(tmp_path, "--only", "cmq,eqs", "--runs", "1"), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "cmq cannot be made by a run at a time" in done.stderr
+    done = subprocess.run(command(tmp_path, "--only", "cmq-sweep,eqs", "--runs", "1"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "cmq-sweep cannot be made by a run at a time" in done.stderr

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &BdqsArgs) -> Result<(), BenchError> {
         sections,
     };
     publish(&report.to_text(), &report, args.json.as_deref())?;
-    failed.map_or(Ok(()), Err)
+    failed.map_or_else(|| Ok(bench.site.check_lost()?), Err)
 }
 
 fn carry_out(bench: &mut Bench<'_>, experiment: BdqsExperiment) -> Result<Section, BenchError> {

@@ -90,6 +90,14 @@ pub enum BenchError {
         /// What was still awaited.
         state: String,
     },
+    /// The report has it all, and it is not what a queue should give.
+    #[error("{lost} of {messages} messages were lost")]
+    Lost {
+        /// How many never came.
+        lost: u64,
+        /// Of how many that were accepted.
+        messages: u64,
+    },
     /// The broker's process cannot be observed.
     #[error(transparent)]
     Process(#[from] ProcessError),

@@ -59,7 +59,7 @@ def sqs_peers(results):
         for line in results["lines"] if line["command"] == "sqs-load" for phase in line["report"]["phases"]
     ]
     names = list(dict.fromkeys(name for _, name, _ in phases))
-    papers = [(line["peer"], line["report"]) for line in results["lines"] if line["command"] == "sqs"]
+    papers, failing = ([(line["peer"], line["report"]) for line in results["lines"] if line["row"] == row] for row in ("paper", "failures"))
 
     def of_phase(field):
         return by_peer(results["lines"], names, lambda peer, name: mean(p[field] for who, what, p in phases if (who, what) == (peer, name)))
@@ -74,4 +74,14 @@ def sqs_peers(results):
               of_phase("server_cpu_us_per_call"), NOT_MEASURED, differs),
         chart("sqs-paper", "The paper's load on one machine: many queues, 2 KiB, K = 1", axis("operation", categories=sides), axis("messages a second"), rates,
               "8,000 sends and 3,000 receives a second at most, by 70 servers.", differs),
+        chart("sqs-failures", "Calls and clients that fail, each with 1 %: ten queues, K = 1", axis("measure", categories=list(MEASURES)), axis("%"),
+              by_peer(results["lines"], list(MEASURES.values()),
+                      lambda peer, field: mean(100 * report["consistency"][field] for who, report in failing if who == peer)),
+              SAYS["network"], f"{differs} Requests, responses, receivers that quit and such that forget to delete are one run here; on Cassandra they "
+              "are runs apart."),
     ]
+
+
+MEASURES = {"sent twice or received twice": "duplication_rate", "lost": "loss_rate", "out of order": "out_of_order_rate",
+            "provably out of order": "provably_out_of_order_rate"}
+"""Their names in a run's report."""

@@ -81,7 +81,9 @@ def eqs_marks(runs, speed):
         of_events = [(event["minute"], EQS_MARKS[event["kind"]]) for event in run["events"] if event["kind"] in EQS_MARKS]
         # The first relay starts before anybody sends.
         marks += [(minute * speed, kind) for minute, kind in of_events if kind == "move" or minute * speed > 0.5]
-        marks += [(one["minute"] * speed, "loss") for one in run["bins"] if one.get("overtaken")]
+        missed = [one["minute"] * speed for one in run["bins"] if one.get("overtaken")]
+        # What is missing at the end was not overtaken by anything.
+        marks += [(minute, "loss") for minute in missed or [one["minute"] * speed for one in run["bins"][-1:] if run["order"]["lost"]]]
     return marks
 
 
@@ -127,7 +129,10 @@ def policy_charts(policy, runs, speed, differs):
               f"{differs} {eqs_words(policy, runs)}", marks),
         chart(f"eqs-{policy}-relays", f"Policy {policy}: messages of each relay (figure 7)", x,
               axis("messages a minute, 3,400 of each producer that is connected"), by_relay(runs, speed),
-              "Exchanges 2, 3 and 4 are started as the load grows, not in the same minute of each run.", f"{differs} {relay_words(runs)}", marks),
+              "Exchanges 2, 3 and 4 are started as the load grows: not in the same minute of each run, but within 2 to 3 minutes. A new one is made "
+              "when one sends more than 15 Mbit/s, four at most.",
+              f"{differs} The rule is 15 Mbit/s into a relay, since one producer with twenty listeners makes three times that out of it. {relay_words(runs)}",
+              marks),
         chart(f"eqs-{policy}-latency", f"Policy {policy}: latency (figure 8)", x, axis("ms"),
               [("mean", minute(lambda one: one["latency_mean_ms"] or None)),
                ("standard deviation within a minute", minute(lambda one: one.get("latency_deviation_ms") or None))],

@@ -13,6 +13,8 @@ SCALED = {
     "messages": ("durable messages of 100 B in the log", {
         "cpu_us": "µs of CPU to publish them", "bytes": "bytes of memory", "disk_bytes": "bytes on the disk", "start_ms": "ms to start with them"}),
 }
+LEAST = {"cpu_us": 50_000, "bytes": 10e6}
+"""What is less of a figure is noise: what the first of them brings along, and memory that the process has anyway."""
 BESIDE = {**{kind: name for kind, (name, _) in SCALED.items() if kind != "connections"}, "consumers": "consumers of the queue"}
 
 
@@ -21,14 +23,16 @@ def scaling(results):
     for kind, (name, figures) in SCALED.items():
         series = [(words, [(one["count"], one[figure]) for one in results[kind] if one[figure] > 0]) for figure, words in figures.items()]
         charts.append(chart(f"scaling-{kind}", f"Cost by the number of {name}", axis(name, log=True), axis("cost of all", log=True), series,
-                            NOT_MEASURED, fitted(series)))
+                            NOT_MEASURED, fitted(series, [LEAST.get(figure, 0) for figure in figures])))
     beside = [(name, [(one["count"], one["message_cpu_us"]) for one in results[kind]]) for kind, name in BESIDE.items()]
     charts.append(chart("scaling-beside", "CPU of a transient message beside what stands", axis("how many", log=True), axis("µs a message"),
                         beside, NOT_MEASURED,
-                        "One publisher, one consumer, 100 B; with consumers, all of them on the one queue. " + fitted(beside)))
+                        "One publisher, one consumer, 100 B; with consumers, all of them on the one queue; with bindings, by keys that are "
+                        "matched with all of them and never repeat. " + fitted(beside, [0] * len(beside))))
     return charts
 
 
-def fitted(series):
-    found = [f"{words}: {law}" for words, points in series if (law := laws.law(points))]
-    return f"Fitted: {'; '.join(found)}. A power of 1 is linear, 0 does not grow." if found else "Too few to fit."
+def fitted(series, least):
+    found = [f"{words}: {law}" for (words, points), floor in zip(series, least) if (law := laws.law(points, floor))]
+    noise = ", to what is more than 0.05 s or 10 MB" if any(least) else ""
+    return f"Fitted{noise}: {'; '.join(found)}. A power of 1 is linear." if found else "Too few to fit."

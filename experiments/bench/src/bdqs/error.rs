@@ -38,6 +38,14 @@ pub enum BdqsError {
         /// The system's reason.
         reason: String,
     },
+    /// The report has it all, and messages that were confirmed never came.
+    #[error("{lost} messages were lost: {place}")]
+    Lost {
+        /// In all runs.
+        lost: u64,
+        /// Where to look for them.
+        place: String,
+    },
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,

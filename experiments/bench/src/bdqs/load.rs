@@ -158,7 +158,7 @@ impl<'a> Bench<'a> {
             return Err(BdqsError::Interrupted.into());
         }
         if report.consistency.lost > 0 {
-            self.site.keep();
+            self.site.note_lost(report.consistency.lost);
         }
         if !self.args.quiet {
             eprintln!("{label}\n{}", report.to_text());

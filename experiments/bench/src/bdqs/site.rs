@@ -6,7 +6,7 @@ mod nodes;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bdqs::args::BdqsSiteArgs;
 use crate::bdqs::error::BdqsError;
@@ -34,8 +34,8 @@ pub(crate) struct Site {
     /// For logs and data; gone at the end.
     home: PathBuf,
     pub interrupt: Interrupt,
-    /// Whether something was lost in the keyspace that can be looked for there.
-    is_kept: AtomicBool,
+    /// What was lost in the keyspace, and can be looked for there.
+    lost: AtomicU64,
 }
 
 impl Site {
@@ -59,7 +59,7 @@ impl Site {
             program,
             home,
             interrupt,
-            is_kept: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
         };
         if site.contact_points.is_empty() {
             let tests = args.tests.clone().unwrap_or_else(nodes::tests_of_the_build);
@@ -108,10 +108,19 @@ impl Site {
         &self.contact_points
     }
 
-    /// What is stored stays, in nodes that are not ended with the run.
-    pub(crate) fn keep(&self) {
-        if !self.is_kept.swap(true, Ordering::Relaxed) {
+    /// So many were lost more: what is stored stays, in nodes that are not ended with the run.
+    pub(crate) fn note_lost(&self, count: u64) {
+        if self.lost.fetch_add(count, Ordering::Relaxed) == 0 {
             eprintln!("messages were lost: {}", self.where_to_look());
+        }
+    }
+
+    /// # Errors
+    /// [`BdqsError::Lost`].
+    pub(crate) fn check_lost(&self) -> Result<(), BdqsError> {
+        match self.lost.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            lost => Err(BdqsError::Lost { lost, place: self.where_to_look() }),
         }
     }
 
@@ -187,7 +196,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         if self.nodes.take().is_none()
-            && !self.is_kept.load(Ordering::Relaxed)
+            && self.lost.load(Ordering::Relaxed) == 0
             && let Ok(driver) = self.driver()
         {
             for replication in 1..=9 {

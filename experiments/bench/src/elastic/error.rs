@@ -80,6 +80,20 @@ pub enum ElasticError {
         /// How long was waited.
         seconds: u64,
     },
+    /// The report has it all, and listeners did not get each message once and in its order.
+    #[error(
+        "of {received} deliveries {lost} were lost, {duplicates} doubled and {out_of_order} out of order"
+    )]
+    Disorder {
+        /// How many came.
+        received: u64,
+        /// How many never came.
+        lost: u64,
+        /// Came again.
+        duplicates: u64,
+        /// Came behind a later one.
+        out_of_order: u64,
+    },
     /// Ctrl-C before there was anything to report.
     #[error("interrupted")]
     Interrupted,

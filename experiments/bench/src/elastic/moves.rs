@@ -63,7 +63,9 @@ pub(crate) fn run(args: &MovesArgs) -> Result<(), BenchError> {
     }
     let site = Site::open(&args.site)?;
     let report = measure(args, size, &site)?;
-    publish(&report.to_text(), &report, args.site.json.as_deref())
+    publish(&report.to_text(), &report, args.site.json.as_deref())?;
+    // What was under way when it was interrupted is not lost.
+    if report.interrupted { Ok(()) } else { Ok(report.order.check()?) }
 }
 
 fn measure(args: &MovesArgs, size: FleetSize, site: &Site) -> Result<MovesReport, ElasticError> {

@@ -32,7 +32,9 @@ pub(crate) fn run(args: &PaperQueueArgs) -> Result<(), BenchError> {
             source,
         })?;
     }
-    publish(&report.to_text(), &report, args.site.json.as_deref())
+    publish(&report.to_text(), &report, args.site.json.as_deref())?;
+    // What was under way when it was interrupted is not lost.
+    if report.interrupted { Ok(()) } else { Ok(report.order.check()?) }
 }
 
 fn check(args: &PaperQueueArgs) -> Result<FleetSize, BenchError> {

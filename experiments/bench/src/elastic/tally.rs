@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::elastic::error::ElasticError;
+
 /// Stretches of missing messages that are remembered of one flow; beyond it, what comes late counts as lost.
 const HOLES_MAX: usize = 10_000;
 
@@ -106,6 +108,18 @@ fn uncovered(mut from: u64, to: u64, ranges: &[(u64, u64)]) -> u64 {
 }
 
 impl Order {
+    /// Each message once, and in its order.
+    ///
+    /// # Errors
+    /// [`ElasticError::Disorder`].
+    pub(crate) fn check(self) -> Result<(), ElasticError> {
+        let Self { received, lost, duplicates, out_of_order } = self;
+        if lost + duplicates + out_of_order == 0 {
+            return Ok(());
+        }
+        Err(ElasticError::Disorder { received, lost, duplicates, out_of_order })
+    }
+
     pub(crate) const fn add(&mut self, other: Self) {
         self.received += other.received;
         self.lost += other.lost;
@@ -157,6 +171,18 @@ mod tests {
     fn what_is_missing_in_the_middle_or_at_the_end_is_lost() {
         assert_eq!(judged(&[0, 3], 6), Order { received: 2, lost: 4, ..Order::default() });
         assert_eq!(judged(&[], 2), Order { lost: 2, ..Order::default() });
+    }
+
+    #[test]
+    fn only_each_message_once_and_in_order_is_right() {
+        assert!(judged(&[0, 1, 2], 3).check().is_ok());
+        for (came, sent, why) in [
+            (&[0, 2][..], 3, "of 2 deliveries 1 were lost, 0 doubled and 0 out of order"),
+            (&[0, 1, 1], 2, "of 3 deliveries 0 were lost, 1 doubled and 0 out of order"),
+            (&[1, 0], 2, "of 2 deliveries 0 were lost, 0 doubled and 1 out of order"),
+        ] {
+            assert_eq!(judged(came, sent).check().unwrap_err().to_string(), why);
+        }
     }
 
     #[test]

@@ -46,7 +46,13 @@ struct Traces {
 
 pub(crate) fn run(args: &SqsArgs) -> Result<(), BenchError> {
     let report = measure(args, &Interrupt::install(), &mut |_| {})?;
-    publish(&report.to_text(), &report, args.service.json.as_deref())
+    publish(&report.to_text(), &report, args.service.json.as_deref())?;
+    // An interrupted run names none: what nobody has waited for is not lost.
+    if report.lost_messages.is_empty() {
+        return Ok(());
+    }
+    let Consistency { lost, messages, .. } = report.consistency;
+    Err(BenchError::Lost { lost, messages })
 }
 
 /// Runs the experiment; `between` is called when all have sent and nobody has begun to receive, unless both happen at

@@ -17,15 +17,25 @@ struct Line {
 
 /// Runs `quelea bench COMMAND OPTIONS` against `service` and gives its JSON report.
 fn run(service: &SmallService, command: &str, options: &str) -> Result<Value, BenchError> {
+    let (report, judged) = judged(service, command, options);
+    judged.map(|()| report.unwrap())
+}
+
+/// The report, if there is one, and how the command ended.
+fn judged(
+    service: &SmallService,
+    command: &str,
+    options: &str,
+) -> (Option<Value>, Result<(), BenchError>) {
     let report = report_path();
     let words = ["bench", command, "--quiet", "--endpoint"].map(str::to_owned).into_iter();
     let rest = options.split_whitespace().map(str::to_owned);
     let path = report.to_string_lossy().into_owned();
     let line = words.chain([service.endpoint(), "--json".to_owned(), path]).chain(rest);
-    quelea_bench::run(Line::parse_from(line).bench)?;
-    let text = std::fs::read(&report).unwrap();
-    std::fs::remove_file(report).unwrap();
-    Ok(serde_json::from_slice(&text).unwrap())
+    let judged = quelea_bench::run(Line::parse_from(line).bench);
+    let text = std::fs::read(&report).ok();
+    let _ = std::fs::remove_file(report);
+    (text.map(|text| serde_json::from_slice(&text).unwrap()), judged)
 }
 
 fn report_path() -> PathBuf {
@@ -84,7 +94,9 @@ fn messages_that_the_service_loses_are_named_and_their_queue_stays() {
         service.drop_sent(3);
         let options = "--queues 1 --senders 1 --receivers 1 --messages 10 --size 64 \
                        --visibility-timeout-s 1";
-        let report = run(&service, "sqs", &format!("{options}{how}")).unwrap();
+        let (report, judged) = judged(&service, "sqs", &format!("{options}{how}"));
+        assert_eq!(judged.unwrap_err().to_string(), "3 of 10 messages were lost", "{how}");
+        let report = report.unwrap();
         let found = &report["consistency"];
         assert_eq!((&found["messages"], &found["lost"]), (&10.into(), &3.into()), "{how}");
         assert_eq!(found["loss_rate"], 0.3);
