@@ -114,7 +114,7 @@ bench-compare: ## Builds a commit and this tree, and compares their CPU time a m
 	CARGO_TARGET_DIR=$(TARGET) $(PYTHON) experiments/peers/bench_compare.py $(BASE) $(ARGUMENTS)
 
 # One that only some replicas answer for takes a second of CPU time a seed.
-TROUBLES := nothing_is_lost without_failures one_front_end a_purge dead_letters
+TROUBLES := nothing_is_lost without_failures one_front_end a_purge dead_letters one_replica
 soak: build bench-build ## CMQ for ten minutes: nothing lost, memory flat; then kills the broker 200 times under load, damages its log at 48 places, kills elastic queues' processes 100 times, plays 3,000 random scenarios beside RabbitMQ, and replicated queues, FIFO ones too, in virtual time with as many seeds of each kind of trouble (SOAK_SECONDS=600 ROUNDS=200 PLACES=48 KILLS=100 SEEDS=3000)
 	$(BINARY) bench cmq-soak --duration-s $${SOAK_SECONDS:-600} --figure $(TARGET)/cmq-soak.svg
 	QUELEA_KILL_ROUNDS=$${ROUNDS:-200} $(PYTHON) tests/run.py --binary $(BINARY) kill

@@ -30,7 +30,9 @@ pub struct IdentityRevisions(pub [Option<Uuid>; 4]);
 
 /// What was read a moment ago, what is not there included.
 struct IdentityCache {
-    keys: Remembered<String, Option<AccessKey>>,
+    keys: Remembered<String, AccessKey>,
+    /// Ids of which there is no key: whoever asks for many of those takes no room from the others.
+    unknown_keys: Remembered<String, ()>,
     patterns: Remembered<User, Option<Arc<Patterns>>>,
     /// How many users there are, and permissions: who makes many does not count all of them for each.
     counts: Remembered<Kind, usize>,
@@ -76,6 +78,7 @@ impl CassandraIdentity {
         let age_max = Duration::from_millis(IDENTITY_AGE_MS_MAX);
         let known = IdentityCache {
             keys: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
+            unknown_keys: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
             patterns: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
             counts: Remembered::new(age_max, REMEMBERED_IDENTITIES_MAX),
         };
@@ -273,6 +276,7 @@ impl CassandraIdentity {
 
     fn changed(&self) {
         self.known.keys.forget_all();
+        self.known.unknown_keys.forget_all();
         self.known.patterns.forget_all();
     }
 }
@@ -281,11 +285,23 @@ impl Identity for CassandraIdentity {
     async fn access_key(&self, id: &str) -> Result<Option<AccessKey>, Fault> {
         let (id, now) = (id.to_owned(), Instant::now());
         if let Some(known) = self.known.keys.recall(&id, now) {
-            return Ok(known);
+            return Ok(Some(known));
+        }
+        if self.known.unknown_keys.recall(&id, now).is_some() {
+            return Ok(None);
         }
         let shared = &self.store.shared;
         let key = shared.identity.key(&shared.database.session, &id).await?;
-        self.known.keys.remember(id, key.clone(), now);
+        match &key {
+            Some(key) => {
+                self.known.unknown_keys.remove(&id);
+                self.known.keys.remember(id, key.clone(), now);
+            }
+            None => {
+                self.known.keys.remove(&id);
+                self.known.unknown_keys.remember(id, (), now);
+            }
+        }
         Ok(key)
     }
 

@@ -11,7 +11,7 @@ pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Batches of one queue that are under way at once, of each kind. More would only wait in Cassandra.
 pub const BATCHES_AT_ONCE: usize = 4;
 
-/// Messages of one queue that may wait to be sent, deleted or changed here; further ones are refused with 503.
+/// Messages of one queue that may wait to be sent or deleted here; further ones are refused with 503.
 pub const WAITING_ROWS_MAX: usize = 10_000;
 
 /// Bytes of one queue's messages that may wait to be sent here.
@@ -24,6 +24,10 @@ pub const WAITING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
 /// How long a call's messages may wait here to be sent or deleted, in ms, or a change of a queue for others; after that
 /// they are refused with 503. Where Cassandra does not answer each takes seconds, and together longer than clients wait.
 pub const WAITING_MS_MAX: u64 = 10_000;
+
+/// Messages of all standard queues whose visibility is being changed here; further ones are refused with 503. Each is some requests of its own,
+/// which wait for a Cassandra that is slow.
+pub const VISIBILITY_CHANGES_MAX: usize = 10_000;
 
 /// Receives of one queue that may wait here, long polls included.
 pub const WAITING_RECEIVES_MAX: usize = 5_000;

@@ -22,6 +22,8 @@ struct Kept<K, V> {
     forgotten: FxHashMap<K, Instant>,
     /// The same of everything.
     forgot_all_at: Option<Instant>,
+    /// When what is too old last made room.
+    made_room_at: Option<Instant>,
 }
 
 /// A value, when it was read, and when somebody last went to read it anew.
@@ -42,6 +44,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
             entries: FxHashMap::default(),
             forgotten: FxHashMap::default(),
             forgot_all_at: None,
+            made_room_at: None,
         };
         Self { age_max, entries_max, kept: Mutex::new(kept) }
     }
@@ -81,15 +84,19 @@ impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
         if forgot_at.is_some_and(|forgot_at| now <= forgot_at) {
             return;
         }
-        let entries = &mut kept.entries;
-        if entries.get(&key).is_some_and(|kept| kept.read_at > now) {
+        let known = kept.entries.get(&key).map(|known| known.read_at);
+        if known.is_some_and(|read_at| read_at > now) {
             return;
         }
-        if entries.len() >= self.entries_max {
-            entries.retain(|_, one| now.saturating_duration_since(one.read_at) < self.age_max);
+        let since = |then: Instant| now.saturating_duration_since(then);
+        // All are gone through for that: not for each of many that find no room.
+        let is_due = kept.made_room_at.is_none_or(|then| since(then) >= self.age_max / 4);
+        if kept.entries.len() >= self.entries_max && known.is_none() && is_due {
+            kept.made_room_at = Some(now);
+            kept.entries.retain(|_, one| since(one.read_at) < self.age_max);
         }
-        if entries.len() < self.entries_max {
-            entries.insert(key, Entry { value, read_at: now, asked_at: now });
+        if kept.entries.len() < self.entries_max || known.is_some() {
+            kept.entries.insert(key, Entry { value, read_at: now, asked_at: now });
         }
     }
 
@@ -183,6 +190,17 @@ mod tests {
         assert_eq!(remembered.recall(&3, start + SECOND), Some(3));
         remembered.forget_all();
         assert_eq!(remembered.recall(&3, start + SECOND), None);
+    }
+
+    #[test]
+    fn what_is_known_is_read_anew_where_there_is_no_room() {
+        let start = Instant::now();
+        let remembered = Remembered::new(4 * SECOND, 2);
+        for key in 0..100 {
+            remembered.remember(key, key, start);
+        }
+        remembered.remember(1, 7, start + 3 * SECOND);
+        assert_eq!(remembered.recall(&1, start + 4 * SECOND), Some(7));
     }
 
     #[test]

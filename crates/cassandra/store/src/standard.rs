@@ -49,7 +49,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::database::queue_table::Record;
-use crate::limits::WAITING_BYTES_IN_ALL_MAX;
+use crate::limits::{VISIBILITY_CHANGES_MAX, WAITING_BYTES_IN_ALL_MAX};
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerEvent, Peers};
 use crate::standard::counted::Counted;
@@ -72,6 +72,8 @@ pub(crate) struct Standard {
     pub(crate) served: Served,
     /// Bytes of messages that may still come to wait to be sent.
     pub(crate) room: Arc<Semaphore>,
+    /// Changes of visibility that may still begin.
+    pub(crate) changes: Semaphore,
     /// Messages that the sweep has found.
     pub(crate) restored: AtomicU64,
     /// What became of this front-end's sweeps.
@@ -106,6 +108,7 @@ impl Standard {
             rounds: RwLock::default(),
             served: Served::default(),
             room: Arc::new(Semaphore::new(WAITING_BYTES_IN_ALL_MAX)),
+            changes: Semaphore::new(VISIBILITY_CHANGES_MAX),
             restored: AtomicU64::new(0),
             sweeps: Arc::default(),
             settings,

@@ -3,6 +3,8 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,7 +22,10 @@ use super::proof::{DIGEST_HEADER, MAC_HEADER, TIME_HEADER, digest, is_proof};
 use super::wire::{CALL_BYTES_MAX, PATH, decode_call, encode_answer};
 use crate::shared::Shared;
 
-/// How long a connection stays on which nothing comes.
+/// How long a new connection may take to show that it knows the cluster's key: others are not to take the places of front-ends.
+const PROOF_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a connection stays after that on which nothing comes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a request's head and body may take to come, and how old it may be by the clocks that were compared with
@@ -83,20 +88,31 @@ pub(crate) fn serve_peers(shared: &Arc<Shared>, listener: PeerListener, connecti
 }
 
 async fn serve(shared: Weak<Shared>, stream: TcpStream) {
-    let service = service_fn(move |request| {
-        let shared = shared.clone();
-        async move { Ok::<_, Infallible>(respond(shared, request).await) }
+    let is_proven = Arc::new(AtomicBool::new(false));
+    let service = service_fn(|request| {
+        let (shared, is_proven) = (shared.clone(), is_proven.clone());
+        async move { Ok::<_, Infallible>(respond(shared, request, &is_proven).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_headers(16);
     // When the caller goes, what is done for it is dropped.
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let done = match tokio::time::timeout(PROOF_TIMEOUT, served.as_mut()).await {
+        Ok(done) => done,
+        Err(_) if is_proven.load(Ordering::Relaxed) => served.await,
+        Err(_) => return,
+    };
+    if let Err(error) = done {
         tracing::debug!(%error, "a front-end's connection broke");
     }
 }
 
-async fn respond(shared: Weak<Shared>, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    match answer(shared, request).await {
+async fn respond(
+    shared: Weak<Shared>,
+    request: Request<Incoming>,
+    is_proven: &AtomicBool,
+) -> Response<Full<Bytes>> {
+    match answer(shared, request, is_proven).await {
         Ok(bytes) => Response::new(Full::new(bytes)),
         Err(status) => {
             let mut response = Response::new(Full::default());
@@ -106,7 +122,11 @@ async fn respond(shared: Weak<Shared>, request: Request<Incoming>) -> Response<F
     }
 }
 
-async fn answer(shared: Weak<Shared>, request: Request<Incoming>) -> Result<Bytes, StatusCode> {
+async fn answer(
+    shared: Weak<Shared>,
+    request: Request<Incoming>,
+    is_proven: &AtomicBool,
+) -> Result<Bytes, StatusCode> {
     if request.method() != Method::POST || request.uri().path() != PATH {
         return Err(StatusCode::NOT_FOUND);
     }
@@ -124,6 +144,7 @@ async fn answer(shared: Weak<Shared>, request: Request<Incoming>) -> Result<Byte
     {
         return Err(StatusCode::FORBIDDEN);
     }
+    is_proven.store(true, Ordering::Relaxed);
     let body = Limited::new(request.into_body(), CALL_BYTES_MAX).collect();
     let body = tokio::time::timeout(REQUEST_TIMEOUT, body).await;
     let body = body

@@ -14,8 +14,8 @@ use crate::standard::head::{Reach, Start};
 use crate::standard::head_read::read_directory;
 use crate::standard::jobs::{Outgoing, kept_s, time_left_s};
 use crate::standard::queue::Queue;
-use crate::standard::receive::is_young;
-use crate::standard::rows::Found;
+use crate::standard::receive::{READS_AT_ONCE, first_left_us, is_young};
+use crate::standard::rows::{Found, Rows};
 
 /// Where messages go, with what is known of it.
 pub(crate) struct Destination {
@@ -30,16 +30,19 @@ pub(crate) struct Leaving {
 }
 
 /// How many messages are in the other queue now, and how many of them gone from their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Departed {
     pub(crate) arrived: usize,
     pub(crate) gone: usize,
+    /// Why the first of those that did not arrive cannot ever.
+    pub(crate) refused: Option<Fault>,
 }
 
 impl Departed {
     pub(crate) fn add(&mut self, more: Self) {
         self.arrived += more.arrived;
         self.gone += more.gone;
+        self.refused = self.refused.take().or(more.refused);
     }
 }
 
@@ -142,41 +145,25 @@ impl Standard {
             .map(|(entry, _)| *entry)
             .collect();
         let gone = self.remove_moved(&self.rows(facts, queue), &arrived).await;
-        Ok(Departed { arrived: arrived.len(), gone })
+        let is_for_good = |fault: &Fault| matches!(fault, Fault::Invalid(_));
+        let refused = sent.into_iter().filter_map(Result::err).find(is_for_good);
+        Ok(Departed { arrived: arrived.len(), gone, refused })
     }
 
     /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
     /// Entries that lead nowhere go.
     pub(crate) async fn take_leaving(
-        &self,
+        self: &Arc<Self>,
         Destination { facts, queue }: &Destination,
         most: usize,
         until_us: i64,
     ) -> Result<Option<Vec<Leaving>>, Fault> {
         let rows = self.rows(facts, queue);
-        let mut start = {
-            let mut head = queue.head.lock().await;
-            let start = self.prepare_head_read(&rows, &mut head).await?;
-            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
-        };
-        let mut directory = read_directory(&rows, start).await?;
-        let mut left_out = 0;
-        let entries: Vec<_> = loop {
-            if !directory.covers(start.from_us) {
-                directory = read_directory(&rows, start).await?;
-            }
-            let mut read = self.read_visible(&rows, &directory, start, most + left_out).await?;
-            left_out = queue.leave_out_unreadable(&mut read.visible);
-            match read.seen_to_us {
-                // Buckets whose messages are all consumed: the head is behind them.
-                Some(seen_to_us) if read.visible.is_empty() && seen_to_us > start.from_us => {
-                    start.from_us = seen_to_us;
-                }
-                _ => break read.visible.into_iter().take(most).collect(),
-            }
-        };
-        let mut entries: Vec<Entry> =
-            entries.into_iter().filter(|entry: &Entry| entry.visible_at_us <= until_us).collect();
+        let mut entries = self.entries_at_place(&rows, queue, most, until_us).await?;
+        if entries.is_empty() {
+            // Before a task is done, all is looked through.
+            entries = self.entries_of_all(&rows, queue, most, until_us).await?;
+        }
         // Each would be another message there.
         let mut stale = take_leftovers(&mut entries);
         if entries.is_empty() {
@@ -184,18 +171,84 @@ impl Standard {
         }
         let messages = rows.read_messages(&entries).await;
         let mut leaving = Vec::with_capacity(entries.len());
+        let mut first_left_us: Option<i64> = None;
         for (entry, message) in entries.into_iter().zip(messages) {
             match message? {
                 Found::Message(message) if message.lease_written_at_us <= entry.written_at_us => {
                     leaving.push(Leaving { entry, message });
                 }
-                Found::Nothing if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {}
+                Found::Nothing if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {
+                    first_left_us.get_or_insert(entry.visible_at_us);
+                }
                 // The next step leaves it out.
                 Found::Unreadable => queue.note_unreadable(&[entry]),
                 Found::Message(_) | Found::Nothing => stale.push(entry),
             }
         }
+        if let Some(at_us) = first_left_us {
+            queue.head.lock().await.return_to(at_us);
+        }
         let _ = rows.delete_entries(&stale).await;
         Ok(Some(leaving))
+    }
+
+    /// Entries from the place on that the head was read to, as a receive finds them. What the last step has moved is behind that place:
+    /// from the low-water mark on each step would read what all before it have deleted.
+    async fn entries_at_place(
+        self: &Arc<Self>,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        most: usize,
+        until_us: i64,
+    ) -> Result<Vec<Entry>, Fault> {
+        let mut head = queue.head.lock().await;
+        head.hear_of(queue.take_heard(), self.clock.now_us());
+        let mut left_out = 0;
+        for _ in 0..READS_AT_ONCE {
+            let (start, mut read) = self.read_head(rows, &mut head, most + left_out).await?;
+            left_out = queue.leave_out_unreadable(&mut read.visible);
+            let taken = read.visible.iter().filter(|entry| entry.visible_at_us <= until_us);
+            let taken: Vec<Entry> = taken.take(most).copied().collect();
+            head.on_read(start, &read, first_left_us(&read, &taken), self.grace_us(rows));
+            self.store_mark(rows, &mut head);
+            // Buckets whose messages are all consumed: the head is behind them.
+            if !read.visible.is_empty() || read.seen_to_us.is_none() {
+                return Ok(taken);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Entries from the low-water mark on.
+    async fn entries_of_all(
+        &self,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        most: usize,
+        until_us: i64,
+    ) -> Result<Vec<Entry>, Fault> {
+        let mut start = {
+            let mut head = queue.head.lock().await;
+            let start = self.prepare_head_read(rows, &mut head).await?;
+            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
+        };
+        let mut directory = read_directory(rows, start).await?;
+        let mut left_out = 0;
+        let visible: Vec<Entry> = loop {
+            if !directory.covers(start.from_us) {
+                directory = read_directory(rows, start).await?;
+            }
+            let mut read = self.read_visible(rows, &directory, start, most + left_out).await?;
+            left_out = queue.leave_out_unreadable(&mut read.visible);
+            match read.seen_to_us {
+                // Buckets whose messages are all consumed: the head is behind them.
+                Some(seen_to_us) if read.visible.is_empty() && seen_to_us > start.from_us => {
+                    start.from_us = seen_to_us;
+                }
+                _ => break read.visible,
+            }
+        };
+        let taken = visible.into_iter().take(most).filter(|entry| entry.visible_at_us <= until_us);
+        Ok(taken.collect())
     }
 }

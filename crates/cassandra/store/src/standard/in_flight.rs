@@ -37,7 +37,9 @@ impl InFlight {
 
     /// So many were deleted, which this or another front-end has delivered.
     pub(crate) fn deleted(&self, count: usize) {
-        self.held.fetch_sub(count as i64, Ordering::Relaxed);
+        // Never below none: what others delivered would otherwise make room for as many more here.
+        let less = |held: i64| Some(held.saturating_sub(count as i64).max(0));
+        let _ = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Whether there may be as many as are allowed, when so many front-ends deliver.
@@ -83,6 +85,8 @@ mod tests {
         assert!(!in_flight.may_be_full(1, 100));
         in_flight.deleted(1_000);
         assert!(!in_flight.may_be_full(1, 100), "others have delivered what is deleted here");
+        in_flight.delivered(80);
+        assert!(in_flight.may_be_full(1, 100), "which makes no room for more");
     }
 
     #[test]

@@ -36,6 +36,25 @@ impl Standard {
         if leaving.is_empty() {
             return Ok(Step::Waits);
         }
+        let (count, first_us) =
+            (leaving.len(), leaving.iter().map(|one| one.entry.visible_at_us).min());
+        let departed = self.depart(task, &source, leaving).await;
+        if !departed.as_ref().is_ok_and(|departed| departed.gone == count)
+            && let Some(at_us) = first_us
+        {
+            // What stays is found by the next step.
+            source.queue.head.lock().await.return_to(at_us);
+        }
+        step_of(departed?)
+    }
+
+    /// Moves messages to where the task has them go.
+    async fn depart(
+        self: &Arc<Self>,
+        task: &MoveTask,
+        source: &Destination,
+        leaving: Vec<Leaving>,
+    ) -> Result<Departed, Fault> {
         let mut by_destination: BTreeMap<QueueRef, Vec<Leaving>> = BTreeMap::new();
         for one in leaving {
             let wanted =
@@ -49,10 +68,10 @@ impl Standard {
                 // SQS gives the code, and clients compare it.
                 return Err(Fault::NotFound(ErrorKind::QueueDoesNotExist.code().to_owned()));
             };
-            let Destination { facts, queue } = &source;
+            let Destination { facts, queue } = source;
             departed.add(self.move_messages(facts, queue, leaving, &to, None).await?);
         }
-        step_of(departed)
+        Ok(departed)
     }
 }
 
@@ -72,13 +91,15 @@ fn last_of_task_us(started_at_ms: u64) -> i64 {
     (started_at_ms.saturating_add(GRACE_MS) as i64).saturating_mul(1_000)
 }
 
-/// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates.
+/// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates. Where the destination refuses all
+/// that there is, trying again does not help.
 fn step_of(departed: Departed) -> Result<Step, Fault> {
     match departed {
+        Departed { gone: 0, arrived: 0, refused: Some(fault) } => Err(fault),
         Departed { gone: 0, .. } => {
             Err(Fault::Unavailable("none of the messages could be moved".to_owned()))
         }
-        Departed { gone, arrived } if gone < arrived => Ok(Step::MovedInPart(gone)),
+        Departed { gone, arrived, .. } if gone < arrived => Ok(Step::MovedInPart(gone)),
         Departed { gone, .. } => Ok(Step::Moved(gone)),
     }
 }
@@ -89,11 +110,20 @@ mod tests {
 
     #[test]
     fn a_step_that_moved_nothing_interrupts_its_task() {
-        let step = |gone, arrived| step_of(Departed { gone, arrived });
+        let step = |gone, arrived| step_of(Departed { gone, arrived, refused: None });
         assert!(matches!(step(0, 0), Err(Fault::Unavailable(_))));
         assert!(matches!(step(0, 2), Err(Fault::Unavailable(_))));
         assert_eq!(step(3, 3), Ok(Step::Moved(3)));
         assert_eq!(step(3, 4), Ok(Step::MovedInPart(3)));
+    }
+
+    #[test]
+    fn a_task_of_which_all_is_refused_fails() {
+        let refused = Fault::Invalid("too large".to_owned());
+        let of = |gone, arrived| Departed { gone, arrived, refused: Some(refused.clone()) };
+        assert_eq!(step_of(of(0, 0)), Err(refused.clone()));
+        assert_eq!(step_of(of(3, 3)), Ok(Step::Moved(3)), "the others go first");
+        assert!(matches!(step_of(of(0, 2)), Err(Fault::Unavailable(_))));
     }
 
     #[test]

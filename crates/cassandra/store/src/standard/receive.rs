@@ -32,7 +32,7 @@ use crate::standard::send::{ENTRY_OUTLIVES_S, First, stopped};
 use crate::standard::{Standard, id_of};
 
 /// Reads of one round, each of which goes on where the last ended.
-const READS_AT_ONCE: usize = 64;
+pub(super) const READS_AT_ONCE: usize = 64;
 
 /// Entries of one round whose messages could not be had; when there are so many, those behind them wait, too.
 const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
@@ -252,7 +252,7 @@ impl Standard {
     }
 
     /// As many visible entries as are wanted, and where the read for them began.
-    async fn read_head(
+    pub(super) async fn read_head(
         &self,
         rows: &Rows<'_>,
         head: &mut Head,
@@ -480,7 +480,7 @@ impl Standard {
 }
 
 /// When the first visible entry became so that is not taken.
-fn first_left_us(read: &HeadRead, chosen: &[Entry]) -> Option<i64> {
+pub(super) fn first_left_us(read: &HeadRead, chosen: &[Entry]) -> Option<i64> {
     let left = read.visible.iter().find(|entry| !chosen.contains(entry));
     left.map(|entry| entry.visible_at_us)
 }

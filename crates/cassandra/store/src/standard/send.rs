@@ -182,19 +182,20 @@ impl Standard {
         } else {
             listed
         };
-        let orphans: Vec<RowWrite> = stored
-            .iter()
-            .zip(&listed)
-            .zip(&entries)
-            .filter(|((stored, listed), _)| stored.is_ok() && listed.is_err())
-            .filter_map(|(_, entry)| {
-                let at_us = *sent_at_us.get(&entry.row.message)?;
-                Some(RowWrite::DeleteMessage(entry.row, at_us))
+        let halves = stored.iter().zip(&listed).zip(&entries);
+        let halves = halves.filter(|((stored, listed), _)| stored.is_ok() != listed.is_ok());
+        let left: Vec<RowWrite> = halves
+            .flat_map(|((_, listed), entry)| {
+                // Many entries without a message would keep those behind them waiting.
+                let entry_left = listed.is_ok().then_some(RowWrite::DeleteEntry(entry.row));
+                // Who sent it hears that it was not, and sends it again: else the sweep would deliver this one, too.
+                let sent_at_us = sent_at_us.get(&entry.row.message);
+                let body_left = sent_at_us.map(|at_us| RowWrite::DeleteMessage(entry.row, *at_us));
+                entry_left.into_iter().chain(body_left)
             })
             .collect();
-        if !orphans.is_empty() {
-            // Who sent it hears that it was not, and sends it again: else the sweep would deliver this one, too.
-            let _ = rows.write(orphans).await;
+        if !left.is_empty() {
+            let _ = rows.write(left).await;
         }
         let written = stored.into_iter().zip(listed).map(|(stored, listed)| stored.and(listed));
         let outcome = |(written, entry): (Result<(), Fault>, &Timed<Entry>)| {

@@ -8,7 +8,7 @@ use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
 use tokio::time::Instant;
 
 use crate::entry::Entry;
-use crate::limits::{READ_ROWS_MAX, VISIBILITY_MS_MAX};
+use crate::limits::{READ_ROWS_MAX, VISIBILITY_CHANGES_MAX, VISIBILITY_MS_MAX};
 use crate::standard::Standard;
 use crate::standard::content::Timed;
 use crate::standard::queue::Queue;
@@ -24,6 +24,8 @@ impl Standard {
         facts: &Arc<QueueFacts>,
         changes: Vec<(Delivery, u64)>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
+        let count = changes.len() as u32;
+        let _room = self.changes.try_acquire_many(count).map_err(|_| too_many_changes())?;
         let receipts: Vec<Option<Receipt>> =
             changes.iter().map(|(bytes, _)| self.receipt(facts, bytes)).collect();
         let queue = self.queue_of(facts, receipts.iter().flatten()).await?;
@@ -88,6 +90,10 @@ impl Standard {
         }
         Ok(ReceiptOutcome::Done)
     }
+}
+
+fn too_many_changes() -> Fault {
+    Fault::Unavailable(format!("{VISIBILITY_CHANGES_MAX} changes of visibility wait for Cassandra"))
 }
 
 /// The entry that this reception's message has now; `None`: the message is gone.
