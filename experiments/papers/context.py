@@ -20,6 +20,14 @@ from peers import DidNotStart, die_with_parent, quelea  # noqa: E402
 
 STOP_S = 60
 """How long a command may take to end after SIGINT."""
+LAST_WORDS_S = 5
+"""How long what it said is waited for when it has ended."""
+
+
+def say(line, end="\n"):
+    """On standard error, if anybody is there: a terminal may be closed."""
+    with contextlib.suppress(OSError):
+        print(line, end=end, file=sys.stderr, flush=True)
 
 
 class StepFailed(Exception):
@@ -62,7 +70,7 @@ class Runs:
         except (OSError, ValueError):
             kept = {}
         if kept.get("words") == words:
-            print(f"    run {self.asked} was made before, of {kept['commit']}", file=sys.stderr, flush=True)
+            say(f"    run {self.asked} was made before, of {kept['commit']}")
             self.kept_s += kept.get("seconds", 0.0)
             self.note(kept["commit"], kept.get("date"))
             return kept["report"], kept["commit"], True
@@ -105,11 +113,12 @@ class Context:
         """A command's standard output; its standard error goes to ours, and its last line stays in `said`."""
         words = [str(word) for word in words]
         self.commands.append(" ".join(words))
-        print(f"    $ {' '.join(words)}"[:200], file=sys.stderr, flush=True)
-        with tempfile.TemporaryFile("w+", dir=self.scratch) as out, subprocess.Popen(
-                words, stdout=out, stderr=subprocess.PIPE, text=True, cwd=self.scratch,
-                preexec_fn=lambda: die_with_parent(signal.SIGINT)) as process:
-            # In a thread, so that nobody waits to be read while this one waits for the end.
+        say(f"    $ {' '.join(words)}"[:200])
+        with tempfile.TemporaryFile("w+", dir=self.scratch) as out:
+            # The thread has the pipe to itself: nobody waits to be read while this one waits for the end, nor this one for what a
+            # process that outlives the command may still say.
+            process = subprocess.Popen(words, stdout=out, stderr=subprocess.PIPE, text=True, errors="replace", cwd=self.scratch,
+                                       preexec_fn=lambda: die_with_parent(signal.SIGINT))
             errors = threading.Thread(target=self._pass_on, args=[process.stderr], daemon=True)
             errors.start()
             try:
@@ -121,17 +130,18 @@ class Context:
                     process.wait(timeout=STOP_S)
                 except subprocess.TimeoutExpired:
                     process.kill()
+                    process.wait()
                 raise
-            finally:
-                errors.join(timeout=STOP_S)
+            errors.join(timeout=LAST_WORDS_S)
             out.seek(0)
             return process.returncode, out.read()
 
     def _pass_on(self, errors):
         self.said = ""
-        for line in errors:
-            sys.stderr.write(line)
-            self.said = line.strip() or self.said
+        with errors:
+            for line in errors:
+                say(line, end="")
+                self.said = line.strip() or self.said
 
     def ended(self, what, code):
         """Why a command that failed did, as far as it said so."""
@@ -151,11 +161,12 @@ class Context:
 
     def kept_bench(self, command, *options):
         """The same as `bench` of a run that starts all that it measures, so that it is as good tomorrow: one that was made before is not
-        made again. With the commit that it is of, whether it came to its end, and what it said if not."""
+        made again. With the commit that it is of, whether it came to its end, and what is wrong with it. One that lost messages is kept, too: it
+        is not made again until one loses none."""
         # Where the program lies does not change what it measures.
         words = [command, *("quelea" if one == self.quelea else str(one) for one in options)]
         report, commit, is_whole = self.kept(words, lambda: self._bench(command, *options))
-        return report | {"commit": commit, "is_whole": is_whole, "said": "" if is_whole else self.said or "it was interrupted"}
+        return {"judged": None if is_whole else self.said or "it was interrupted", **report, "commit": commit, "is_whole": is_whole}
 
     def quiet(self):
         """What takes hours says how far it is."""
@@ -169,7 +180,9 @@ class Context:
         if not text:
             raise StepFailed(self.ended(f"quelea bench {command}", code))
         report = json.loads(text)
-        return report, code == 0 and not report.get("interrupted")
+        is_whole = code in (0, 1) and not report.get("interrupted")
+        # With a report, 1 says that something is wrong with what was measured.
+        return report | ({"judged": self.said} if is_whole and code == 1 else {}), is_whole
 
     def peers(self, *makers):
         """Those that are here, and the names of those that are not."""

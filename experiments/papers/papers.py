@@ -28,7 +28,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import charts  # noqa: E402
 import page  # noqa: E402
-from context import Context, DidNotStart, Runs, StepFailed, write_whole  # noqa: E402
+from context import Context, DidNotStart, Runs, StepFailed, say, write_whole  # noqa: E402
 from steps import SCALES, STEPS  # noqa: E402
 
 from harness.cache import cache_root  # noqa: E402
@@ -57,7 +57,7 @@ def run_step(step, args, scratch, runs):
         results = step.run(context)
     except (StepFailed, DidNotStart, OSError, subprocess.SubprocessError, json.JSONDecodeError) as failed:
         error = f"{type(failed).__name__}: {failed}"
-        print(f"    {error}", file=sys.stderr, flush=True)
+        say(f"    {error}")
     seconds = time.monotonic() - started + runs.kept_s
     of_runs = {"commit": ", ".join(runs.commits), "date": " and ".join(runs.dates)}
     return {"name": step.name, "scale": args.scale, "with_peers": context.with_peers, **where_and_when(args),
@@ -131,10 +131,9 @@ def run_all(args, steps):
         path = args.results / f"{step.name}.json"
         found, minutes = kept(path), left.pop(step.name)
         if step.name in args.earlier or is_made(found, args):
-            print(f"[{number}/{len(steps)}] {step.title}: done before", file=sys.stderr, flush=True)
+            say(f"[{number}/{len(steps)}] {step.title}: done before")
             continue
-        print(f"[{number}/{len(steps)}] {step.title}: about {minutes:.1f} min, {minutes + sum(left.values()):.1f} min left in all",
-              file=sys.stderr, flush=True)
+        say(f"[{number}/{len(steps)}] {step.title}: about {minutes:.1f} min, {minutes + sum(left.values()):.1f} min left in all")
         runs = Runs(runs_of(args, step), args.commit, runs_left)
         with tempfile.TemporaryDirectory(prefix="quelea-papers-") as scratch:
             again = run_step(step, args, pathlib.Path(scratch), runs)
@@ -233,6 +232,8 @@ def main():
         uplot = node_modules("papers", HERE) / "uplot" / "dist"
     except (InstallError, OSError) as failed:
         sys.exit(f"what draws the charts cannot be installed: {failed}")
+    # A shell has its background commands ignore it, and what is started here would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # As Ctrl-C: the report is made of what there is. Who began it with nohup wants it to go on without a terminal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
@@ -240,7 +241,7 @@ def main():
     try:
         run_all(args, steps)
     except KeyboardInterrupt:
-        print("stopped: the same command goes on from here", file=sys.stderr)
+        say("stopped: the same command goes on from here")
     made = report(args, steps)
     write_whole(args.results / "report.json", json.dumps(made, indent=1, ensure_ascii=False))
     write_whole(args.results / "report.html", page.write(made, uplot))

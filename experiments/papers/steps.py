@@ -146,7 +146,7 @@ def one_row(context, script, row, options):
     lines.touch()
     words = [PEERS / script, "--quelea", context.quelea, "--rows", row, "--json", lines, *options]
     code, tables = context.run(sys.executable, *words)
-    errors = re.findall(r"^not measured: (.*)", tables, re.MULTILINE)
+    errors = re.findall(r"^(?:not measured|judged): (.*)", tables, re.MULTILINE)
     found = {
         "lines": [{"row": row, **json.loads(line)} for line in lines.read_text().splitlines()],
         "missing": re.findall(r"^Left out: (.*)", tables, re.MULTILINE),
@@ -231,8 +231,8 @@ def eqs(context):
                 except StepFailed as failed:
                     errors.append(f"run {number} of {policy}: {failed}")
                     continue
-                if not found[policy][-1]["is_whole"]:
-                    errors.append(f"run {number} of {policy}: {found[policy][-1]['said']}")
+                if found[policy][-1]["judged"]:
+                    errors.append(f"run {number} of {policy}: {found[policy][-1]['judged']}")
     except RunsSpent:
         unfinished = f"{sum(map(len, found.values()))} of {runs * len(policies)} runs were made"
     return {"speed": speed, "policies": found, "errors": errors, "unfinished": unfinished}
@@ -258,8 +258,8 @@ def bdqs(context):
             unfinished = f"{number} of {len(experiments)} experiments were made"
             break
         sections += report.get("sections", [])
-        if not report["is_whole"]:
-            errors.append(f"{experiment} ended early: {report['said']}")
+        if report["judged"]:
+            errors.append(f"{experiment}: {report['judged']}")
     return {"sections": sections, "errors": errors, "unfinished": unfinished}
 
 

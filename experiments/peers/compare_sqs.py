@@ -33,7 +33,7 @@ class Bench:
         self.seconds = ["--duration-s", "1" if args.quick else str(args.seconds)]
         self.warm_up = ["--duration-s", "1" if args.quick else str(args.warm_up)]
         self.lines = open(args.json, "w", encoding="utf-8") if args.json else None
-        self.failed = []
+        self.failed, self.judged = [], []
 
     def run(self, service, command, *options):
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
@@ -48,7 +48,7 @@ class Bench:
                 if not text:
                     raise RuntimeError(f"quelea bench {command}: {why}")
                 # A service that loses messages has rates all the same.
-                self.failed.append(f"{service.label}, quelea bench {command}: {why}")
+                self.judged.append(f"{service.label}, quelea bench {command}: {why}")
             return json.loads(text)
 
     def fresh(self, peer, command, *options):
@@ -238,8 +238,9 @@ def main():
         except RuntimeError as error:
             bench.failed.append(f"{name}: {error}")
     print(table.markdown())
-    for line in bench.failed:
-        print(f"\nnot measured: {line}")
+    for word, lines in (("judged", bench.judged), ("not measured", bench.failed)):
+        for line in lines:
+            print(f"\n{word}: {line}")
     sys.exit(f"{len(bench.failed)} measurements failed" if bench.failed else 0)
 
 

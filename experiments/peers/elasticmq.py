@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs ElasticMQ in the foreground, in memory, as the rival of the SQS front.
 
-    experiments/peers/elasticmq.py [--port PORT] [--account ID] [--heap 512m] [--install]
+    experiments/peers/elasticmq.py [--port PORT] [--account ID] [--heap 4g] [--install]
 
 Its jars come from Maven Central, once, into ${QUELEA_CACHE:-~/.cache/quelea}/elasticmq-*; --install does
 only that. When it serves it prints one line, in the form that `quelea serve` uses too:
@@ -103,7 +103,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--account", default="000000000000", help="the account in queue URLs and ARNs")
-    parser.add_argument("--heap", default="512m", help="of the Java machine")
+    parser.add_argument("--heap", default="4g", help="of the Java machine: 300,000 messages of 2 KiB wait in one of the measurements")
     parser.add_argument("--install", action="store_true", help="fetch the jars, start nothing")
     args = parser.parse_args()
     if args.install:

@@ -2,12 +2,17 @@
 
 import os
 import signal
+import socket
 from contextlib import ExitStack
 
 import pytest
 from harness.broker import Broker, binary_path
 from harness.cassandra.fifo_traffic import FifoTraffic, History, Received
+from harness.ports import free_port
 from harness.sqs.client import Sqs
+
+HUNG_UP_WITHIN_S = 40
+"""Less than the minute for which a front-end's own connection may rest."""
 
 
 @pytest.fixture
@@ -60,6 +65,19 @@ def test_what_is_in_flight_stays_so_after_its_owners_orderly_stop(pair):
     assert other.poll(url, 10) == [], "the group rests"
     other.delete(url, first)
     assert [message["Body"] for message in other.poll(url, 10, wait=20)] == ["b"]
+
+
+def test_who_cannot_prove_to_be_a_front_end_is_hung_up_on(settings):
+    """Long before a front-end's connection that rests, of which there may be only so many."""
+    port = free_port()
+    environment = {**settings, "QUELEA__STORE": "cassandra", "QUELEA__CASSANDRA__INTERNAL_LISTEN": f"127.0.0.1:{port}"}
+    with Broker(binary_path(), environment=environment), ExitStack() as stack:
+        silent, refused = (stack.enter_context(socket.create_connection(("127.0.0.1", port), HUNG_UP_WITHIN_S)) for _ in range(2))
+        refused.sendall(b"POST /fifo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert refused.recv(100).startswith(b"HTTP/1.1 40")
+        for stranger in (silent, refused):
+            while stranger.recv(4_096):
+                pass
 
 
 def test_the_order_that_clients_saw_is_judged():

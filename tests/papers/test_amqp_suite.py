@@ -220,7 +220,7 @@ def test_an_interrupt_leaves_no_namespace_and_no_link(reachable, experiment):
 
 
 @needs_root
-def test_links_of_a_suite_that_was_killed_are_removed_by_the_next_and_a_living_ones_are_not(reachable):
+def test_links_of_a_killed_suite_are_removed_and_a_living_ones_stay(reachable):
     options = "--network 1gbit --experiments de-spsc --sizes 70000"
     with suite(reachable, f"{options} --messages 1000000", host="127.0.0.1") as killed:
         until(lambda: in_namespaces(killed.pid) == 2, "the roles")

@@ -327,7 +327,7 @@ def test_an_hour_of_elastic_queues_that_fails_takes_nothing_from_the_others(tmp_
         is_whole = next(made)
         if isinstance(is_whole, StepFailed):
             raise is_whole
-        return {"is_whole": is_whole, "said": "" if is_whole else "of 9 deliveries 1 were lost"}
+        return {"is_whole": True, "judged": None if is_whole else "of 9 deliveries 1 were lost"}
 
     monkeypatch.setattr(context, "kept_bench", bench)
     found = steps.eqs(context)
@@ -396,11 +396,41 @@ def test_rows_are_kept_and_say_why_they_failed(tmp_path, monkeypatch):
     assert again.commands == ["compare_cmq.py one_way  # made before, of abc", "ping_pong"], "the row that failed is made again"
 
 
+def test_a_run_that_lost_messages_is_kept_with_what_is_wrong(tmp_path, monkeypatch):
+    """And is not made again until one loses none."""
+    made = []
+
+    def run(self, *words):
+        made.append(words)
+        Path(words[-1]).write_text(json.dumps({"lost": 3, "interrupted": len(made) == 1}))
+        self.said = "3 messages were lost"
+        return 1, ""
+
+    monkeypatch.setattr(Context, "run", run)
+    kept = []
+    for _ in range(3):
+        context = Context(tmp_path / "quelea", "full", tmp_path, Runs(tmp_path / "runs", "abc"))
+        kept.append(context.kept_bench("elastic paper", "--speed", 1))
+    assert [one["is_whole"] for one in kept] == [False, True, True] and len(made) == 2, "the first was interrupted"
+    assert all(one["judged"] == "3 messages were lost" and one["lost"] == 3 for one in kept)
+
+
 def test_the_last_words_of_a_command_are_kept(tmp_path, capfd):
     context = Context(tmp_path / "quelea", "smoke", tmp_path, Runs(tmp_path, "abc"))
     code, out = context.run(sys.executable, "-c", "import sys; print('out'); print('first\\nlast\\n', file=sys.stderr); sys.exit(3)")
     assert (code, out, context.ended("it", code)) == (3, "out\n", "it ended with 3: last")
     assert "first\nlast" in capfd.readouterr().err, "and everybody sees them"
+
+
+def test_a_command_that_leaves_somebody_behind_or_speaks_no_text_ends_all_the_same(tmp_path):
+    context = Context(tmp_path / "quelea", "smoke", tmp_path, Runs(tmp_path, "abc"))
+    program = tmp_path / "leaves.sh"
+    # It holds the pipe until the test ends.
+    program.write_text(f"printf '\\377\\n' >&2\nsleep 300 &\necho $! > {tmp_path}/pid\n")
+    try:
+        assert context.run("bash", program) == (0, "")
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_a_link_that_fails_takes_nothing_from_the_others(tmp_path, monkeypatch):

@@ -197,7 +197,7 @@ def test_a_run_leaves_no_queue_behind(tmp_path, broker, words):
 
 
 @pytest.mark.parametrize("words", [["--durable"], ["--durable", "--no-expires"]])
-def test_a_run_that_is_broken_off_leaves_no_queue_at_a_broker_that_goes_on(tmp_path, broker, words):
+def test_a_run_that_is_broken_off_leaves_no_queue(tmp_path, broker, words):
     running = started("--uri", broker.uri(), "--orders", 1_000_000, "--rate", 1_000, *words, tmp_path=tmp_path)
     wait_for("messages", lambda: [queue for queue in exchange_queues(broker) if queue.get("message_stats")])
     assert len(exchange_queues(broker)) == 3

@@ -90,6 +90,14 @@ pub enum BenchError {
         /// What was still awaited.
         state: String,
     },
+    /// The service has ended.
+    #[error("nobody has listened at {endpoints} for {seconds} s")]
+    Gone {
+        /// Where it was.
+        endpoints: String,
+        /// For how long.
+        seconds: u64,
+    },
     /// The report has it all, and it is not what a queue should give.
     #[error("{lost} of {messages} messages were lost")]
     Lost {

@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod experiment;
 mod front_ends;
 mod held;
+mod lifeline;
 mod load;
 mod order;
 mod payload;

@@ -59,7 +59,7 @@ def sqs_peers(results):
         for line in results["lines"] if line["command"] == "sqs-load" for phase in line["report"]["phases"]
     ]
     names = list(dict.fromkeys(name for _, name, _ in phases))
-    papers, failing = ([(line["peer"], line["report"]) for line in results["lines"] if line["row"] == row] for row in ("paper", "failures"))
+    papers, failing = ([(line["peer"], line["report"]) for line in results["lines"] if line.get("row") == row] for row in ("paper", "failures"))
 
     def of_phase(field):
         return by_peer(results["lines"], names, lambda peer, name: mean(p[field] for who, what, p in phases if (who, what) == (peer, name)))

@@ -21,6 +21,10 @@ pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// only that have not hung up.
 pub const WAITING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
 
+/// Bytes of messages of all queues that are being read to be received, until their calls have them: 64 queues with as much as one reads at
+/// a time. What is beyond waits.
+pub const READING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
+
 /// How long a call's messages may wait here to be sent or deleted, in ms, or a change of a queue for others; after that
 /// they are refused with 503. Where Cassandra does not answer each takes seconds, and together longer than clients wait.
 pub const WAITING_MS_MAX: u64 = 10_000;

@@ -381,7 +381,7 @@ impl Peers {
     // -- datagrams ----------------------------------------------------------------------------
 
     /// Takes in what has arrived, and passes on what it means to queues.
-    pub(crate) fn hear_all(&self, mut news: impl FnMut(Uuid, PeerEvent)) {
+    pub(crate) fn poll_events(&self, mut news: impl FnMut(Uuid, PeerEvent)) {
         let Some(socket) = self.socket.get() else { return };
         for _ in 0..HEARD_AT_ONCE {
             let Some(datagram) = socket.try_receive() else { return };
@@ -416,7 +416,7 @@ impl Peers {
             PeerMessage::Claim { generation, claims } => {
                 // Whoever takes something there polls there.
                 lock(&self.interest).heard(from, generation, now);
-                for _ in 0..self.hear_claims(from, generation, &claims, now) {
+                for _ in 0..self.receive_claims(from, generation, &claims, now) {
                     news(generation, PeerEvent::Duplicate);
                 }
             }
@@ -432,13 +432,13 @@ impl Peers {
             PeerMessage::Noted { notice } => self.notices.noted(notice, from),
             PeerMessage::Release { generation, entries } => {
                 let mut claims = lock(&self.claims);
-                entries.iter().for_each(|entry| claims.hear_release(generation, *entry, from));
+                entries.iter().for_each(|entry| claims.receive_release(generation, *entry, from));
             }
         }
     }
 
     /// Returns how many messages turn out to be delivered twice.
-    fn hear_claims(&self, from: Uuid, generation: Uuid, heard: &[Claim], now: Instant) -> usize {
+    fn receive_claims(&self, from: Uuid, generation: Uuid, heard: &[Claim], now: Instant) -> usize {
         if !self.claims_are_heeded {
             return 0;
         }

@@ -49,7 +49,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::database::queue_table::Record;
-use crate::limits::{VISIBILITY_CHANGES_MAX, WAITING_BYTES_IN_ALL_MAX};
+use crate::limits::{READING_BYTES_IN_ALL_MAX, VISIBILITY_CHANGES_MAX, WAITING_BYTES_IN_ALL_MAX};
 use crate::peers::peer_socket::PeerSocket;
 use crate::peers::{PeerEvent, Peers};
 use crate::standard::counted::Counted;
@@ -72,6 +72,8 @@ pub(crate) struct Standard {
     pub(crate) served: Served,
     /// Bytes of messages that may still come to wait to be sent.
     pub(crate) room: Arc<Semaphore>,
+    /// Bytes of messages that may still be read, to be received.
+    pub(crate) reading: Semaphore,
     /// Changes of visibility that may still begin.
     pub(crate) changes: Semaphore,
     /// Messages that the sweep has found.
@@ -108,6 +110,7 @@ impl Standard {
             rounds: RwLock::default(),
             served: Served::default(),
             room: Arc::new(Semaphore::new(WAITING_BYTES_IN_ALL_MAX)),
+            reading: Semaphore::new(READING_BYTES_IN_ALL_MAX),
             changes: Semaphore::new(VISIBILITY_CHANGES_MAX),
             restored: AtomicU64::new(0),
             sweeps: Arc::default(),
@@ -164,15 +167,15 @@ impl Standard {
                 standard
                     .peers
                     .on_datagram(&datagram, &mut |queue, news| standard.pass_on(queue, news));
-                standard.hear_peers();
+                standard.poll_peers();
             }
         });
         true
     }
 
     /// Takes in what the other front-ends have said by now.
-    pub(crate) fn hear_peers(&self) {
-        self.peers.hear_all(|generation, news| self.pass_on(generation, news));
+    pub(crate) fn poll_peers(&self) {
+        self.peers.poll_events(|generation, news| self.pass_on(generation, news));
     }
 
     /// Another front-end has said something that a queue has to know.

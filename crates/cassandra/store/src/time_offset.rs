@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_the_machine_stood_still_does_not_outvote_what_is_said_now() {
+    fn old_reports_do_not_outvote_new_ones_after_a_suspension() {
         let mut offset = agreed(0);
         offset.measure(NODE, 30_000_000, 3_630_000_000, 30_000_000);
         assert_eq!(
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_own_clock_is_set_right_has_the_others_asked_again_and_changes_nothing() {
+    fn a_node_whose_clock_is_corrected_asks_the_others_again() {
         let mut offset = agreed(0);
         offset.measure(NODE, 1_000_000, 61_000_000, 1_000_000);
         for node in 2..=3 {

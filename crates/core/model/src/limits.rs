@@ -188,6 +188,10 @@ pub const STORE_PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Connections of one node.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
+/// How long a peer may take none of what is written to it. A RabbitMQ closes after 15 s; a program that is looked at with a
+/// debugger should live a little longer.
+pub const STALLED_WRITE_MS_MAX: u64 = 120_000;
+
 /// Deliveries of one message of a queue declared as `quorum`: RabbitMQ 4's default.
 pub const QUORUM_DELIVERY_LIMIT: u16 = 20;
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use quelea_model::limits::STALLED_WRITE_MS_MAX;
 use rustix::net::sockopt;
 
 /// After so long without a byte either way the kernel asks whether the peer is still there.
@@ -15,9 +16,8 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// And gives up after so many questions without an answer.
 const KEEPALIVE_PROBES: u32 = 4;
 
-/// How long a peer may take none of what is written to it, whether it is gone or does not read. (A RabbitMQ
-/// closes after 15 s; a program that is looked at with a debugger should live a little longer.)
-pub const STALLED_WRITE_MAX: Duration = Duration::from_secs(120);
+/// How long a peer may take none of what is written to it, whether it is gone or does not read.
+pub const STALLED_WRITE_MAX: Duration = Duration::from_millis(STALLED_WRITE_MS_MAX);
 
 /// Sets up an accepted or connected socket: what is written leaves at once, and a peer that is dead, or takes
 /// nothing any more, breaks it.

@@ -403,20 +403,20 @@ impl Driver {
 
     /// Nothing more is decided.
     fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
-        self.say_farewell(answer);
+        self.send_goodbye(answer);
         self.owned()
     }
 
     /// Relays end while nobody can lead their clients elsewhere: so these are left to the relays, which write
     /// out what they have.
     fn begin_stop(&mut self, answer: oneshot::Sender<()>) {
-        self.say_farewell(answer);
+        self.send_goodbye(answer);
         self.stopping_until = Some(Instant::now() + RELAYS_STOP_MAX);
         self.input(Input::Stop);
     }
 
     /// Connections end with what waits for them written.
-    fn say_farewell(&mut self, answer: oneshot::Sender<()>) {
+    fn send_goodbye(&mut self, answer: oneshot::Sender<()>) {
         for (_, sender) in self.peers.values() {
             // A peer that does not read gets no BYE.
             let _ = sender.try_send(Frame::Bye("the directory stops".to_owned()));

@@ -55,6 +55,7 @@ pub(crate) async fn run(node: SharedNode, key: Bytes) {
         };
         node.with(|node| node.relay.resend_keeps());
         tracing::warn!(keeper = keeper.0, %lost, "lost the keeper; what is not stored waits");
+        // In one line: a crate that counts waits would have to begin anew here, too.
         pause = if kept { PAUSE_MIN } else { PAUSE_MAX.min(pause * 2) };
         sleep(pause).await;
     }

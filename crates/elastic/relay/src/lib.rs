@@ -29,6 +29,7 @@ pub use config::{Config, Directory};
 pub use config_error::ConfigError;
 pub use edge::EdgePort;
 pub use node::SharedNode;
+pub use quelea_elastic_zmtp::limits::ENTRY_CONNECTIONS_MAX;
 pub use run::{RunError, Stopped, Stopper, run};
 pub use spill::SpillConfig;
 pub use zmtp::{

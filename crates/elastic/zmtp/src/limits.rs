@@ -1,4 +1,4 @@
-//! Every limit of a connection, with its reason.
+//! Every limit of a connection and of an entry, with its reason.
 
 /// A message with all its parts and their headers: as the elastic queue's native protocol, so that
 /// what one edge takes the other can give.
@@ -18,5 +18,9 @@ pub const HANDSHAKE_MS_MAX: u64 = 10_000;
 pub const IDENTITY_BYTES_MAX: usize = 255;
 /// A user's name or password: its length is one byte on the wire.
 pub const CREDENTIAL_BYTES_MAX: usize = 255;
+/// PUBs of one entry. Each has two connections of its own to a directory and a relay, and a window.
+pub const PUBS_PER_ENTRY_MAX: u64 = 10_000;
+/// Connections of one entry (`elastic.entry.connections_max`).
+pub const ENTRY_CONNECTIONS_MAX: usize = 65_536;
 /// What we say in an ERROR, and keep of a peer's text.
 pub const REASON_BYTES_MAX: usize = 255;

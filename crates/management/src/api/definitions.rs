@@ -4,9 +4,9 @@
 mod apply;
 mod check;
 mod document;
+mod existing;
 mod export;
 mod sqs;
-mod standing;
 
 use std::sync::Arc;
 
@@ -192,10 +192,10 @@ fn read(
 /// # Errors
 /// [`ApiError::BadRequest`] with the first thing that is wrong and where it stands.
 async fn import(api: &impl BrokerState, document: Document) -> Result<Imported, ApiError> {
-    let standing = standing::read(api).await?;
-    check::check(&document, &standing)?;
+    let existing = existing::read(api).await?;
+    check::check(&document, &existing)?;
     let imported = document.counts();
-    apply::apply(api, document, &standing).await?;
+    apply::apply(api, document, &existing).await?;
     Ok(imported)
 }
 

@@ -43,7 +43,7 @@ impl Default for Amqp {
             frame_max: limits::FRAME_BYTES_MAX,
             channel_max: limits::CHANNELS_MAX,
             heartbeat_s: limits::HEARTBEAT_S,
-            connections_max: 65_536,
+            connections_max: limits::CONNECTIONS_MAX,
             tcp_nodelay: true,
             handshake_timeout_ms: limits::HANDSHAKE_TIMEOUT_MS,
         }

@@ -3,7 +3,7 @@
 use quelea_elastic_proto::Named as _;
 use quelea_elastic_proto::frame::SlowPolicy;
 use quelea_elastic_proto::limits::QUEUE_NAME_BYTES_MAX;
-use quelea_elastic_relay::{ZMTP_HEARTBEAT_MS, ZmtpMechanism};
+use quelea_elastic_relay::{ENTRY_CONNECTIONS_MAX, ZMTP_HEARTBEAT_MS, ZmtpMechanism};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -255,5 +255,5 @@ const fn ring_bytes_max() -> u64 {
 }
 
 const fn entry_connections_max() -> usize {
-    65_536
+    ENTRY_CONNECTIONS_MAX
 }

@@ -1,7 +1,7 @@
 //! `[sqs]`.
 
 use quelea_sqs_protocol::QueueClass;
-use quelea_sqs_server::Verify;
+use quelea_sqs_server::{CONNECTIONS_MAX, Verify};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ impl Default for Sqs {
             region: "us-east-1".to_owned(),
             default_class: QueueClass::Ordered,
             verify: Verify::Remote,
-            connections_max: 150_000,
+            connections_max: CONNECTIONS_MAX,
             idle_timeout_ms: 60_000,
             request_timeout_ms: 20_000,
             cooldown_ms: 60_000,

@@ -47,7 +47,7 @@ pub(crate) async fn attributes_that_its_class_has_are_served<Q: Queues>(suite: &
         declared.push(("OrderHint", "auto"));
     }
     if capabilities.durability {
-        declared.extend([("Durability", "fsync"), ("Durability", "os")]);
+        declared.extend(QueueDurability::ALL.map(|durability| ("Durability", durability.name())));
     }
     if capabilities.consistency.is_some() {
         declared.extend(Consistency::ALL.map(|consistency| ("Consistency", consistency.name())));
@@ -57,7 +57,7 @@ pub(crate) async fn attributes_that_its_class_has_are_served<Q: Queues>(suite: &
         let settings = &queue.settings;
         let is_set = match name {
             "OrderHint" => settings.order_hint == OrderHint::Auto,
-            "Durability" => (settings.durability == QueueDurability::Os) == (value == "os"),
+            "Durability" => settings.durability.name() == value,
             _ => settings.consistency == Consistency::from_name(value),
         };
         assert!(is_set, "{name}={value}: {settings:?}");

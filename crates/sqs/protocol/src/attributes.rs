@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::policy::Policy;
 use crate::redrive::{RedriveAllowPolicy, RedrivePolicy};
 use crate::refusal;
-use crate::{Capabilities, Consistency, Error, ErrorKind, QueueClass};
+use crate::{Capabilities, Consistency, Error, ErrorKind, QueueClass, QueueDurability};
 
 /// Attributes as they are stored: by name, only those that were set.
 pub(crate) type Attributes = BTreeMap<String, String>;
@@ -68,7 +68,7 @@ const SETTABLE: &[Attribute] = &[
     fifo("FifoThroughputLimit", Values::OneOf(&["perQueue", "perMessageGroupId"]), "perQueue"),
     // BDQS's own: among how many of the oldest a receive chooses, and when a message counts as sent.
     attribute(ORDER_HINT, Values::NumberOrAuto(1, 1000), None),
-    attribute(DURABILITY, Values::OneOf(&["os", "fsync"]), None),
+    attribute(DURABILITY, Values::OneOf(&QueueDurability::NAMES), None),
     // Which store holds it, and how many replicas take part.
     attribute(CLASS, Values::OneOf(&QueueClass::NAMES), None),
     attribute(CONSISTENCY, Values::OneOf(&Consistency::NAMES), None),
@@ -89,7 +89,8 @@ const ORDER_HINT: &str = "OrderHint";
 const AUTO: &str = "auto";
 
 /// Defaults of BDQS's own attributes; SQS does not have them, so they are only returned when asked for by name.
-const OWN_DEFAULTS: &[(&str, &str)] = &[(ORDER_HINT, "1"), (DURABILITY, "fsync")];
+const OWN_DEFAULTS: &[(&str, &str)] =
+    &[(ORDER_HINT, "1"), (DURABILITY, QueueDurability::Fsync.name())];
 
 /// How long a data key is used when only the master key was named.
 const KMS_REUSE_DEFAULT: &str = "300";

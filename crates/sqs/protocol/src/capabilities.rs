@@ -92,3 +92,34 @@ impl Consistency {
         Self::ALL.into_iter().find(|consistency| consistency.name() == name)
     }
 }
+
+/// When a message counts as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueDurability {
+    /// When the operating system has it.
+    Os,
+    /// When the disk has it.
+    Fsync,
+}
+
+impl QueueDurability {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Os, Self::Fsync];
+    /// Their names, in the same order.
+    pub(crate) const NAMES: [&'static str; Self::ALL.len()] =
+        [Self::ALL[0].name(), Self::ALL[1].name()];
+
+    /// The attribute's value.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Os => "os",
+            Self::Fsync => "fsync",
+        }
+    }
+
+    /// The durability of that name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|durability| durability.name() == name)
+    }
+}

@@ -40,7 +40,9 @@ mod sigv4;
 pub use account_names::AccountNames;
 pub use action::{Action, ReceiveMessageResult, Reply, Request};
 pub use any_store::{AnyIdentity, AnyQueues};
-pub use capabilities::{Capabilities, Consistency, Counts, OldReceipts, Order, Reappearance};
+pub use capabilities::{
+    Capabilities, Consistency, Counts, OldReceipts, Order, QueueDurability, Reappearance,
+};
 pub use class_router::{ClassRouter, NameLock};
 pub use error::{Blame, Error, ErrorKind};
 pub use fault::Fault;
@@ -60,9 +62,7 @@ pub use peek::{Peeked, PeekedMessage, PeekedState};
 pub use policy::{Policy, PolicyCaller, PolicyError, PolicyQuestion, Verdict};
 pub use queue_facts::{NewQueue, QueueFacts};
 pub use queue_key::{QueueClass, QueueKey, QueueRef};
-pub use queue_settings::{
-    DeduplicationScope, FifoSettings, OrderHint, QueueDurability, QueuePolicy, QueueSettings,
-};
+pub use queue_settings::{DeduplicationScope, FifoSettings, OrderHint, QueuePolicy, QueueSettings};
 pub use queues::{
     Backlog, Created, Delivery, MoveTask, MoveTaskState, NewMessage, NewMoveTask, Queues,
     ReceiptOutcome, Receive, Received, SendOutcome, Sent,

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Consistency;
 use crate::attributes::{effective, is_fifo, number};
 use crate::policy::Policy;
 use crate::redrive::RedrivePolicy;
+use crate::{Consistency, QueueDurability};
 
 /// What a queue's attributes mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,15 +65,6 @@ pub enum DeduplicationScope {
     MessageGroup,
 }
 
-/// When a message counts as sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueDurability {
-    /// When the operating system has it.
-    Os,
-    /// When the disk has it.
-    Fsync,
-}
-
 /// What a queue's policy is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueuePolicy {
@@ -102,10 +93,9 @@ impl QueueSettings {
             order_hint: order_hint(attributes),
             redrive: redrive.and_then(|text| RedrivePolicy::parse(text).ok()),
             fifo: is_fifo(attributes).then(|| fifo(attributes)),
-            durability: match effective(attributes, "Durability") {
-                Some("os") => QueueDurability::Os,
-                _ => QueueDurability::Fsync,
-            },
+            durability: effective(attributes, "Durability")
+                .and_then(QueueDurability::from_name)
+                .unwrap_or(QueueDurability::Fsync),
             consistency: consistency.and_then(|name| Consistency::from_name(name)),
             policy: match attributes.get("Policy").map(|text| Policy::parse(text)) {
                 None => QueuePolicy::None,

@@ -64,12 +64,12 @@ impl Authentication {
         {
             return Err(foreign_page(header));
         }
-        let distrust = forwarding_header(request)
-            .map(Distrust::Header)
-            .or_else(|| web.host.filter(|host| !self.hosts.is_known(host)).map(Distrust::Host));
-        let lenient = is_local && distrust.is_none();
-        let refused = |error: &SignatureError| match distrust {
-            Some(distrust) if is_local => needs_key(distrust),
+        let untrusted = forwarding_header(request).map(UntrustedOrigin::Header).or_else(|| {
+            web.host.filter(|host| !self.hosts.is_known(host)).map(UntrustedOrigin::Host)
+        });
+        let lenient = is_local && untrusted.is_none();
+        let refused = |error: &SignatureError| match untrusted {
+            Some(untrusted) if is_local => needs_key(untrusted),
             _ => signature_error(error),
         };
         let anybody = || User { name: None, account: self.account.clone() };
@@ -126,19 +126,19 @@ const FORWARDING_HEADERS: [&str; 6] =
 
 /// Why a request from this machine may be somebody else's.
 #[derive(Clone, Copy)]
-enum Distrust<'a> {
+enum UntrustedOrigin<'a> {
     /// It has this header.
     Header(&'a str),
     /// It asks for this host, a name that a web page may have made point here.
     Host(&'a str),
 }
 
-fn needs_key(distrust: Distrust<'_>) -> Error {
-    let says = match distrust {
-        Distrust::Header(header) => {
+fn needs_key(untrusted: UntrustedOrigin<'_>) -> Error {
+    let says = match untrusted {
+        UntrustedOrigin::Header(header) => {
             format!("A request with the header {header} comes from a proxy or a web page")
         }
-        Distrust::Host(host) => {
+        UntrustedOrigin::Host(host) => {
             format!(
                 "A request for the host {host:?}, which is not in sqs.hosts, may come from a web page"
             )

@@ -1,8 +1,27 @@
-//! How many bytes of requests' bodies the whole server holds, whoever sent them: bodies are read
-//! before anybody knows whether their signatures are good.
+//! How many bytes of bodies the whole server holds: of requests, whoever sent them, since bodies are read
+//! before anybody knows whether their signatures are good; and of answers, until their clients have taken them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+
+/// Shorter answers are not counted: connections have a limit, and each has one answer at a time.
+const COUNTED_ANSWER_BYTES_MIN: usize = 16 * 1024;
+
+/// Those of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Budgets {
+    pub(crate) requests: BodyBudget,
+    pub(crate) answers: BodyBudget,
+}
+
+impl Budgets {
+    /// As many bytes for each.
+    pub(crate) fn new(max: usize) -> Self {
+        Self { requests: BodyBudget::new(max), answers: BodyBudget::new(max) }
+    }
+}
 
 /// The budget of all threads.
 #[derive(Clone, Debug)]
@@ -26,6 +45,37 @@ impl BodyBudget {
     /// A share of nothing yet.
     pub(crate) fn share(&self) -> Share {
         Share { budget: self.clone(), bytes: 0 }
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) >= self.max
+    }
+
+    /// An answer that counts until its last byte is written, or its connection ends; and what is gone by then. What is there already
+    /// is not refused: the budget may be exceeded by those that were waited for when it was spent.
+    pub(crate) fn counted(&self, answer: Bytes) -> (Bytes, Weak<()>) {
+        if answer.len() < COUNTED_ANSWER_BYTES_MIN {
+            return (answer, Weak::new());
+        }
+        self.taken.fetch_add(answer.len(), Ordering::Relaxed);
+        let share = Share { budget: self.clone(), bytes: answer.len() };
+        let unread = Arc::new(());
+        let is_unread = Arc::downgrade(&unread);
+        (Bytes::from_owner(Counted { answer, _share: share, _unread: unread }), is_unread)
+    }
+}
+
+/// Bytes and their share, which ends with the last reference to them.
+struct Counted {
+    answer: Bytes,
+    _share: Share,
+    _unread: Arc<()>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.answer
     }
 }
 
@@ -68,6 +118,20 @@ mod tests {
         assert!(!one.grow_to(7, true) && one.grow_to(6, true) && !one.grow_to(usize::MAX, true));
         drop(one);
         assert!(!other.grow_to(11, true) && other.grow_to(10, true));
+    }
+
+    #[test]
+    fn an_answer_counts_until_nobody_has_it() {
+        let budget = BodyBudget::new(COUNTED_ANSWER_BYTES_MIN);
+        let (short, _) = budget.counted(Bytes::from(vec![1; COUNTED_ANSWER_BYTES_MIN - 1]));
+        assert!(!budget.is_spent());
+        let (answer, is_unread) = budget.counted(Bytes::from(vec![7; COUNTED_ANSWER_BYTES_MIN]));
+        let rest = answer.slice(9..);
+        drop(answer);
+        assert!(budget.is_spent() && is_unread.strong_count() > 0);
+        assert!(rest.iter().all(|byte| *byte == 7));
+        drop((rest, short));
+        assert!(!budget.is_spent() && is_unread.strong_count() == 0);
     }
 
     #[test]

@@ -19,6 +19,6 @@ mod worker;
 
 pub use authentication::Verify;
 pub use counters::{Outcome, SqsCounters};
-pub use limits::BODIES_BYTES_MAX;
+pub use limits::{BODIES_BYTES_MAX, CONNECTIONS_MAX};
 pub use origins::AllowedOrigins;
 pub use server::{SqsServer, SqsSettings, SqsStartError};

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Connections at once (`sqs.connections_max`): receives that wait have one each.
+pub const CONNECTIONS_MAX: usize = 150_000;
+
 /// Bytes of a request line with its headers, which is also what is read ahead of pipelined requests:
 /// a presigned request carries its parameters in its URL, and a client that writes more there can
 /// post them.
@@ -17,7 +20,8 @@ pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the bodies of all requests at once, until they are answered. That is 64 of the longest,
 /// or a small body for each of 150,000 receives that wait; decoding a body takes up to twice its length
 /// more. A quarter is kept for bodies that have arrived as a whole. A request beyond it is refused and may be
-/// sent again.
+/// sent again. The same number is that of answers' bytes which clients have not read yet: beyond it no receive
+/// begins until some of them are gone; one that waits already is answered.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of a header of the client's that is kept while its request is served, or that policies are
@@ -32,6 +36,10 @@ pub(crate) const SWEEP_MAX: Duration = Duration::from_secs(1);
 
 /// Timeouts shorter than this are for tests.
 pub(crate) const SWEEP_MIN: Duration = Duration::from_millis(10);
+
+/// How long a connection may leave a long answer unread while others' receives are refused for it, in
+/// milliseconds.
+pub(crate) const UNREAD_MS_MAX: u64 = 5_000;
 
 /// How long requests that are being answered may take when the server stops.
 pub(crate) const ANSWERS_MAX: Duration = Duration::from_secs(5);

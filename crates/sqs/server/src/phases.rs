@@ -3,13 +3,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 use tokio::task::AbortHandle;
 
+use crate::body_budget::BodyBudget;
 use crate::counters::SqsCounters;
-use crate::limits::{SWEEP_MAX, SWEEP_MIN};
+use crate::limits::{SWEEP_MAX, SWEEP_MIN, UNREAD_MS_MAX};
 
 /// What a connection is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +30,20 @@ pub(crate) struct Progress {
     phase: Cell<Phase>,
     since_ms: Cell<u64>,
     clock_ms: Rc<Cell<u64>>,
+    /// Lives as long as the last long answer is not written.
+    unread: RefCell<Weak<()>>,
 }
 
 impl Progress {
+    /// It has such an answer to read.
+    pub(crate) fn note_unread(&self, answer: Weak<()>) {
+        self.unread.replace(answer);
+    }
+
+    fn has_unread(&self) -> bool {
+        self.unread.borrow().strong_count() > 0
+    }
+
     /// The connection is at something else now. To go on with the same does not renew the time.
     pub(crate) fn enter(&self, phase: Phase) {
         if self.phase.replace(phase) != phase {
@@ -72,6 +85,7 @@ impl Connections {
             phase: Cell::new(Phase::Reading),
             since_ms: Cell::new(self.clock_ms.get()),
             clock_ms: Rc::clone(&self.clock_ms),
+            unread: RefCell::default(),
         });
         (self.open.borrow_mut().insert((Rc::clone(&progress), None)), progress)
     }
@@ -107,7 +121,7 @@ impl Connections {
     }
 
     /// Closes connections that take too long, for ever.
-    pub(crate) async fn sweep(&self, counters: &SqsCounters) {
+    pub(crate) async fn sweep(&self, counters: &SqsCounters, answers: &BodyBudget) {
         let interval = (self.idle_max.min(self.reading_max) / 4).clamp(SWEEP_MIN, SWEEP_MAX);
         loop {
             tokio::time::sleep(interval).await;
@@ -115,6 +129,10 @@ impl Connections {
             self.clock_ms.set(now_ms);
             for (_, (progress, abort)) in self.open.borrow_mut().iter_mut() {
                 let max = match progress.phase.get() {
+                    // Others wait for what it does not read.
+                    Phase::Idle if answers.is_spent() && progress.has_unread() => {
+                        self.idle_max.min(Duration::from_millis(UNREAD_MS_MAX))
+                    }
                     Phase::Idle => self.idle_max,
                     Phase::Reading => self.reading_max,
                     Phase::Answering => continue,

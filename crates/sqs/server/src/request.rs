@@ -62,7 +62,7 @@ async fn serve<Q: Queues, I: Identity>(
 ) -> HttpResponse {
     let request_id = request_id();
     progress.enter(Phase::Reading);
-    let mut share = worker.bodies.share();
+    let mut share = worker.budgets.requests.share();
     let body = body::read(incoming, &mut share).await;
     progress.enter(Phase::Answering);
     let began = Instant::now();
@@ -87,7 +87,11 @@ async fn serve<Q: Queues, I: Identity>(
     worker.counters.count_request(asked, error, began.elapsed());
     match exchanged {
         Ok((protocol, action, reply)) => {
-            http_response(encode_reply(protocol, action, &reply, &request_id))
+            let mut encoded = encode_reply(protocol, action, &reply, &request_id);
+            let (body, is_unread) = worker.budgets.answers.counted(encoded.body);
+            progress.note_unread(is_unread);
+            encoded.body = body;
+            http_response(encoded)
         }
         Err((protocol, error)) => {
             http_response(encode_error(protocol, &in_words_of(protocol, error), &request_id))
@@ -144,6 +148,10 @@ async fn exchange<Q: Queues, I: Identity>(
     drop((body, content, parts));
     let action = request.action();
     *asked = Some(CountedRequest::from(&request));
+    if action == Action::ReceiveMessage && worker.budgets.answers.is_spent() {
+        // Before any message is received: it would be hidden for nothing.
+        return Err((protocol, too_many_answers()));
+    }
     let handled = worker.service.handle(&caller, request);
     let handled = match action {
         Action::ReceiveMessage => worker.unless_stopped(handled).await,
@@ -197,6 +205,12 @@ fn body_error(error: &BodyError) -> Error {
             Error::new(ErrorKind::SerializationException, "The request's body did not arrive.")
         }
     }
+}
+
+fn too_many_answers() -> Error {
+    let text = "The server holds as many messages as it can, which clients have received and do not read. Send this \
+                request again later.";
+    Error::new(ErrorKind::ServiceUnavailable, text)
 }
 
 /// The Query protocol has a text of its own for the commonest error, which clients compare.

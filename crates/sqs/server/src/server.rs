@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use crate::authentication::{Authentication, Verify};
-use crate::body_budget::BodyBudget;
+use crate::body_budget::Budgets;
 use crate::connection;
 use crate::counters::SqsCounters;
 use crate::limits::{ANSWERS_MAX, STOP_MAX};
@@ -46,8 +46,8 @@ pub struct SqsSettings {
     pub origins: AllowedOrigins,
     /// Most connections; further ones are closed at once.
     pub connections_max: usize,
-    /// Most bytes of the bodies of all requests that are being read or served; what comes beyond
-    /// them is refused ([`BODIES_BYTES_MAX`](crate::BODIES_BYTES_MAX) unless there is a reason).
+    /// Most bytes of the bodies of all requests that are being read or served, and of all answers that wait for
+    /// their clients to read them; what comes beyond them is refused ([`BODIES_BYTES_MAX`](crate::BODIES_BYTES_MAX) unless there is a reason).
     pub bodies_bytes_max: usize,
     /// How long a connection may do nothing, or not read its answer.
     pub idle_max: Duration,
@@ -87,15 +87,15 @@ impl SqsServer {
     ) -> Result<Self, SqsStartError> {
         let addresses = listeners.iter().map(StdListener::local_addr).collect::<Result<_, _>>()?;
         let (stop, stopping) = watch::channel(false);
-        let bodies = BodyBudget::new(settings.bodies_bytes_max);
+        let budgets = Budgets::new(settings.bodies_bytes_max);
         let mut threads = Vec::new();
         for number in 0..settings.threads.max(1) {
             let listeners: Vec<_> =
                 listeners.iter().map(StdListener::try_clone).collect::<Result<_, _>>()?;
             let (queues, identity, settings) = (queues.clone(), identity.clone(), settings.clone());
-            let (stopping, bodies) = (stopping.clone(), bodies.clone());
+            let (stopping, budgets) = (stopping.clone(), budgets.clone());
             let run = move || {
-                if let Err(error) = run(listeners, (queues, identity), &settings, bodies, stopping)
+                if let Err(error) = run(listeners, (queues, identity), &settings, budgets, stopping)
                 {
                     tracing::error!(%error, "an SQS thread could not start");
                 }
@@ -122,9 +122,9 @@ impl SqsServer {
         let (ended, task) = channel();
         let (queues, identity, settings) = (queues.clone(), identity.clone(), settings.clone());
         let run = async move || {
-            let bodies = BodyBudget::new(settings.bodies_bytes_max);
+            let budgets = Budgets::new(settings.bodies_bytes_max);
             if let Err(error) =
-                serve(listeners, (queues, identity), &settings, bodies, stopping).await
+                serve(listeners, (queues, identity), &settings, budgets, stopping).await
             {
                 tracing::error!(%error, "SQS could not start");
             }
@@ -161,12 +161,12 @@ fn run<Q: Queues, I: Identity>(
     listeners: Vec<StdListener>,
     store: (Q, I),
     settings: &SqsSettings,
-    bodies: BodyBudget,
+    budgets: Budgets,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // What still runs at the end is dropped with the set.
-    let serve = serve(listeners, store, settings, bodies, stopping);
+    let serve = serve(listeners, store, settings, budgets, stopping);
     runtime.block_on(LocalSet::new().run_until(serve))
 }
 
@@ -175,7 +175,7 @@ async fn serve<Q: Queues, I: Identity>(
     listeners: Vec<StdListener>,
     store: (Q, I),
     settings: &SqsSettings,
-    bodies: BodyBudget,
+    budgets: Budgets,
     mut stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let (queues, identity) = store;
@@ -191,7 +191,7 @@ async fn serve<Q: Queues, I: Identity>(
         ),
         connections: Connections::new(settings.idle_max, settings.request_max),
         connections_max: settings.connections_max,
-        bodies,
+        budgets,
         failures_logged: Cell::new(0),
         counters: Arc::clone(&settings.counters),
         stopping: stopping.clone(),
@@ -203,10 +203,9 @@ async fn serve<Q: Queues, I: Identity>(
         accepting.push(tokio::task::spawn_local(accept));
     }
     let sweeping = Rc::clone(&worker);
-    let sweep =
-        tokio::task::spawn_local(
-            async move { sweeping.connections.sweep(&sweeping.counters).await },
-        );
+    let sweep = tokio::task::spawn_local(async move {
+        sweeping.connections.sweep(&sweeping.counters, &sweeping.budgets.answers).await;
+    });
     // An error is the sender's end, which means the same.
     let _ = stopping.wait_for(|stopping| *stopping).await;
     accepting.iter().for_each(tokio::task::JoinHandle::abort);

@@ -9,7 +9,7 @@ use quelea_sqs_protocol::{Error, ReceiveMessageResult, Reply, Service};
 use tokio::sync::watch;
 
 use crate::authentication::Authentication;
-use crate::body_budget::BodyBudget;
+use crate::body_budget::Budgets;
 use crate::counters::SqsCounters;
 use crate::limits::RECEIVES_MAX;
 use crate::phases::{Connections, Progress};
@@ -21,7 +21,7 @@ pub(crate) struct Worker<Q, I> {
     pub(crate) connections: Connections,
     pub(crate) connections_max: usize,
     /// Of all threads.
-    pub(crate) bodies: BodyBudget,
+    pub(crate) budgets: Budgets,
     /// Of all threads.
     pub(crate) counters: Arc<SqsCounters>,
     /// How many refused signatures there have to be for the next line of the log: their number doubles from one to

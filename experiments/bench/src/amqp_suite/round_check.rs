@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_with_every_report_is_accepted_and_one_that_lacks_a_report_is_not() {
+    fn a_round_counts_only_with_every_report() {
         let case = Case { pairs: 2, fanout: 3, ..Case::de_spsc() };
         let (published, consumed) = round(&case);
         let said = |published: &Published, consumed: &Consumed| {

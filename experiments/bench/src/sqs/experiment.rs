@@ -18,6 +18,7 @@ use crate::report::publish;
 use crate::sqs::args::SqsArgs;
 use crate::sqs::call::BATCH;
 use crate::sqs::front_ends::FrontEnds;
+use crate::sqs::lifeline::Lifeline;
 use crate::sqs::payload::{SIZE_MIN, happens};
 use crate::sqs::receiver::Receiver;
 use crate::sqs::report::{Consistency, ExperimentReport, Side};
@@ -233,14 +234,17 @@ fn play(
         if args.concurrent {
             let receiving =
                 start_receivers(scope, args, service, tracked, (receivers_ready, stop))?;
-            let send = collect(sending, interrupt, stop)?;
-            return Ok(Traces { send, receive: collect(receiving, interrupt, stop)? });
+            let send = collect(sending, (service.lifeline(), interrupt), stop)?;
+            return Ok(Traces {
+                send,
+                receive: collect(receiving, (service.lifeline(), interrupt), stop)?,
+            });
         }
-        let send = collect(sending, interrupt, stop)?;
+        let send = collect(sending, (service.lifeline(), interrupt), stop)?;
         between(Moment::Sent);
         tracked.iter().for_each(TrackedQueue::begin_receiving);
         let receiving = start_receivers(scope, args, service, tracked, (receivers_ready, stop))?;
-        Ok(Traces { send, receive: collect(receiving, interrupt, stop)? })
+        Ok(Traces { send, receive: collect(receiving, (service.lifeline(), interrupt), stop)? })
     })
 }
 
@@ -348,15 +352,21 @@ fn inject(front_ends: &mut FrontEnds, args: &SqsArgs, index: u64, lost: &Arc<Ato
 /// Waits for a side's threads; the first that fails ends all.
 fn collect(
     threads: Vec<Thread<'_>>,
-    interrupt: &Interrupt,
+    (mut lifeline, interrupt): (Lifeline, &Interrupt),
     stop: &AtomicBool,
 ) -> Result<Vec<Trace>, BenchError> {
     let mut traces = Vec::with_capacity(threads.len());
-    let mut failed = None;
+    let mut failed: Option<BenchError> = None;
     let mut waiting = threads;
     while !waiting.is_empty() {
         if interrupt.is_set() {
             stop.store(true, Ordering::Relaxed);
+        }
+        if failed.is_none()
+            && let Err(gone) = lifeline.check()
+        {
+            stop.store(true, Ordering::Relaxed);
+            failed = Some(gone);
         }
         let (finished, rest): (Vec<_>, Vec<_>) =
             waiting.into_iter().partition(ScopedJoinHandle::is_finished);
@@ -365,7 +375,7 @@ fn collect(
                 Ok(trace) => traces.push(trace),
                 Err(error) => {
                     stop.store(true, Ordering::Relaxed);
-                    failed.get_or_insert(error);
+                    failed.get_or_insert_with(|| error.into());
                 }
             }
         }
@@ -374,5 +384,5 @@ fn collect(
             std::thread::sleep(STEP);
         }
     }
-    failed.map_or(Ok(traces), |error| Err(error.into()))
+    failed.map_or(Ok(traces), Err)
 }

@@ -12,6 +12,7 @@ use crate::error::BenchError;
 use crate::process::{self, ProcessSample};
 use crate::sqs::args::EndpointArgs;
 use crate::sqs::front_ends::FrontEnds;
+use crate::sqs::lifeline::Lifeline;
 
 /// How often a service that is still starting is asked.
 const START_STEP: Duration = Duration::from_millis(100);
@@ -70,6 +71,11 @@ impl Service {
         self.clients[0].endpoint()
     }
 
+    /// What says when none of the front-ends is there any more.
+    pub(crate) fn lifeline(&self) -> Lifeline {
+        Lifeline::new(self.clients.iter().map(|client| client.endpoint().clone()).collect())
+    }
+
     /// All front-ends, in words.
     pub(crate) fn endpoints(&self) -> String {
         let names: Vec<String> =
@@ -120,12 +126,17 @@ impl Service {
 
     /// Deletes the queues that were made.
     pub(crate) fn delete_queues(&mut self) -> Result<(), BenchError> {
-        let mut outcome = Ok(());
+        let mut failed = None;
         for url in std::mem::take(&mut self.queues) {
-            let deleted = self.clients[0].delete_queue(&url).map_err(BenchError::from);
-            outcome = outcome.and(deleted);
+            let Err(error) = self.clients[0].delete_queue(&url) else { continue };
+            let is_gone = matches!(error, Error::Connect { .. });
+            failed.get_or_insert(error);
+            if is_gone {
+                // Each of the others would be tried for seconds, too.
+                break;
+            }
         }
-        outcome
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// What the service's processes used until now, together, if they are visible.

@@ -331,7 +331,7 @@ impl Actor {
                 effect => {
                     let is_move = matches!(effect, Effect::Move { .. } | Effect::MoveOut { .. });
                     self.moving += usize::from(is_move);
-                    let doing = self.doing_of(shared, effect, now);
+                    let doing = self.start_effect(shared, effect, now);
                     self.doing.push(doing);
                 }
             }
@@ -345,7 +345,7 @@ impl Actor {
         }
     }
 
-    fn doing_of(&mut self, shared: &Arc<Shared>, effect: Effect, now: Now) -> Doing {
+    fn start_effect(&mut self, shared: &Arc<Shared>, effect: Effect, now: Now) -> Doing {
         let (weak, shared, generation) =
             (self.shared.clone(), shared.clone(), self.queue.generation);
         match effect {

@@ -138,7 +138,7 @@ impl Claims {
     }
 
     /// Another front-end does not take an entry after all.
-    pub(crate) fn hear_release(&mut self, generation: Uuid, entry: EntryName, from: Uuid) {
+    pub(crate) fn receive_release(&mut self, generation: Uuid, entry: EntryName, from: Uuid) {
         self.drop_if(generation, entry, |claimed| {
             if claimed.other.is_some_and(|other| other.id == from) {
                 claimed.other = None;
@@ -288,9 +288,9 @@ mod tests {
     fn what_is_released_is_free() {
         let (now, [(first, _), (_, mut second)]) = (Instant::now(), two());
         second.on_claim(QUEUE, ENTRY, first, false, now);
-        second.hear_release(QUEUE, ENTRY, Uuid::from_u128(3));
+        second.receive_release(QUEUE, ENTRY, Uuid::from_u128(3));
         assert!(!second.is_free(QUEUE, ENTRY, now), "it was not theirs to release");
-        second.hear_release(QUEUE, ENTRY, first);
+        second.receive_release(QUEUE, ENTRY, first);
         assert!(second.is_free(QUEUE, ENTRY, now));
         assert_eq!(second.count(QUEUE), 0);
         second.take(QUEUE, ENTRY, now);

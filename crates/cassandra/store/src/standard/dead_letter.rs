@@ -34,15 +34,17 @@ pub(crate) struct Leaving {
 pub(crate) struct Departed {
     pub(crate) arrived: usize,
     pub(crate) gone: usize,
-    /// Why the first of those that did not arrive cannot ever.
-    pub(crate) refused: Option<Fault>,
+    /// Those that cannot arrive ever, and why the first of them.
+    pub(crate) refused: usize,
+    pub(crate) why: Option<Fault>,
 }
 
 impl Departed {
     pub(crate) fn add(&mut self, more: Self) {
         self.arrived += more.arrived;
         self.gone += more.gone;
-        self.refused = self.refused.take().or(more.refused);
+        self.refused += more.refused;
+        self.why = self.why.take().or(more.why);
     }
 }
 
@@ -146,8 +148,11 @@ impl Standard {
             .collect();
         let gone = self.remove_moved(&self.rows(facts, queue), &arrived).await;
         let is_for_good = |fault: &Fault| matches!(fault, Fault::Invalid(_));
-        let refused = sent.into_iter().filter_map(Result::err).find(is_for_good);
-        Ok(Departed { arrived: arrived.len(), gone, refused })
+        let mut refused: Vec<Fault> =
+            sent.into_iter().filter_map(Result::err).filter(is_for_good).collect();
+        let count = refused.len();
+        refused.truncate(1);
+        Ok(Departed { arrived: arrived.len(), gone, refused: count, why: refused.pop() })
     }
 
     /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
@@ -171,25 +176,39 @@ impl Standard {
         }
         let messages = rows.read_messages(&entries).await;
         let mut leaving = Vec::with_capacity(entries.len());
-        let mut first_left_us: Option<i64> = None;
+        let (mut first_left_us, mut failed): (Option<i64>, Option<Fault>) = (None, None);
         for (entry, message) in entries.into_iter().zip(messages) {
-            match message? {
-                Found::Message(message) if message.lease_written_at_us <= entry.written_at_us => {
+            match message {
+                Ok(Found::Message(message))
+                    if message.lease_written_at_us <= entry.written_at_us =>
+                {
                     leaving.push(Leaving { entry, message });
                 }
-                Found::Nothing if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) => {
+                Ok(Found::Nothing)
+                    if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) =>
+                {
                     first_left_us.get_or_insert(entry.visible_at_us);
                 }
                 // The next step leaves it out.
-                Found::Unreadable => queue.note_unreadable(&[entry]),
-                Found::Message(_) | Found::Nothing => stale.push(entry),
+                Ok(Found::Unreadable) => queue.note_unreadable(&[entry]),
+                Ok(Found::Message(_) | Found::Nothing) => stale.push(entry),
+                Err(fault) => {
+                    first_left_us.get_or_insert(entry.visible_at_us);
+                    failed.get_or_insert(fault);
+                }
             }
         }
+        if failed.is_some() {
+            // None of them leaves now.
+            let first_us = leaving.iter().map(|one| one.entry.visible_at_us).min();
+            first_left_us = first_left_us.into_iter().chain(first_us).min();
+        }
         if let Some(at_us) = first_left_us {
+            // They are found there by the next step, or by a receive.
             queue.head.lock().await.return_to(at_us);
         }
         let _ = rows.delete_entries(&stale).await;
-        Ok(Some(leaving))
+        failed.map_or(Ok(Some(leaving)), Err)
     }
 
     /// Entries from the place on that the head was read to, as a receive finds them. What the last step has moved is behind that place:

@@ -45,7 +45,7 @@ impl Standard {
             // What stays is found by the next step.
             source.queue.head.lock().await.return_to(at_us);
         }
-        step_of(departed?)
+        step_of(departed?, count)
     }
 
     /// Moves messages to where the task has them go.
@@ -91,11 +91,13 @@ fn last_of_task_us(started_at_ms: u64) -> i64 {
     (started_at_ms.saturating_add(GRACE_MS) as i64).saturating_mul(1_000)
 }
 
-/// A step that moved nothing of what it found is not repeated at once: each time may leave duplicates. Where the destination refuses all
-/// that there is, trying again does not help.
-fn step_of(departed: Departed) -> Result<Step, Fault> {
+/// A step that moved nothing of the so many that it found is not repeated at once: each time may leave duplicates. Where the
+/// destination refuses each of them for good, the task fails.
+fn step_of(departed: Departed, found: usize) -> Result<Step, Fault> {
     match departed {
-        Departed { gone: 0, arrived: 0, refused: Some(fault) } => Err(fault),
+        Departed { gone: 0, arrived: 0, refused, why: Some(fault) } if refused == found => {
+            Err(fault)
+        }
         Departed { gone: 0, .. } => {
             Err(Fault::Unavailable("none of the messages could be moved".to_owned()))
         }
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_step_that_moved_nothing_interrupts_its_task() {
-        let step = |gone, arrived| step_of(Departed { gone, arrived, refused: None });
+        let step = |gone, arrived| step_of(Departed { gone, arrived, ..Departed::default() }, 4);
         assert!(matches!(step(0, 0), Err(Fault::Unavailable(_))));
         assert!(matches!(step(0, 2), Err(Fault::Unavailable(_))));
         assert_eq!(step(3, 3), Ok(Step::Moved(3)));
@@ -119,11 +121,16 @@ mod tests {
 
     #[test]
     fn a_task_of_which_all_is_refused_fails() {
-        let refused = Fault::Invalid("too large".to_owned());
-        let of = |gone, arrived| Departed { gone, arrived, refused: Some(refused.clone()) };
-        assert_eq!(step_of(of(0, 0)), Err(refused.clone()));
-        assert_eq!(step_of(of(3, 3)), Ok(Step::Moved(3)), "the others go first");
-        assert!(matches!(step_of(of(0, 2)), Err(Fault::Unavailable(_))));
+        let why = Fault::Invalid("too large".to_owned());
+        let step = |gone, arrived, refused| {
+            step_of(Departed { gone, arrived, refused, why: Some(why.clone()) }, 4)
+        };
+        assert_eq!(step(0, 0, 4), Err(why.clone()));
+        assert_eq!(step(3, 3, 1), Ok(Step::Moved(3)), "the others go first");
+        for (arrived, refused) in [(0, 3), (2, 2)] {
+            let tried_again = step(0, arrived, refused);
+            assert!(matches!(tried_again, Err(Fault::Unavailable(_))), "{tried_again:?}");
+        }
     }
 
     #[test]

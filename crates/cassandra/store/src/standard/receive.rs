@@ -13,7 +13,8 @@ use uuid::Uuid;
 use crate::backoff::Backoff;
 use crate::entry::Entry;
 use crate::limits::{
-    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
+    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, READING_BYTES_IN_ALL_MAX, TAKEN_ROWS_MAX,
+    WAITING_RECEIVES_MAX,
 };
 use crate::message_id::sent_at_ms;
 use crate::peers::name;
@@ -192,7 +193,7 @@ impl Standard {
             left_out = queue.leave_out_unreadable(&mut read.visible);
             let mut candidates = read.visible.clone();
             candidates.retain(|entry| !undelivered.contains(&entry.message));
-            self.hear_peers();
+            self.poll_peers();
             self.observe_head(&facts, queue, start, &read);
             let leftovers = take_leftovers(&mut candidates);
             let visible = candidates.len();
@@ -210,6 +211,10 @@ impl Standard {
             let sizes = chosen.clone().map(|entry| entry.body_bytes());
             let fitting = within_bytes(sizes, BATCH_BYTES_MAX * BATCHES_AT_ONCE).max(1);
             let chosen: Vec<Entry> = chosen.take(fitting).collect();
+            let bytes = chosen.iter().map(Entry::body_bytes).sum::<usize>();
+            let bytes = bytes.min(READING_BYTES_IN_ALL_MAX) as u32;
+            // Before they are claimed, since a claim ends by itself. The semaphore is never closed.
+            let _reading = self.reading.acquire_many(bytes).await;
             queue.fair().chose(chosen.len());
             self.peers.claim(queue.generation, &chosen);
             queue.auto_hint().chose(chosen.iter().map(name));
@@ -301,7 +306,7 @@ impl Standard {
             return (is_any_moved, None);
         }
         let messages = rows.read_messages(&chosen).await;
-        self.hear_peers();
+        self.poll_peers();
         let now_us = self.clock.now_us();
         let (mut found, mut stale, mut left) = (Vec::new(), leftovers, Vec::new());
         let mut unreadable = Vec::new();

@@ -92,7 +92,7 @@ impl Standard {
         outcomes.await.map_err(|_| stopped())
     }
 
-    async fn send_jobs(&self, queue: &Queue, jobs: Vec<SendJob>) {
+    async fn send_jobs(self: &Arc<Self>, queue: &Queue, jobs: Vec<SendJob>) {
         // What was asked for last knows best how many replicas have to answer.
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let mut replies = Vec::with_capacity(jobs.len());
@@ -127,16 +127,51 @@ impl Standard {
 
     /// Returns an outcome for each, and the last entry that may be received at once.
     async fn write_messages(
-        &self,
+        self: &Arc<Self>,
         rows: &Rows<'_>,
         queue: &Queue,
         messages: Vec<Outgoing>,
     ) -> (Vec<SendOutcome>, Option<Entry>) {
         let (began, now_us) = (Instant::now(), self.clock.now_us());
         let ready = messages.iter().rposition(|message| message.delay_ms == 0);
+        let Prepared { bodies, mut entries, sent_at_us } = self.prepare(queue, messages, now_us);
+        let fresh = queue.unlisted_bodies(bodies.iter().map(|body| body.bucket));
+        let bodies =
+            bodies.into_iter().map(|body| RowWrite::InsertMessage(Box::new(body))).collect();
+        let first = First { replaced: &[], others: bodies };
+        let ((listed, stored), ()) = futures_util::future::join(
+            self.write_entries(rows, queue, &mut entries, first, began),
+            self.list_bodies(rows, queue, fresh),
+        )
+        .await;
+        let listed = if is_slow(began) && listed.iter().any(Result::is_ok) {
+            // Readers drop an entry whose message does not come, and the messages came late.
+            self.insert_again(rows, queue, &mut entries, listed).await
+        } else {
+            listed
+        };
+        let left = left_by_halves(&stored, &listed, &entries, &sent_at_us);
+        if !left.is_empty() {
+            let (standard, of) = (self.clone(), rows.of);
+            // Those that were stored do not wait for that.
+            self.runtime.spawn(async move {
+                let rows = Rows { tables: &*standard.tables, of };
+                let _ = rows.write(left).await;
+            });
+        }
+        let written = stored.into_iter().zip(listed).map(|(stored, listed)| stored.and(listed));
+        let outcome = |(written, entry): (Result<(), Fault>, &Timed<Entry>)| {
+            let sent = Sent { message_id: entry.row.message.to_string(), sequence_number: None };
+            written.map(|()| sent)
+        };
+        let outcomes = written.zip(&entries).map(outcome).collect();
+        (outcomes, ready.map(|number| entries[number].row))
+    }
+
+    /// The rows of messages that are sent now.
+    fn prepare(&self, queue: &Queue, messages: Vec<Outgoing>, now_us: i64) -> Prepared {
         let mut bodies: Vec<NewRow> = Vec::with_capacity(messages.len());
         let mut entries: Vec<Timed<Entry>> = Vec::with_capacity(messages.len());
-        // Those that are new, and not moved from another queue.
         let mut sent_at_us: BTreeMap<Uuid, i64> = BTreeMap::new();
         for message in messages {
             let bytes = message.content.bytes();
@@ -167,43 +202,7 @@ impl Standard {
                 ttl_s: message.ttl_s,
             });
         }
-        let fresh = queue.unlisted_bodies(bodies.iter().map(|body| body.bucket));
-        let bodies =
-            bodies.into_iter().map(|body| RowWrite::InsertMessage(Box::new(body))).collect();
-        let first = First { replaced: &[], others: bodies };
-        let ((listed, stored), ()) = futures_util::future::join(
-            self.write_entries(rows, queue, &mut entries, first, began),
-            self.list_bodies(rows, queue, fresh),
-        )
-        .await;
-        let listed = if is_slow(began) && listed.iter().any(Result::is_ok) {
-            // Readers drop an entry whose message does not come, and the messages came late.
-            self.insert_again(rows, queue, &mut entries, listed).await
-        } else {
-            listed
-        };
-        let halves = stored.iter().zip(&listed).zip(&entries);
-        let halves = halves.filter(|((stored, listed), _)| stored.is_ok() != listed.is_ok());
-        let left: Vec<RowWrite> = halves
-            .flat_map(|((_, listed), entry)| {
-                // Many entries without a message would keep those behind them waiting.
-                let entry_left = listed.is_ok().then_some(RowWrite::DeleteEntry(entry.row));
-                // Who sent it hears that it was not, and sends it again: else the sweep would deliver this one, too.
-                let sent_at_us = sent_at_us.get(&entry.row.message);
-                let body_left = sent_at_us.map(|at_us| RowWrite::DeleteMessage(entry.row, *at_us));
-                entry_left.into_iter().chain(body_left)
-            })
-            .collect();
-        if !left.is_empty() {
-            let _ = rows.write(left).await;
-        }
-        let written = stored.into_iter().zip(listed).map(|(stored, listed)| stored.and(listed));
-        let outcome = |(written, entry): (Result<(), Fault>, &Timed<Entry>)| {
-            let sent = Sent { message_id: entry.row.message.to_string(), sequence_number: None };
-            written.map(|()| sent)
-        };
-        let outcomes = written.zip(&entries).map(outcome).collect();
-        (outcomes, ready.map(|number| entries[number].row))
+        Prepared { bodies, entries, sent_at_us }
     }
 
     /// Has the sweep know of partitions of bodies. If that fails, what is sent next tries again.
@@ -321,6 +320,35 @@ impl Standard {
         let place = |at_us| queue.place_entry(at_us, now_us, self.peers.front_ends());
         entry.row = entry.row.replaced(now_us, place);
     }
+}
+
+/// Rows that are to be written: for each message a body and an entry.
+struct Prepared {
+    bodies: Vec<NewRow>,
+    entries: Vec<Timed<Entry>>,
+    /// Of messages that are new, and not moved from another queue: when they were written.
+    sent_at_us: BTreeMap<Uuid, i64>,
+}
+
+/// What is to be removed of messages of which only the body was stored, or only the entry.
+fn left_by_halves(
+    stored: &[Result<(), Fault>],
+    listed: &[Result<(), Fault>],
+    entries: &[Timed<Entry>],
+    sent_at_us: &BTreeMap<Uuid, i64>,
+) -> Vec<RowWrite> {
+    let halves = stored.iter().zip(listed).zip(entries);
+    let halves = halves.filter(|((stored, listed), _)| stored.is_ok() != listed.is_ok());
+    let left = halves.flat_map(|((_, listed), entry)| {
+        let sent_at_us = sent_at_us.get(&entry.row.message);
+        // Many entries without a message would keep those behind them waiting. One that was not confirmed may be there, too.
+        let is_left = listed.is_ok() || sent_at_us.is_some();
+        let entry_left = is_left.then_some(RowWrite::DeleteEntry(entry.row));
+        // Who sent it hears that it was not, and sends it again: else the sweep would deliver this one, too.
+        let body_left = sent_at_us.map(|at_us| RowWrite::DeleteMessage(entry.row, *at_us));
+        entry_left.into_iter().chain(body_left)
+    });
+    left.collect()
 }
 
 /// What goes with the first attempt to write entries.

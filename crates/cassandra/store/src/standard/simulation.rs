@@ -10,6 +10,7 @@ mod forged_receipts;
 mod front_end;
 mod history;
 mod hung_up;
+mod long_moves;
 mod model_tables;
 mod moving;
 mod operators;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 use chaos::{Chaos, Outcome, Reread};
 use cluster::Mishap;
-use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, Receive};
+use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, ReceiptOutcome, Receive};
 use quelea_testkit::{Seed, seeds};
 use standard_simulation::{StandardSimulation, in_virtual_time, play};
 use tokio::time::sleep;
@@ -141,6 +142,29 @@ fn a_message_with_two_entries_comes_once_and_is_not_lost() {
             let received = standard.receive(&facts, receive.clone()).await.unwrap();
             assert_eq!(received.len(), 1);
         }
+    });
+}
+
+/// They would have one timestamp, and the message two places.
+#[test]
+fn of_two_changes_of_a_message_in_one_batch_the_last_counts() {
+    in_virtual_time(async {
+        let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
+        let (standard, facts) = sent_alone(&simulation).await;
+        let receive = Receive { visibility_timeout_ms: 600_000, ..hidden_for_a_second(0) };
+        let received = standard.receive(&facts, receive.clone()).await.unwrap().remove(0);
+        let changes = [700_000, 0, 3_000].map(|ms| (received.delivery.clone(), ms));
+        let outcomes = standard.change_visibility(&facts, changes.to_vec()).await.unwrap();
+        assert_eq!(outcomes, [ReceiptOutcome::Done; 3]);
+        let mut came = Vec::new();
+        for second in 0..20 {
+            let received = standard.receive(&facts, receive.clone()).await.unwrap();
+            came.extend(received.iter().map(|_| second));
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(matches!(came[..], [2..5]), "{came:?}");
+        sleep(Duration::from_secs(590)).await;
+        assert_eq!(standard.receive(&facts, receive).await.unwrap().len(), 1, "as it was received");
     });
 }
 

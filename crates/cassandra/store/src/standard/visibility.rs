@@ -17,6 +17,27 @@ use crate::standard::receive::entry_ttl_s;
 use crate::standard::rows::Rows;
 use crate::standard::tables::Lease;
 
+/// An entry, and the one that takes its place.
+struct Change {
+    current: Entry,
+    new: Timed<Entry>,
+    /// Whether everybody may receive it at once.
+    is_shown: bool,
+}
+
+impl Change {
+    fn is_of_same_message(&self, other: &Self) -> bool {
+        let place = |change: &Self| (change.current.message, change.current.body);
+        place(self) == place(other)
+    }
+}
+
+/// What a receipt leads to.
+enum Found {
+    Change(Change),
+    Nothing(ReceiptOutcome),
+}
+
 impl Standard {
     /// Sets for how long from now the others will not see messages; an outcome for each.
     pub(crate) async fn change_visibility(
@@ -29,66 +50,105 @@ impl Standard {
         let receipts: Vec<Option<Receipt>> =
             changes.iter().map(|(bytes, _)| self.receipt(facts, bytes)).collect();
         let queue = self.queue_of(facts, receipts.iter().flatten()).await?;
-        let changed = receipts.iter().zip(&changes).map(|(receipt, (_, timeout_ms))| {
-            let queue = &queue;
-            async move {
-                match receipt {
-                    None => Ok(ReceiptOutcome::Invalid),
-                    Some(receipt) if receipt.generation != queue.generation => {
-                        Ok(ReceiptOutcome::NoSuchMessage)
-                    }
-                    Some(receipt) => self.change_one(facts, queue, receipt, *timeout_ms).await,
+        let (began, now_us) = (Instant::now(), self.clock.now_us());
+        let found = receipts.iter().zip(&changes).map(|(receipt, (_, timeout_ms))| {
+            self.wanted(facts, &queue, receipt.as_ref(), *timeout_ms, now_us)
+        });
+        let found = join_all(found).await.into_iter().collect::<Result<Vec<_>, Fault>>()?;
+        let (mut outcomes, mut wanted) = (Vec::with_capacity(found.len()), Vec::new());
+        for found in found {
+            match found {
+                Found::Nothing(outcome) => outcomes.push(outcome),
+                Found::Change(change) => {
+                    outcomes.push(ReceiptOutcome::Done);
+                    // Of several changes of one message the last counts: they would have one timestamp.
+                    wanted.retain(|other: &Change| !other.is_of_same_message(&change));
+                    wanted.push(change);
                 }
             }
-        });
-        let outcomes = join_all(changed).await.into_iter().collect::<Result<Vec<_>, Fault>>()?;
+        }
+        self.carry_out(facts, &queue, wanted, began, now_us).await?;
         if changes.iter().any(|(_, timeout_ms)| *timeout_ms == 0) {
             queue.arrived.notify_one();
         }
         Ok(outcomes)
     }
 
-    async fn change_one(
+    /// What a receipt's message has now and is to have; or what becomes of a receipt by which nothing is changed.
+    async fn wanted(
         &self,
         facts: &QueueFacts,
         queue: &Queue,
-        receipt: &Receipt,
+        receipt: Option<&Receipt>,
         timeout_ms: u64,
-    ) -> Result<ReceiptOutcome, Fault> {
-        let (began, now_us) = (Instant::now(), self.clock.now_us());
+        now_us: i64,
+    ) -> Result<Found, Fault> {
+        let Some(receipt) = receipt else { return Ok(Found::Nothing(ReceiptOutcome::Invalid)) };
+        if receipt.generation != queue.generation {
+            return Ok(Found::Nothing(ReceiptOutcome::NoSuchMessage));
+        }
         let rows = self.rows(facts, queue);
         let Some(current) = read_current(&rows, receipt).await? else {
-            return Ok(ReceiptOutcome::NoSuchMessage);
+            return Ok(Found::Nothing(ReceiptOutcome::NoSuchMessage));
         };
         // Its time is over: it is still whoever's had it last, until somebody else receives it.
         if current.visible_at_us <= now_us && !is_in_its_place(&rows, &current).await? {
-            return Ok(ReceiptOutcome::NotInFlight);
+            return Ok(Found::Nothing(ReceiptOutcome::NotInFlight));
         }
         let visible_at_us = now_us.saturating_add((timeout_ms as i64).saturating_mul(1_000));
         let longest_us =
             receipt.received_at_ms.saturating_add(VISIBILITY_MS_MAX as i64).saturating_mul(1_000);
         if visible_at_us > longest_us {
-            return Ok(ReceiptOutcome::TooLong);
+            return Ok(Found::Nothing(ReceiptOutcome::TooLong));
         }
-        let new = Entry {
+        let row = Entry {
             visible_at_us,
             bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
             written_at_us: current.next_written_at_us(now_us),
             ..current
         };
-        let ttl_s = entry_ttl_s(facts, current.message, now_us);
-        let mut new = [Timed { row: new, ttl_s }];
-        for inserted in self.insert_entries(&rows, queue, &mut new, began).await {
-            inserted?;
+        let new = Timed { row, ttl_s: entry_ttl_s(facts, current.message, now_us) };
+        Ok(Found::Change(Change { current, new, is_shown: timeout_ms == 0 }))
+    }
+
+    /// Carries changes out, those of one partition together.
+    ///
+    /// # Errors
+    /// Of the first that could not be written; the others are.
+    async fn carry_out(
+        &self,
+        facts: &QueueFacts,
+        queue: &Queue,
+        changes: Vec<Change>,
+        began: Instant,
+        now_us: i64,
+    ) -> Result<(), Fault> {
+        let rows = self.rows(facts, queue);
+        let mut new: Vec<Timed<Entry>> = changes.iter().map(|change| change.new.clone()).collect();
+        let inserted = self.insert_entries(&rows, queue, &mut new, began).await;
+        let noted = new.iter().zip(inserted).map(|(new, inserted)| {
+            let rows = &rows;
+            async move {
+                inserted?;
+                rows.tables.write_lease(rows.of, new.row, new.ttl_s).await
+            }
+        });
+        let noted = join_all(noted).await;
+        let (mut gone, mut failed) = (Vec::new(), None);
+        for ((change, new), noted) in changes.iter().zip(&new).zip(noted) {
+            if let Err(fault) = noted {
+                failed.get_or_insert(fault);
+                continue;
+            }
+            let until_us = (!change.is_shown).then_some(new.row.visible_at_us);
+            queue.note_changed(&change.current, until_us, now_us);
+            gone.push(change.current);
         }
-        rows.tables.write_lease(rows.of, new[0].row, ttl_s).await?;
-        queue.note_changed(&current, (timeout_ms > 0).then_some(visible_at_us), now_us);
         // One that stays is older than the note.
-        let _ = rows.delete_entries(&[current]).await;
-        if timeout_ms == 0 {
-            self.peers.stored(queue.generation, &new[0].row);
-        }
-        Ok(ReceiptOutcome::Done)
+        let _ = rows.delete_entries(&gone).await;
+        let shown = changes.iter().zip(&new).filter(|(change, _)| change.is_shown);
+        shown.for_each(|(_, new)| self.peers.stored(queue.generation, &new.row));
+        failed.map_or(Ok(()), Err)
     }
 }
 

@@ -134,15 +134,15 @@ impl Inbox {
         self.counters.proven += 1;
         let flow = self.flows.at(slot);
         let (at, key, mailbox, flags) = (flow.at, flow.key, flow.mailbox, flow.flags);
-        let gets_word = flow.wants_word();
+        let gets_status = flow.wants_status();
         if flow.has_credit() {
             flow.credit.active = true;
             self.credit.join(at, now);
         }
-        if gets_word {
+        if gets_status {
             self.report_soon(slot, now);
         }
-        if flags & flags::SEALED != 0 && !gets_word {
+        if flags & flags::SEALED != 0 && !gets_status {
             // It may be of a group, where the address proves nothing: it ends nobody's session.
             return;
         }
@@ -188,7 +188,7 @@ impl Inbox {
         let in_group = self.in_group;
         let flow = self.flows.at(slot);
         // Who wants no word may be sending to the group: it is asked once.
-        let once = in_group && !flow.wants_word();
+        let once = in_group && !flow.wants_status();
         let asked = flow.challenged_at.is_some_and(|at| once || now.since_us(at) < CHALLENGE_US);
         let bytes = HEADER_BYTES + COOKIE_BYTES;
         if asked || flow.may_be_sent < bytes {

@@ -149,7 +149,7 @@ impl Flow {
 
     /// Whether its sender gets answers. Not one that keeps to no credit and repeats nothing: it may be
     /// sending to a group, where all would answer at once.
-    pub(super) fn wants_word(&self) -> bool {
+    pub(super) fn wants_status(&self) -> bool {
         self.has_credit() || self.mode.is_reliable()
     }
 

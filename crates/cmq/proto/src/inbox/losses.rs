@@ -36,7 +36,7 @@ impl Inbox {
     fn is_believed(&mut self, slot: u32) -> bool {
         let in_group = self.in_group;
         let flow = self.flows.at(slot);
-        flow.proven || in_group && !flow.wants_word()
+        flow.proven || in_group && !flow.wants_status()
     }
 
     /// What a flow lost before it was proven is lost beyond doubt now.

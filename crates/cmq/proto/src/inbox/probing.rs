@@ -40,7 +40,7 @@ impl Inbox {
         self.end_if_complete(slot);
         let flow = self.flows.at(slot);
         // A farewell without credit may be said to a group, where all would answer at once.
-        if flow.wants_word() || !header.has(flags::END) {
+        if flow.wants_status() || !header.has(flags::END) {
             flow.report.echo = Some((probe.sent_at_us, arrived.now));
             self.report_now(slot);
         }

@@ -152,6 +152,7 @@ impl Outbox {
         let sealing = busy.sealing.as_mut()?;
         let request = sealing.request.as_mut()?;
         request.next_at = now.plus_us(request.wait_us);
+        // Stored: a state machine keeps no iterator of waits.
         request.wait_us = (request.wait_us * 2).min(HELLO_US_MAX);
         let hello = sealing.greeting.hello(keyring, header);
         self.counters.hellos += 1;

@@ -147,6 +147,7 @@ impl History {
     pub(crate) fn back_off_ms(&self, now: Time) -> u64 {
         let Some(failed_at) = self.boot_failed_at else { return 0 };
         let doublings = self.boot_failures.saturating_sub(1).min(16);
+        // By a shift of the stored count: a state machine keeps no iterator of waits.
         let pause = (BACK_OFF_MS << doublings).min(BACK_OFF_MAX_MS);
         pause.saturating_sub(now.since_ms(failed_at))
     }

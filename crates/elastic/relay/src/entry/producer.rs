@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quelea_elastic_client::{Client, Error};
+use quelea_elastic_zmtp::limits::PUBS_PER_ENTRY_MAX;
 use quelea_elastic_zmtp::{Event, Peer};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -19,8 +20,6 @@ use super::counters::EntryCounters;
 use crate::zmtp::name;
 use crate::zmtp::wire::{End, Step, Wire};
 
-/// PUBs of one entry. Each has two connections of its own to a directory and a relay, and a window.
-const PRODUCERS_MAX: u64 = 10_000;
 /// Read of a PUB while its window is full.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 /// How long what a PUB has sent before it left may take to be acknowledged: a failover and more.
@@ -48,7 +47,7 @@ impl Producers {
         let name = name(wire.address(), &peer);
         let counters = &*self.counters;
         let Some(_present) = Present::enter(counters) else {
-            let reason = format!("{PRODUCERS_MAX} PUBs are the limit of an entry");
+            let reason = format!("{PUBS_PER_ENTRY_MAX} PUBs are the limit of an entry");
             tracing::warn!(peer = %name, reason, "a ZMTP producer is turned away");
             EntryCounters::add(&counters.turned_away, 1);
             return wire.close().await;
@@ -256,7 +255,7 @@ struct Present<'a>(&'a EntryCounters);
 
 impl<'a> Present<'a> {
     fn enter(counters: &'a EntryCounters) -> Option<Self> {
-        if counters.producers.fetch_add(1, Ordering::Relaxed) >= PRODUCERS_MAX {
+        if counters.producers.fetch_add(1, Ordering::Relaxed) >= PUBS_PER_ENTRY_MAX {
             counters.producers.fetch_sub(1, Ordering::Relaxed);
             return None;
         }

@@ -17,8 +17,8 @@ use super::document::{
     BindingDefinition, Document, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
     UserDefinition,
 };
+use super::existing::ExistingTopology;
 use super::sqs::SqsAttributes;
-use super::standing::Standing;
 use crate::error::ApiError;
 use crate::identity::check_patterns;
 use crate::identity::users::password_hash;
@@ -33,10 +33,10 @@ const AT_ONCE: usize = 64;
 pub(super) async fn apply(
     state: &impl BrokerState,
     document: Document,
-    standing: &Standing,
+    existing: &ExistingTopology,
 ) -> Result<(), ApiError> {
     let api = state.broker();
-    let mut changes = Changes { state, api, standing, undo: Vec::new(), ticket: Ticket::NONE };
+    let mut changes = Changes { state, api, existing, undo: Vec::new(), ticket: Ticket::NONE };
     if let Err(error) = changes.make(document).await {
         changes.take_back().await;
         return Err(error);
@@ -61,7 +61,7 @@ enum Undo {
 struct Changes<'a, S> {
     state: &'a S,
     api: &'a ApiState,
-    standing: &'a Standing,
+    existing: &'a ExistingTopology,
     /// In the order in which it was made.
     undo: Vec<Undo>,
     ticket: Ticket,
@@ -90,7 +90,7 @@ impl<S: BrokerState> Changes<'_, S> {
     }
 
     async fn vhost(&mut self, vhost: String) -> Result<(), ApiError> {
-        if self.standing.vhosts.contains(&vhost) {
+        if self.existing.vhosts.contains(&vhost) {
             return Ok(());
         }
         VhostName::parse(&vhost).map_err(ApiError::bad)?;
@@ -105,7 +105,7 @@ impl<S: BrokerState> Changes<'_, S> {
 
     async fn exchange(&mut self, vhost: String, request: DeclareExchange) -> Result<(), ApiError> {
         let name = request.name.clone();
-        if self.standing.exchanges.contains_key(&(vhost.clone(), name.clone())) {
+        if self.existing.exchanges.contains_key(&(vhost.clone(), name.clone())) {
             return Ok(());
         }
         let (within, wanted) = (vhost.clone(), name.clone());
@@ -122,7 +122,7 @@ impl<S: BrokerState> Changes<'_, S> {
     async fn queue(&mut self, definition: QueueDefinition) -> Result<(), ApiError> {
         let QueueDefinition { vhost, declared: request, sqs } = definition;
         let name = request.name.clone();
-        if self.standing.queues.contains_key(&(vhost.clone(), name.clone())) {
+        if self.existing.queues.contains_key(&(vhost.clone(), name.clone())) {
             return Ok(());
         }
         if name.is_empty() {
@@ -144,7 +144,7 @@ impl<S: BrokerState> Changes<'_, S> {
     }
 
     async fn binding(&mut self, binding: BindingDefinition) -> Result<(), ApiError> {
-        if self.standing.bindings.contains(&binding.key()) {
+        if self.existing.bindings.contains(&binding.key()) {
             return Ok(());
         }
         self.done(bind(binding.clone(), true), bind(binding, false)).await
@@ -159,8 +159,8 @@ impl<S: BrokerState> Changes<'_, S> {
         }
         last_of_each(&mut records, |(_, user)| user.name.clone());
         for some in records.chunks(AT_ONCE) {
-            let (state, standing) = (self.state, self.standing);
-            let made = some.iter().map(|one| put_user(state, standing, one));
+            let (state, existing) = (self.state, self.existing);
+            let made = some.iter().map(|one| put_user(state, existing, one));
             self.keep(join_all(made).await)?;
         }
         Ok(())
@@ -180,8 +180,8 @@ impl<S: BrokerState> Changes<'_, S> {
         }
         last_of_each(&mut records, |(_, one)| (one.user.clone(), one.vhost.clone()));
         for some in records.chunks(AT_ONCE) {
-            let (state, standing) = (self.state, self.standing);
-            let made = some.iter().map(|one| put_permission(state, standing, one));
+            let (state, existing) = (self.state, self.existing);
+            let made = some.iter().map(|one| put_permission(state, existing, one));
             self.keep(join_all(made).await)?;
         }
         Ok(())
@@ -206,7 +206,7 @@ impl<S: BrokerState> Changes<'_, S> {
         let is_it = |p: &&TopicPermission| {
             *p.user == *user && p.vhost.as_str() == vhost && *p.exchange == *exchange
         };
-        let old = self.standing.topic_permissions.iter().find(is_it).cloned();
+        let old = self.existing.topic_permissions.iter().find(is_it).cloned();
         let (of, within, on) = (user.clone(), vhost.clone(), exchange.clone());
         let undo = change(move |b, now| match old {
             Some(old) => b.set_topic_permissions(now, &of, &within, &on, &old.write, &old.read),
@@ -261,11 +261,11 @@ struct Made {
 /// Puts a user of a place in the document.
 async fn put_user(
     state: &impl BrokerState,
-    standing: &Standing,
+    existing: &ExistingTopology,
     (at, user): &(usize, UserRecord),
 ) -> Made {
     let put = state.directory().put_user(user.clone()).await;
-    let old = standing.users.get(&*user.name).cloned();
+    let old = existing.users.get(&*user.name).cloned();
     let undo = match (&put, old) {
         (Ok(_) | Err(Fault::Unavailable(_)), Some(old)) => Some(Undo::User(Ok(old))),
         (Ok(true) | Err(Fault::Unavailable(_)), None) => {
@@ -281,13 +281,13 @@ async fn put_user(
 /// The same with permissions.
 async fn put_permission(
     state: &impl BrokerState,
-    standing: &Standing,
+    existing: &ExistingTopology,
     (at, permission): &(usize, PermissionRecord),
 ) -> Made {
     let put = state.directory().put_permission(permission.clone()).await;
     let PermissionRecord { user, vhost, .. } = permission;
     let undo = matches!(put, Ok(_) | Err(Fault::Unavailable(_))).then(|| {
-        let old = standing.permissions.get(&(user.to_string(), vhost.to_string()));
+        let old = existing.permissions.get(&(user.to_string(), vhost.to_string()));
         let none = || (Arc::clone(user), Arc::clone(vhost));
         Undo::Permission(old.cloned().ok_or_else(none))
     });

@@ -10,16 +10,16 @@ use quelea_model::Table;
 use serde_json::Value;
 
 use super::document::Document;
-use super::standing::{Place, Standing};
+use super::existing::{ExistingTopology, Place};
 use crate::error::ApiError;
 use crate::json::from_table;
 
 /// # Errors
 /// [`ApiError::BadRequest`] with the place in the document and what contradicts it.
-pub(super) fn check(document: &Document, standing: &Standing) -> Result<(), ApiError> {
+pub(super) fn check(document: &Document, existing: &ExistingTopology) -> Result<(), ApiError> {
     let vhosts = document.vhosts.iter().map(String::as_str).collect();
     let users = document.users.iter().map(|user| user.name.as_str()).collect();
-    let check = Check { document, standing, vhosts, users };
+    let check = Check { document, existing, vhosts, users };
     check.queues()?;
     check.exchanges()?;
     check.bindings()?;
@@ -30,7 +30,7 @@ pub(super) fn check(document: &Document, standing: &Standing) -> Result<(), ApiE
 
 struct Check<'a> {
     document: &'a Document,
-    standing: &'a Standing,
+    existing: &'a ExistingTopology,
     /// What the document makes.
     vhosts: HashSet<&'a str>,
     users: HashSet<&'a str>,
@@ -41,21 +41,21 @@ impl Check<'_> {
         let mut seen = HashMap::new();
         for (at, definition) in self.document.queues.iter().enumerate() {
             let (vhost, queue) = (&definition.vhost, &definition.declared);
-            let here = Here("queues", at);
+            let here = Position("queues", at);
             self.vhost(here, vhost)?;
             let place: Place = (vhost.clone(), queue.name.clone());
             let facts = queue_facts(queue);
-            if let Some(standing) = self.standing.queues.get(&place) {
-                if standing.exclusive {
+            if let Some(existing) = self.existing.queues.get(&place) {
+                if existing.exclusive {
                     return here
                         .refuse(&queue.name, "a queue of that name belongs to a connection");
                 }
-                let (durable, auto_delete) = (standing.durable, standing.auto_delete);
-                let stands = (durable, auto_delete, comparable(&standing.arguments));
+                let (durable, auto_delete) = (existing.durable, existing.auto_delete);
+                let stands = (durable, auto_delete, comparable(&existing.arguments));
                 if stands != facts {
                     return here.refuse(&queue.name, "a queue of that name stands and differs");
                 }
-                let stands = self.standing.sqs.get(&place).cloned().unwrap_or_default();
+                let stands = self.existing.sqs.get(&place).cloned().unwrap_or_default();
                 if definition.sqs.as_ref().is_some_and(|sqs| *sqs != stands) {
                     let reason = "what SQS has set of the queue that stands differs";
                     return here.refuse(&queue.name, reason);
@@ -69,17 +69,17 @@ impl Check<'_> {
     fn exchanges(&self) -> Result<(), ApiError> {
         let mut seen = HashMap::new();
         for (at, (vhost, exchange)) in self.document.exchanges.iter().enumerate() {
-            let here = Here("exchanges", at);
+            let here = Position("exchanges", at);
             self.vhost(here, vhost)?;
             let place: Place = (vhost.clone(), exchange.name.clone());
             let facts = exchange_facts(exchange);
-            if let Some(standing) = self.standing.exchanges.get(&place) {
+            if let Some(existing) = self.existing.exchanges.get(&place) {
                 let stands = (
-                    standing.kind.to_owned(),
-                    standing.durable,
-                    standing.auto_delete,
-                    standing.internal,
-                    comparable(&standing.arguments),
+                    existing.kind.to_owned(),
+                    existing.durable,
+                    existing.auto_delete,
+                    existing.internal,
+                    comparable(&existing.arguments),
                 );
                 if stands != facts {
                     return here
@@ -99,13 +99,13 @@ impl Check<'_> {
             defined(&mut self.document.queues.iter().map(|q| (&q.vhost, &q.declared.name)));
         let exchanges = defined(&mut self.document.exchanges.iter().map(|(v, e)| (v, &e.name)));
         for (at, binding) in self.document.bindings.iter().enumerate() {
-            let here = Here("bindings", at);
+            let here = Position("bindings", at);
             self.vhost(here, &binding.vhost)?;
             let place = |name: &str| (binding.vhost.clone(), name.to_owned());
             let is_exchange = |name: &str| {
                 let place = place(name);
                 exchanges.contains(&place)
-                    || self.standing.exchanges.contains_key(&place)
+                    || self.existing.exchanges.contains_key(&place)
                     // Every virtual host is made with them.
                     || name.starts_with("amq.")
             };
@@ -118,7 +118,7 @@ impl Check<'_> {
             let to = &binding.destination;
             let is_there = match binding.to_queue {
                 true => {
-                    queues.contains(&place(to)) || self.standing.queues.contains_key(&place(to))
+                    queues.contains(&place(to)) || self.existing.queues.contains_key(&place(to))
                 }
                 false => is_exchange(to),
             };
@@ -136,7 +136,7 @@ impl Check<'_> {
             let mut tags: Vec<_> = user.tags.iter().map(String::as_str).collect();
             tags.sort_unstable();
             let facts = (tags, password_facts(&user.body));
-            Here("users", at).alike(&user.name, &mut seen, &user.name, facts)?;
+            Position("users", at).alike(&user.name, &mut seen, &user.name, facts)?;
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Check<'_> {
     fn permissions(&self) -> Result<(), ApiError> {
         let mut seen = HashMap::new();
         for (at, permission) in self.document.permissions.iter().enumerate() {
-            let (here, user) = (Here("permissions", at), &permission.user);
+            let (here, user) = (Position("permissions", at), &permission.user);
             self.user_in(here, user, &permission.vhost)?;
             let place = (user, &permission.vhost);
             here.alike(user, &mut seen, place, &permission.patterns)?;
@@ -155,7 +155,7 @@ impl Check<'_> {
     fn topic_permissions(&self) -> Result<(), ApiError> {
         let mut seen = HashMap::new();
         for (at, permission) in self.document.topic_permissions.iter().enumerate() {
-            let (here, user) = (Here("topic_permissions", at), &permission.user);
+            let (here, user) = (Position("topic_permissions", at), &permission.user);
             self.user_in(here, user, &permission.vhost)?;
             let place = (user, &permission.vhost, &permission.exchange);
             here.alike(user, &mut seen, place, &permission.patterns)?;
@@ -163,16 +163,16 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn user_in(&self, here: Here, user: &str, vhost: &str) -> Result<(), ApiError> {
+    fn user_in(&self, here: Position, user: &str, vhost: &str) -> Result<(), ApiError> {
         self.vhost(here, vhost)?;
-        match self.standing.users.contains_key(user) || self.users.contains(user) {
+        match self.existing.users.contains_key(user) || self.users.contains(user) {
             true => Ok(()),
             false => here.refuse(user, "there is no user of that name"),
         }
     }
 
-    fn vhost(&self, here: Here, vhost: &str) -> Result<(), ApiError> {
-        match self.standing.vhosts.contains(vhost) || self.vhosts.contains(vhost) {
+    fn vhost(&self, here: Position, vhost: &str) -> Result<(), ApiError> {
+        match self.existing.vhosts.contains(vhost) || self.vhosts.contains(vhost) {
             true => Ok(()),
             false => here.refuse(vhost, "there is no virtual host of that name"),
         }
@@ -181,9 +181,9 @@ impl Check<'_> {
 
 /// A section of the document and a place in it.
 #[derive(Clone, Copy)]
-struct Here(&'static str, usize);
+struct Position(&'static str, usize);
 
-impl Here {
+impl Position {
     fn refuse(self, name: &str, reason: impl std::fmt::Display) -> Result<(), ApiError> {
         let Self(section, at) = self;
         Err(ApiError::BadRequest(format!("{section}[{at}] {name:?}: {reason}")))

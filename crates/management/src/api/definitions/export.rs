@@ -8,8 +8,8 @@ use quelea_sqs_protocol::{IdentityDirectory as _, UserRecord};
 use serde_json::{Value, json};
 
 use super::document::OWN_HASH;
+use super::existing::Place;
 use super::sqs::{self, SqsAttributes};
-use super::standing::Place;
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::api::{bindings, exchanges};
 use crate::error::ApiError;
@@ -67,7 +67,7 @@ async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiErro
     let mut queues = fetch::<QueueReport>(api, vhost.clone()).await?;
     queues.retain(|queue| !queue.exclusive);
     let all_exchanges = fetch::<ExchangeReport>(api, vhost.clone()).await?;
-    let sqs = sqs::standing(api, vhost.clone()).await?;
+    let sqs = sqs::existing(api, vhost.clone()).await?;
     let mut all_bindings = fetch::<BindingReport>(api, vhost).await?;
     let kept: HashSet<_> = queues.iter().map(|queue| (&queue.vhost, queue.name.as_str())).collect();
     all_bindings.retain(|binding| {

@@ -89,7 +89,7 @@ fn texts(object: &Value, field: &str) -> Result<BTreeMap<String, String>, ApiErr
 }
 
 /// Those of all queues that have any, by virtual host and name.
-pub(super) async fn standing(
+pub(super) async fn existing(
     api: &ApiState,
     vhost: Option<String>,
 ) -> Result<HashMap<(String, String), SqsAttributes>, ApiError> {

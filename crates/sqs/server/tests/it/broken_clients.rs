@@ -1,10 +1,10 @@
 //! Clients that are slow, gone, too many, or send too much.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quelea_sqs_server::Outcome;
 
-use crate::client::{Server, long_poll, post, settings};
+use crate::client::{PATIENCE, Server, long_poll, post, settings};
 
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -219,6 +219,50 @@ fn a_request_that_is_answered_or_refused_gives_its_bytes_back() {
         assert_eq!(server.connect().ask(&long).status, 503);
     }
     assert_eq!(client.ask(&request).status, 200);
+}
+
+/// The kernel takes some megabytes of them, and one answer is left.
+#[test]
+fn answers_that_nobody_reads_keep_further_receives_out() {
+    const MESSAGES: usize = 100;
+    let mut settings = settings();
+    settings.bodies_bytes_max = 400_000;
+    let server = Server::with(&settings);
+    let mut client = server.connect();
+    for name in ["full", "q"] {
+        let made = client.ask(post("CreateQueue", &format!("{{\"QueueName\":\"{name}\"}}")));
+        assert_eq!(made.status, 200, "{}", made.body);
+    }
+    let body = "a".repeat(200_000);
+    let send =
+        post("SendMessage", &format!("{{\"QueueUrl\":\"full\",\"MessageBody\":\"{body}\"}}"));
+    for _ in 0..MESSAGES {
+        assert_eq!(client.ask(&send).status, 200);
+    }
+    let two = r#"{"QueueUrl":"full","MaxNumberOfMessages":2,"VisibilityTimeout":600}"#;
+    let mut reads_nothing = server.connect();
+    reads_nothing.keep_buffer_small();
+    for _ in 0..MESSAGES / 2 {
+        assert!(reads_nothing.write(post("ReceiveMessage", two)));
+    }
+    let receive = post("ReceiveMessage", r#"{"QueueUrl":"q"}"#);
+    let began = Instant::now();
+    let refused = loop {
+        let answer = client.ask(&receive);
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(began.elapsed() < PATIENCE, "the kernel has taken all answers");
+    };
+    assert_eq!(refused.status, 503);
+    assert!(refused.body.contains("clients have received and do not read"), "{}", refused.body);
+    let listed = client.ask(post("ListQueues", "{}"));
+    assert_eq!(listed.status, 200, "what is no receive is served");
+    // Free as soon as the server has seen its end.
+    drop(reads_nothing);
+    while client.ask(&receive).status != 200 {
+        assert!(began.elapsed() < 2 * PATIENCE, "its share does not return");
+    }
 }
 
 #[test]

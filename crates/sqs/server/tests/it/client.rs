@@ -12,7 +12,7 @@ use quelea_sqs_server::{AllowedOrigins, SqsCounters, SqsServer, SqsSettings, Ver
 use crate::memory::Memory;
 
 /// Longer than anything here takes; a test that hangs fails by it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that is stopped when it is dropped.
 pub(crate) struct Server {
@@ -90,6 +90,11 @@ pub(crate) struct Answer {
 }
 
 impl Client {
+    /// The kernel takes little of what the client does not read.
+    pub(crate) fn keep_buffer_small(&self) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(self.stream.get_ref(), 4_096).unwrap();
+    }
+
     /// Writes; a server that has closed its end is no failure of the test.
     pub(crate) fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.get_mut().write_all(bytes.as_ref()).is_ok()

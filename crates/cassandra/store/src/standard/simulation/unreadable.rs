@@ -17,17 +17,36 @@ use crate::standard::Standard;
 use crate::standard::move_step::Step;
 use crate::standard::pace::Pace;
 
-async fn alone() -> (StandardSimulation, Arc<Standard>, Arc<QueueFacts>) {
+/// One front-end, where nothing fails.
+pub(super) async fn alone() -> (StandardSimulation, Arc<Standard>, Arc<QueueFacts>) {
     let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
     let standard = simulation.any_front_end().standard.clone();
     let facts = simulation.queue.clone();
     (simulation, standard, facts)
 }
 
-async fn send(standard: &Arc<Standard>, facts: &Arc<QueueFacts>, body: &'static str) -> Uuid {
+pub(super) async fn send(
+    standard: &Arc<Standard>,
+    facts: &Arc<QueueFacts>,
+    body: &'static str,
+) -> Uuid {
     let message = NewMessage { body: body.into(), ..NewMessage::default() };
     let sent = standard.send(facts, vec![message]).await.unwrap().remove(0).unwrap();
     sent.message_id.parse().unwrap()
+}
+
+/// A task that moves what is there now.
+pub(super) fn move_task(standard: &Standard, from: &QueueFacts, to: &QueueFacts) -> MoveTask {
+    MoveTask {
+        handle: None,
+        state: MoveTaskState::Running,
+        source: from.queue.clone(),
+        task: NewMoveTask { destination: Some(to.queue.clone()), messages_per_second_max: None },
+        moved: 0,
+        to_move: 1_000,
+        failure_reason: None,
+        started_at_ms: standard.clock.now_ms(),
+    }
 }
 
 /// Sends a message that cannot be read.
@@ -108,19 +127,7 @@ fn a_move_task_and_a_peek_leave_them_out() {
         }
         let peeked = standard.peek(&dead_letters, 50).await.unwrap();
         assert_eq!((peeked.messages.len(), peeked.is_whole), (5, false));
-        let task = MoveTask {
-            handle: None,
-            state: MoveTaskState::Running,
-            source: dead_letters.queue.clone(),
-            task: NewMoveTask {
-                destination: Some(facts.queue.clone()),
-                messages_per_second_max: None,
-            },
-            moved: 0,
-            to_move: 35,
-            failure_reason: None,
-            started_at_ms: standard.clock.now_ms(),
-        };
+        let task = move_task(&standard, &dead_letters, &facts);
         let mut moved = 0;
         loop {
             match standard.move_step(&task, 10).await.unwrap() {

@@ -372,6 +372,7 @@ impl Queue {
     fn start_failed(&mut self, cx: &mut Context<'_>, id: RelayId, reason: &str) {
         let starts = &mut self.starts;
         starts.failures += 1;
+        // By a shift of the stored count: a state machine keeps no iterator of waits.
         let doubled = START_AGAIN_MS << (starts.failures - 1).min(16);
         let wait = doubled.min(START_AGAIN_MS_MAX);
         starts.not_before = cx.now.plus_ms(wait);

@@ -263,6 +263,7 @@ impl ListenerSession {
         if matches!(state.phase, Phase::Lost { .. }) {
             return;
         }
+        // By a shift of the stored count: a state machine keeps no iterator of waits.
         let wait = (RECONNECT_MS_MIN << state.failures.min(10)).min(RECONNECT_MS_MAX);
         let was_attached = state.is_attached();
         state.phase = Phase::Lost { until: now.plus_ms(wait) };

@@ -16,7 +16,7 @@ use crate::state::BrokerState;
 pub(super) type Place = (String, String);
 
 /// All that stands, by names.
-pub(super) struct Standing {
+pub(super) struct ExistingTopology {
     pub(super) vhosts: HashSet<String>,
     pub(super) users: HashMap<String, UserRecord>,
     pub(super) permissions: HashMap<(String, String), PermissionRecord>,
@@ -29,7 +29,7 @@ pub(super) struct Standing {
 }
 
 /// Reads all of it, users from where they are kept.
-pub(super) async fn read(state: &impl BrokerState) -> Result<Standing, ApiError> {
+pub(super) async fn read(state: &impl BrokerState) -> Result<ExistingTopology, ApiError> {
     let api = state.broker();
     let vhosts = fetch::<VhostReport>(api, None).await?;
     let exchanges = fetch::<ExchangeReport>(api, None).await?;
@@ -37,7 +37,7 @@ pub(super) async fn read(state: &impl BrokerState) -> Result<Standing, ApiError>
     let bindings = fetch::<BindingReport>(api, None).await?;
     let users = state.directory().users().await?;
     let permissions = state.directory().permissions().await?;
-    Ok(Standing {
+    Ok(ExistingTopology {
         vhosts: vhosts.into_iter().map(|vhost| vhost.name.to_string()).collect(),
         users: users.into_iter().map(|u| (u.name.to_string(), u)).collect(),
         permissions: permissions
@@ -53,7 +53,7 @@ pub(super) async fn read(state: &impl BrokerState) -> Result<Standing, ApiError>
             .into_iter()
             .map(|q| ((q.vhost.to_string(), q.name.to_string()), q))
             .collect(),
-        sqs: sqs::standing(api, None).await?,
+        sqs: sqs::existing(api, None).await?,
         bindings: bindings.into_iter().map(|binding| definition(binding).key()).collect(),
     })
 }
