@@ -27,7 +27,7 @@ pub(crate) const HIDDEN_MS: u64 = 600_000;
 /// The longest wait of a receive, as SQS has it.
 pub(crate) const WAIT_MS: u64 = 20_000;
 /// How long is waited where somebody else may have to try again meanwhile.
-const SHORT_WAIT_MS: u64 = 1_000;
+pub(crate) const SHORT_WAIT_MS: u64 = 1_000;
 
 /// A store under test.
 #[derive(Debug)]
