@@ -167,10 +167,16 @@ def test_a_connection_that_ends_behind_a_message_loses_nothing(tmp_path, broker,
     assert report[program]["reconnects"] >= 1
 
 
+def has_begun(broker) -> bool:
+    """Its programs declare their queues one after the other, while others may send already."""
+    queues = exchange_queues(broker)
+    return len(queues) == 3 and any(queue.get("message_stats") for queue in queues)
+
+
 def test_what_a_killed_run_left_is_none_of_the_next_one(tmp_path, broker):
     words = ["--uri", broker.uri(), "--durable", "--no-expires"]
     running = started(*words, "--orders", 1_000_000, "--rate", 1_000, tmp_path=tmp_path)
-    wait_for("messages", lambda: [queue for queue in exchange_queues(broker) if queue.get("message_stats")])
+    wait_for("three queues, and messages", lambda: has_begun(broker))
     running.kill()
     running.communicate(timeout=PATIENCE_S)
     wait_for("all of its processes to end", lambda: not left_behind(tmp_path))
@@ -199,7 +205,7 @@ def test_a_run_leaves_no_queue_behind(tmp_path, broker, words):
 @pytest.mark.parametrize("words", [["--durable"], ["--durable", "--no-expires"]])
 def test_a_run_that_is_broken_off_leaves_no_queue(tmp_path, broker, words):
     running = started("--uri", broker.uri(), "--orders", 1_000_000, "--rate", 1_000, *words, tmp_path=tmp_path)
-    wait_for("messages", lambda: [queue for queue in exchange_queues(broker) if queue.get("message_stats")])
+    wait_for("three queues, and messages", lambda: has_begun(broker))
     assert len(exchange_queues(broker)) == 3
     assert all(("x-expires" in queue["arguments"]) == ("--no-expires" not in words) for queue in exchange_queues(broker))
     running.send_signal(signal.SIGTERM)

@@ -275,6 +275,8 @@ fn await_both(
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
+    // With port 0 nobody else knows it.
+    eprintln!("waits for a publisher and a consumer at {}", listener.local_addr().map_err(failed)?);
     let (mut publisher, mut consumer) = (None, None);
     loop {
         if interrupt.is_set() {

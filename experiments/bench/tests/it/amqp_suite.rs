@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,18 @@ fn command(target: &str, options: &str) -> Command {
 fn run(broker: &SmallBroker, options: &str) -> (Value, Output) {
     let output = command(&broker.uri(), options).output().unwrap();
     (serde_json::from_slice(&output.stdout).unwrap_or_default(), output)
+}
+
+/// Starts a suite whose roles are elsewhere. Returns where it waits for them, and what it says after that.
+fn awaiting(broker: &SmallBroker, options: &str) -> (Child, String, BufReader<ChildStderr>) {
+    let mut suite = command(&broker.uri(), &format!("--listen 127.0.0.1:0 {options}"));
+    let mut suite = suite.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(suite.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("waits for a publisher and a consumer at ");
+    let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+    (suite, address, said)
 }
 
 fn errors(output: &Output) -> String {
@@ -213,18 +225,10 @@ fn a_role_says_why_its_coordinator_has_no_orders_for_it_any_more() {
 #[test]
 fn a_coordinator_says_why_it_does_not_take_a_role() {
     let broker = SmallBroker::start();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let options = format!("--listen {free} --experiments de-spsc --sizes 8 --messages 50");
-    let mut suite = command(&broker.uri(), &options);
-    let mut suite = suite.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut connect = |role: &str, version: &str| {
-        // The suite listens once it has found the broker; while it lives that is a matter of time.
-        let mut stream = loop {
-            match TcpStream::connect(&free) {
-                Ok(stream) => break stream,
-                Err(_) => assert!(suite.try_wait().unwrap().is_none(), "the suite has ended"),
-            }
-        };
+    let (suite, address, mut said) =
+        awaiting(&broker, "--experiments de-spsc --sizes 8 --messages 50");
+    let connect = |role: &str, version: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
         let hello = json!({"Hello": {"role": role, "version": version, "machine": ""}});
         writeln!(stream, "{hello}").unwrap();
         stream
@@ -245,24 +249,26 @@ fn a_coordinator_says_why_it_does_not_take_a_role() {
     // One that is gone ends the suite, as one that has ended would.
     drop(taken);
     let consumer = connect("consumer", own);
-    let output = suite.wait_with_output().unwrap();
-    assert!(errors(&output).contains("the publisher ended"), "{}", errors(&output));
+    let mut errors = String::new();
+    said.read_to_string(&mut errors).unwrap();
+    assert!(errors.contains("the publisher ended"), "{errors}");
+    assert!(!suite.wait_with_output().unwrap().status.success());
     drop(consumer);
 }
 
 #[test]
 fn roles_that_were_started_elsewhere_are_awaited() {
     let broker = SmallBroker::start();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let experiments = "--experiments baseline,de-spsc --sizes 8 --messages 50";
-    let options = format!("--listen {free} {experiments}");
-    let suite = command(&broker.uri(), &options).stdout(Stdio::piped()).spawn().unwrap();
+    let (suite, address, mut said) =
+        awaiting(&broker, "--experiments baseline,de-spsc --sizes 8 --messages 50");
     let roles = ["publisher", "consumer"].map(|role| {
-        let options = format!("--role {role} --coordinator {free} --connect-timeout-s 60");
+        let options = format!("--role {role} --coordinator {address} --connect-timeout-s 60");
         command(&broker.uri(), &options).spawn().unwrap()
     });
+    let mut errors = String::new();
+    said.read_to_string(&mut errors).unwrap();
     let output = suite.wait_with_output().unwrap();
-    assert!(output.status.success());
+    assert!(output.status.success(), "{errors}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for case in [0, 1] {
         assert_eq!(report["cases"][case]["rounds"][0]["messages"], 50);
