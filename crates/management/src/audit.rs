@@ -36,9 +36,6 @@ const DETAILS_CHARS_MAX: usize = 1_024;
 /// A change, or a try that was refused to who had signed in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Change {
-    /// Its place among all, since several are of one millisecond.
-    #[serde(skip)]
-    number: u64,
     /// Milliseconds since 1970.
     timestamp: u64,
     user: String,
@@ -119,24 +116,25 @@ pub(crate) struct Unaudited;
 #[derive(Debug)]
 pub struct AuditTrail {
     clock: Clock,
+    /// The next change's place among all: several are of one millisecond.
     next: AtomicU64,
     by_api: Records,
     by_clients: Records,
 }
 
 #[derive(Debug, Default)]
-struct Records(Mutex<VecDeque<Change>>);
+struct Records(Mutex<VecDeque<(u64, Change)>>);
 
 impl Records {
-    fn add(&self, change: Change) {
+    fn add(&self, number: u64, change: Change) {
         let mut records = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while records.len() >= AUDIT_RECORDS_MAX {
             records.pop_front();
         }
-        records.push_back(change);
+        records.push_back((number, change));
     }
 
-    fn all(&self) -> Vec<Change> {
+    fn all(&self) -> Vec<(u64, Change)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
@@ -174,18 +172,20 @@ impl AuditTrail {
         tracing::info!(
             target: AUDIT_LOG_TARGET, user, %peer, %method, path, status = code, imported = counts, details = more, "management"
         );
-        self.by_api.add(Change {
-            number: self.next.fetch_add(1, Ordering::Relaxed),
-            timestamp: self.clock.now().as_millis(),
-            user: user.to_owned(),
-            peer_host: Some(peer),
-            protocol: "management",
-            method: method.to_string(),
-            path,
-            status: Some(code),
-            imported,
-            details,
-        });
+        self.keep(
+            &self.by_api,
+            Change {
+                timestamp: self.clock.now().as_millis(),
+                user: user.to_owned(),
+                peer_host: Some(peer),
+                protocol: "management",
+                method: method.to_string(),
+                path,
+                status: Some(code),
+                imported,
+                details,
+            },
+        );
     }
 
     /// Definitions were imported from a file at the start.
@@ -193,18 +193,20 @@ impl AuditTrail {
         let path: String = file.chars().take(PATH_BYTES_MAX).collect();
         let method = "import";
         tracing::info!(target: AUDIT_LOG_TARGET, user = AT_START, method, path, %imported, "definitions");
-        self.by_api.add(Change {
-            number: self.next.fetch_add(1, Ordering::Relaxed),
-            timestamp: self.clock.now().as_millis(),
-            user: AT_START.to_owned(),
-            peer_host: None,
-            protocol: "configuration",
-            method: method.to_owned(),
-            path,
-            status: None,
-            imported: Some(imported),
-            details: None,
-        });
+        self.keep(
+            &self.by_api,
+            Change {
+                timestamp: self.clock.now().as_millis(),
+                user: AT_START.to_owned(),
+                peer_host: None,
+                protocol: "configuration",
+                method: method.to_owned(),
+                path,
+                status: None,
+                imported: Some(imported),
+                details: None,
+            },
+        );
     }
 
     /// A client changed the topology. Queues that only one connection sees come and go with it, and are not kept.
@@ -212,18 +214,20 @@ impl AuditTrail {
         if change.is_private {
             return;
         }
-        self.by_clients.add(Change {
-            number: self.next.fetch_add(1, Ordering::Relaxed),
-            timestamp: self.clock.now().as_millis(),
-            user: change.user.to_string(),
-            peer_host: change.peer.parse().ok().map(|peer: SocketAddr| peer.ip()),
-            protocol: change.protocol,
-            method: change.action.method().to_owned(),
-            path: path_of(change.vhost.as_str(), &change.action),
-            status: None,
-            imported: None,
-            details: None,
-        });
+        self.keep(
+            &self.by_clients,
+            Change {
+                timestamp: self.clock.now().as_millis(),
+                user: change.user.to_string(),
+                peer_host: change.peer.parse().ok().map(|peer: SocketAddr| peer.ip()),
+                protocol: change.protocol,
+                method: change.action.method().to_owned(),
+                path: path_of(change.vhost.as_str(), &change.action),
+                status: None,
+                imported: None,
+                details: None,
+            },
+        );
     }
 
     /// Where the SQS service tells of changes that were made by that protocol.
@@ -240,26 +244,32 @@ impl AuditTrail {
         let (peer, method) = (caller.source_ip, change.action.name());
         let shown = peer.map(|peer| peer.to_string()).unwrap_or_default();
         tracing::info!(target: AUDIT_LOG_TARGET, user, peer = shown, protocol, method, path, "queue");
-        self.by_clients.add(Change {
-            number: self.next.fetch_add(1, Ordering::Relaxed),
-            timestamp: self.clock.now().as_millis(),
-            user: user.to_owned(),
-            peer_host: peer,
-            protocol,
-            method: method.to_owned(),
-            path,
-            status: None,
-            imported: None,
-            details: None,
-        });
+        self.keep(
+            &self.by_clients,
+            Change {
+                timestamp: self.clock.now().as_millis(),
+                user: user.to_owned(),
+                peer_host: peer,
+                protocol,
+                method: method.to_owned(),
+                path,
+                status: None,
+                imported: None,
+                details: None,
+            },
+        );
     }
 
     /// The last first.
     pub(crate) fn changes(&self) -> Vec<Change> {
         let mut all = self.by_api.all();
         all.extend(self.by_clients.all());
-        all.sort_unstable_by_key(|change| Reverse(change.number));
-        all
+        all.sort_unstable_by_key(|(number, _)| Reverse(*number));
+        all.into_iter().map(|(_, change)| change).collect()
+    }
+
+    fn keep(&self, records: &Records, change: Change) {
+        records.add(self.next.fetch_add(1, Ordering::Relaxed), change);
     }
 }
 
