@@ -29,6 +29,18 @@ pub(crate) struct Leaving {
     pub(crate) message: StoredMessage,
 }
 
+/// What became of entries whose messages were read.
+#[derive(Default)]
+struct Read {
+    leaving: Vec<Leaving>,
+    /// They lead nowhere.
+    stale: Vec<Entry>,
+    /// Of those whose messages may still come.
+    first_left_us: Option<i64>,
+    /// Why the first of those whose messages were not answered was not.
+    failed: Option<Fault>,
+}
+
 /// How many messages are in the other queue now, and how many of them gone from their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Departed {
@@ -77,25 +89,9 @@ impl Standard {
         to: &Destination,
     ) -> usize {
         let rows = self.rows(facts, queue);
-        let (now_us, grace_us) = (self.clock.now_us(), self.grace_us(&rows));
-        let messages = rows.read_messages(&exhausted).await;
-        let mut leaving = Vec::with_capacity(exhausted.len());
-        let mut stale = Vec::new();
-        for (entry, message) in exhausted.into_iter().zip(messages) {
-            match message {
-                Ok(Found::Message(message))
-                    if message.lease_written_at_us <= entry.written_at_us =>
-                {
-                    leaving.push(Leaving { entry, message });
-                }
-                // It was received, but a replica may not have it yet.
-                Ok(Found::Nothing) if is_young(&entry, now_us, grace_us) => {}
-                Ok(Found::Unreadable) => queue.note_unreadable(&[entry]),
-                Ok(Found::Message(_) | Found::Nothing) => stale.push(entry),
-                Err(fault) => {
-                    tracing::debug!(%fault, "a message was not moved to its dead-letter queue")
-                }
-            }
+        let Read { leaving, stale, failed, .. } = self.read_leaving(&rows, queue, exhausted).await;
+        if let Some(fault) = failed {
+            tracing::debug!(%fault, "a message was not moved to its dead-letter queue");
         }
         let dropped = stale.len();
         let _ = rows.delete_entries(&stale).await;
@@ -174,41 +170,43 @@ impl Standard {
         if entries.is_empty() {
             return Ok(None);
         }
-        let messages = rows.read_messages(&entries).await;
-        let mut leaving = Vec::with_capacity(entries.len());
-        let (mut first_left_us, mut failed): (Option<i64>, Option<Fault>) = (None, None);
-        for (entry, message) in entries.into_iter().zip(messages) {
-            match message {
-                Ok(Found::Message(message))
-                    if message.lease_written_at_us <= entry.written_at_us =>
-                {
-                    leaving.push(Leaving { entry, message });
-                }
-                Ok(Found::Nothing)
-                    if is_young(&entry, self.clock.now_us(), self.grace_us(&rows)) =>
-                {
-                    first_left_us.get_or_insert(entry.visible_at_us);
-                }
-                // The next step leaves it out.
-                Ok(Found::Unreadable) => queue.note_unreadable(&[entry]),
-                Ok(Found::Message(_) | Found::Nothing) => stale.push(entry),
-                Err(fault) => {
-                    first_left_us.get_or_insert(entry.visible_at_us);
-                    failed.get_or_insert(fault);
-                }
-            }
-        }
-        if failed.is_some() {
-            // None of them leaves now.
-            let first_us = leaving.iter().map(|one| one.entry.visible_at_us).min();
-            first_left_us = first_left_us.into_iter().chain(first_us).min();
-        }
+        let first_us = entries.iter().map(|entry| entry.visible_at_us).min();
+        let read = self.read_leaving(&rows, queue, entries).await;
+        stale.extend(read.stale);
+        // Where one cannot be read none of them leaves now.
+        let first_left_us = if read.failed.is_some() { first_us } else { read.first_left_us };
         if let Some(at_us) = first_left_us {
             // They are found there by the next step, or by a receive.
             queue.head.lock().await.return_to(at_us);
         }
         let _ = rows.delete_entries(&stale).await;
-        failed.map_or(Ok(Some(leaving)), Err)
+        read.failed.map_or(Ok(Some(read.leaving)), Err)
+    }
+
+    /// Reads the messages of entries that are to leave. Those that cannot be read at all are left out from now on.
+    async fn read_leaving(&self, rows: &Rows<'_>, queue: &Queue, entries: Vec<Entry>) -> Read {
+        let (now_us, grace_us) = (self.clock.now_us(), self.grace_us(rows));
+        let messages = rows.read_messages(&entries).await;
+        let mut read = Read::default();
+        for (entry, message) in entries.into_iter().zip(messages) {
+            match message {
+                Ok(Found::Message(message))
+                    if message.lease_written_at_us <= entry.written_at_us =>
+                {
+                    read.leaving.push(Leaving { entry, message });
+                }
+                // It was received, but a replica may not have it yet.
+                Ok(Found::Nothing) if is_young(&entry, now_us, grace_us) => {
+                    read.first_left_us.get_or_insert(entry.visible_at_us);
+                }
+                Ok(Found::Unreadable) => queue.note_unreadable(&[entry]),
+                Ok(Found::Message(_) | Found::Nothing) => read.stale.push(entry),
+                Err(fault) => {
+                    read.failed.get_or_insert(fault);
+                }
+            }
+        }
+        read
     }
 
     /// Entries from the place on that the head was read to, as a receive finds them. What the last step has moved is behind that place:
