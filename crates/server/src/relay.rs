@@ -234,14 +234,14 @@ fn proven(request: String) -> String {
 }
 
 fn spill_bytes(text: &str) -> Result<u64, String> {
-    byte_size::parse(text).ok_or_else(|| "not a size such as 65536 or 1GiB".to_owned())
+    byte_size::parse(text).map_err(|_| "not a size such as 65536 or 1GiB".to_owned())
 }
 
 fn ring_bytes(text: &str) -> Result<u64, String> {
     let least = limits::RING_BYTES_MIN;
     match byte_size::parse(text) {
-        Some(bytes) if bytes >= least => Ok(bytes),
-        Some(_) => Err(format!("less than {}", byte_size::format(least))),
-        None => Err("not a size such as 65536 or 64MiB".to_owned()),
+        Ok(bytes) if bytes >= least => Ok(bytes),
+        Ok(_) => Err(format!("less than {}", byte_size::format(least))),
+        Err(_) => Err("not a size such as 65536 or 64MiB".to_owned()),
     }
 }

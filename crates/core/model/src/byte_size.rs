@@ -11,15 +11,36 @@ const UNITS: [(&str, u64); 8] = [
     ("GB", 1_000_000_000),
 ];
 
-/// Bytes from a number with an optional unit, in letters of either case; `None` if it is neither or too large.
-#[must_use]
-pub fn parse(text: &str) -> Option<u64> {
+/// Why a text is no size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ByteSizeError {
+    /// What follows the digits.
+    #[error("unknown unit '{0}' (B, KiB, MiB, GiB, kB, MB, GB)")]
+    Unit(String),
+    /// What stands before the unit.
+    #[error("'{0}' is not a number")]
+    Number(String),
+    /// More than 64 bits of bytes.
+    #[error("{0} is too large")]
+    TooLarge(String),
+}
+
+/// Bytes from a number with an optional unit, in letters of either case.
+///
+/// # Errors
+/// [`ByteSizeError`].
+pub fn parse(text: &str) -> Result<u64, ByteSizeError> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim_start();
-    let (_, factor) = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
-    number.parse::<u64>().ok()?.checked_mul(*factor)
+    let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    let (_, factor) = known.ok_or_else(|| ByteSizeError::Unit(unit.to_owned()))?;
+    if number.is_empty() {
+        return Err(ByteSizeError::Number(number.to_owned()));
+    }
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*factor));
+    bytes.ok_or_else(|| ByteSizeError::TooLarge(text.to_owned()))
 }
 
 /// The shortest exact form with a binary unit.
@@ -50,10 +71,10 @@ mod tests {
             ("64MB", 64_000_000),
             ("2GB", 2_000_000_000),
         ] {
-            assert_eq!(parse(text), Some(bytes), "{text}");
+            assert_eq!(parse(text), Ok(bytes), "{text}");
         }
         for text in ["", "MiB", "1.5MiB", "-1", "1 XB", "99999999999GiB"] {
-            assert_eq!(parse(text), None, "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
@@ -67,7 +88,7 @@ mod tests {
             (1 << 30, "1GiB"),
         ] {
             assert_eq!(format(bytes), text);
-            assert_eq!(parse(text), Some(bytes));
+            assert_eq!(parse(text), Ok(bytes));
         }
     }
 }

@@ -31,7 +31,7 @@ impl JsonSchema for ByteSize {
 /// # Errors
 /// Says what would be one, or within which limits.
 pub(crate) fn parse_within(text: &str, within: RangeInclusive<usize>) -> Result<usize, String> {
-    let Some(bytes) = parse(text) else {
+    let Ok(bytes) = parse(text) else {
         return Err("not a size such as 65536 or 4MiB".to_owned());
     };
     let bytes = usize::try_from(bytes).ok().filter(|bytes| within.contains(bytes));

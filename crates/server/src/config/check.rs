@@ -101,10 +101,10 @@ impl Kind {
             }
             (Self::Size(within), Value::Integer(bytes)) => ranged(bytes, within, byte_size::format),
             (Self::Size(within), Value::String(text)) => match byte_size::parse(&text) {
-                Some(bytes) => {
+                Ok(bytes) => {
                     ranged(i64::try_from(bytes).unwrap_or(i64::MAX), within, byte_size::format)
                 }
-                None => Err(self.is_expected_not(Value::String(text))),
+                Err(_) => Err(self.is_expected_not(Value::String(text))),
             },
             (Self::List(item, within), Value::Array(items)) => {
                 let count = items.len() as u64;
