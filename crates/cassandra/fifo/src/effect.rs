@@ -63,6 +63,8 @@ pub enum Effect {
         id: u64,
         /// Where the messages are.
         rows: Vec<RowKey>,
+        /// What they take of the memory when they are read, in bytes.
+        bytes: usize,
     },
     /// Delete messages; then [`Owner::deleted`](crate::Owner::deleted).
     Delete {

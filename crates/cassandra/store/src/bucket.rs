@@ -1,39 +1,53 @@
 //! Which partition of the index an entry belongs to. Partitions are buckets of visible-at time, of a few widths: wide ones
 //! for quiet queues, whose head is then in one partition for minutes; narrow ones for busy queues, since a partition
-//! with thousands of deleted rows is slow to read.
+//! with thousands of deleted rows is slow to read. A second that is too busy for one partition has several, its shards.
 //!
-//! Buckets of different widths may overlap in time. A reader merges them.
+//! Buckets may overlap in time. A reader merges them.
 
 use std::cmp::Ordering;
 
-use crate::limits::{BUCKET_ROWS_MAX, FRONT_ENDS_MAX};
+use crate::limits::{FRONT_ENDS_MAX, SHARDS_MAX};
 
-/// The widths in seconds, by their level, which is stored.
+/// The widths in seconds, by their level, which is stored. Further levels are further shards of a second.
 const WIDTHS_S: [i64; 4] = [1, 8, 64, 512];
 
 /// The widest bucket, in microseconds.
 pub(crate) const WIDTH_US_MAX: i64 = WIDTHS_S[WIDTHS_S.len() - 1] * 1_000_000;
+
+/// How many levels there are.
+const LEVELS: i8 = (WIDTHS_S.len() + SHARDS_MAX) as i8 - 1;
+
+/// The buckets of a second, in the order in which they are filled.
+fn shards(visible_at_us: i64) -> impl Iterator<Item = Bucket> {
+    let levels = std::iter::once(0).chain(WIDTHS_S.len() as i8..LEVELS);
+    levels.map(move |level| Bucket::holding(visible_at_us, level))
+}
 
 /// A bucket. They are sorted by their start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Bucket {
     /// Its first second since 1970, a multiple of its width.
     pub(crate) start_s: i64,
-    /// The number of its width.
+    /// The number of its width, or of a further shard of a second.
     pub(crate) level: i8,
+}
+
+/// How wide buckets of that level are, in seconds.
+fn width_s(level: i8) -> i64 {
+    WIDTHS_S.get(usize::from(level.unsigned_abs())).copied().unwrap_or(WIDTHS_S[0])
 }
 
 impl Bucket {
     /// The bucket of that level that holds a time.
     pub(crate) fn holding(visible_at_us: i64, level: i8) -> Self {
-        let width = WIDTHS_S[usize::from(level.unsigned_abs()).min(WIDTHS_S.len() - 1)];
+        let width = width_s(level);
         let second = visible_at_us.div_euclid(1_000_000);
         Self { start_s: second.div_euclid(width) * width, level }
     }
 
     /// A bucket as it is stored; `None` if no such level is known here.
     pub(crate) fn stored(start_s: i64, level: i8) -> Option<Self> {
-        (0..WIDTHS_S.len() as i8).contains(&level).then_some(Self { start_s, level })
+        (0..LEVELS).contains(&level).then_some(Self { start_s, level })
     }
 
     /// When it begins.
@@ -43,28 +57,33 @@ impl Bucket {
 
     /// When the next one of its width begins.
     pub(crate) fn end_us(self) -> i64 {
-        let width = WIDTHS_S[usize::from(self.level.unsigned_abs()).min(WIDTHS_S.len() - 1)];
-        self.start_us().saturating_add(width * 1_000_000)
+        self.start_us().saturating_add(width_s(self.level) * 1_000_000)
     }
 }
 
 /// How many rows this front-end has put into a few buckets, and so which level is next.
 ///
 /// A queue stays at the level that its rate asks for: the widest whose buckets it would fill to half at most. A burst
-/// that fills a bucket sooner goes on in narrower ones. No front-end counts what the others put into the same buckets:
-/// each takes them to be as busy as itself, so that all together keep the bound. Buckets of a second have none: they are
-/// the narrowest that can be stored, and take all that becomes visible in their second.
-#[derive(Debug, Default)]
+/// that fills a bucket sooner goes on in narrower ones, and in the shards of a second at last, so that they grow with the
+/// rate. No front-end counts what the others put into the same buckets: each takes them to be as busy as itself, so that all
+/// together keep the bound. Only where the shards of a second are all full they have none.
+#[derive(Debug)]
 pub(crate) struct Filling {
+    rows_max: u32,
     /// Buckets with the rows in them, the newest last.
     counted: Vec<(Bucket, u32)>,
     rate: Rate,
 }
 
-/// Buckets that are counted at once: in-flight, delayed and ready entries lie in different ones.
-const COUNTED_MAX: usize = 32;
+/// Buckets that are counted at once: in-flight, delayed and ready entries lie in different ones, each in some shards.
+const COUNTED_MAX: usize = 4 * SHARDS_MAX;
 
 impl Filling {
+    /// Of buckets that take so many rows.
+    pub(crate) fn new(rows_max: u32) -> Self {
+        Self { rows_max, counted: Vec::new(), rate: Rate::default() }
+    }
+
     /// The bucket for a row that is inserted now, where so many front-ends put rows into the queue, this one included. A
     /// row that weighs more than 1 counts as so many.
     pub(crate) fn place(
@@ -76,25 +95,36 @@ impl Filling {
     ) -> Bucket {
         let front_ends = front_ends.clamp(1, FRONT_ENDS_MAX) as u32;
         let weight = weight.saturating_mul(front_ends);
-        let wanted = self.rate.level(now_us, weight);
-        let mut chosen = Bucket::holding(visible_at_us, 0);
-        for level in (1..=wanted).rev() {
-            let bucket = Bucket::holding(visible_at_us, level);
-            if self.rows(bucket).saturating_add(weight) <= BUCKET_ROWS_MAX {
-                chosen = bucket;
-                break;
-            }
-        }
+        let widest = self.rate.level(now_us, weight, self.rows_max);
+        let mut wide = (1..=widest).rev().map(|level| Bucket::holding(visible_at_us, level));
+        let has_room = |bucket: &Bucket| self.rows(*bucket).saturating_add(weight) <= self.rows_max;
+        let chosen = wide.find(has_room).unwrap_or_else(|| self.shard(visible_at_us, weight));
         self.count(chosen, weight);
         chosen
     }
 
+    /// The first shard of a second that has room for such a row, or is empty; the least full where none is.
+    fn shard(&self, visible_at_us: i64, weight: u32) -> Bucket {
+        let mut least = (Bucket::holding(visible_at_us, 0), u32::MAX);
+        for shard in shards(visible_at_us) {
+            let rows = self.rows(shard);
+            if rows == 0 || rows.saturating_add(weight) <= self.rows_max {
+                return shard;
+            }
+            if rows < least.1 {
+                least = (shard, rows);
+            }
+        }
+        least.0
+    }
+
     fn rows(&self, bucket: Bucket) -> u32 {
-        self.counted.iter().find(|(counted, _)| *counted == bucket).map_or(0, |(_, rows)| *rows)
+        let counted = self.counted.iter().rev().find(|(counted, _)| *counted == bucket);
+        counted.map_or(0, |(_, rows)| *rows)
     }
 
     fn count(&mut self, bucket: Bucket, weight: u32) {
-        match self.counted.iter().position(|(counted, _)| *counted == bucket) {
+        match self.counted.iter().rposition(|(counted, _)| *counted == bucket) {
             Some(at) => self.counted[at].1 = self.counted[at].1.saturating_add(weight),
             None => {
                 if self.counted.len() == COUNTED_MAX {
@@ -117,19 +147,19 @@ struct Rate {
 const STRETCH_US: i64 = 10_000_000;
 
 impl Rate {
-    /// Counts a row; returns the level that the rate asks for.
-    fn level(&mut self, now_us: i64, weight: u32) -> i8 {
+    /// Counts a row; returns the level that the rate asks for, where a bucket takes so many rows.
+    fn level(&mut self, now_us: i64, weight: u32, rows_max: u32) -> i8 {
         let widest = WIDTHS_S.len() as i8 - 1;
         self.rows = self.rows.saturating_add(weight);
         let passed_us = now_us - self.began_us;
         if !(0..STRETCH_US).contains(&passed_us) {
             // After a pause the stretch is longer than its rows say, and the rate as low as it looks.
             let seconds = (passed_us / 1_000_000).max(1);
-            let now = Self::level_of(i64::from(self.rows) / seconds);
+            let now = Self::level_of(i64::from(self.rows) / seconds, rows_max);
             self.level = Some(match self.level {
                 // Up only when the narrower bucket would stay nearly empty, so that a rate at a border stays put.
                 Some(before) if now.cmp(&before) == Ordering::Greater => {
-                    Self::level_of(2 * i64::from(self.rows) / seconds).max(before)
+                    Self::level_of(2 * i64::from(self.rows) / seconds, rows_max).max(before)
                 }
                 _ => now,
             });
@@ -138,8 +168,8 @@ impl Rate {
         self.level.unwrap_or(widest)
     }
 
-    fn level_of(rows_per_s: i64) -> i8 {
-        let fits = |width: i64| rows_per_s * width <= i64::from(BUCKET_ROWS_MAX) / 2;
+    fn level_of(rows_per_s: i64, rows_max: u32) -> i8 {
+        let fits = |width: i64| rows_per_s * width <= i64::from(rows_max) / 2;
         (0..WIDTHS_S.len()).rev().find(|level| fits(WIDTHS_S[*level])).unwrap_or(0) as i8
     }
 }
@@ -149,12 +179,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limits::BUCKET_ROWS_MAX;
 
     const SECOND: i64 = 1_000_000;
 
     proptest! {
         #[test]
-        fn a_bucket_holds_its_time(at in 0i64..1 << 52, level in 0i8..4) {
+        fn a_bucket_holds_its_time(at in 0i64..1 << 52, level in 0..LEVELS) {
             let bucket = Bucket::holding(at, level);
             prop_assert!(bucket.start_us() <= at && at < bucket.end_us());
             prop_assert_eq!(Bucket::holding(bucket.start_us(), level), bucket);
@@ -163,13 +194,13 @@ mod tests {
         }
 
         #[test]
-        fn no_wide_bucket_is_overfilled_however_many_front_ends_fill_it(
-            rows_per_s in 1i64..2_500,
-            seconds in 1i64..16,
+        fn no_bucket_is_overfilled_however_many_front_ends_fill_it(
+            rows_per_s in 1i64..6_000,
+            seconds in 1i64..13,
             front_ends in 1usize..9,
             of_the_first in 0i64..8,
         ) {
-            let mut fillings: Vec<Filling> = (0..front_ends).map(|_| Filling::default()).collect();
+            let mut fillings: Vec<Filling> = (0..front_ends).map(|_| Filling::new(BUCKET_ROWS_MAX)).collect();
             let mut rows = std::collections::HashMap::new();
             for row in 0..rows_per_s * seconds {
                 let now = 1_000_000 * SECOND + row * SECOND / rows_per_s;
@@ -178,21 +209,20 @@ mod tests {
                 *rows.entry(fillings[place].place(now, now, 1, front_ends)).or_insert(0) += 1;
             }
             for (bucket, count) in rows {
-                let most = if bucket.level == 0 { rows_per_s + 1 } else { i64::from(BUCKET_ROWS_MAX) };
-                prop_assert!(count <= most, "{bucket:?} has {count}");
+                prop_assert!(count <= i64::from(BUCKET_ROWS_MAX), "{bucket:?} has {count}");
             }
         }
     }
 
     #[test]
     fn a_level_from_a_later_version_is_no_bucket() {
-        assert_eq!(Bucket::stored(0, 4), None);
+        assert_eq!(Bucket::stored(0, LEVELS), None);
         assert_eq!(Bucket::stored(0, -1), None);
     }
 
     #[test]
     fn a_quiet_queue_stays_in_one_wide_bucket() {
-        let mut filling = Filling::default();
+        let mut filling = Filling::new(BUCKET_ROWS_MAX);
         let start = 512 * 1_000 * SECOND;
         let buckets: Vec<Bucket> =
             (0..500).map(|s| filling.place(start + s * SECOND, start + s * SECOND, 1, 1)).collect();
@@ -201,15 +231,30 @@ mod tests {
 
     #[test]
     fn a_row_that_weighs_more_than_a_wide_bucket_goes_into_a_second() {
-        let mut filling = Filling::default();
+        let mut filling = Filling::new(BUCKET_ROWS_MAX);
         let at = 512 * 1_000 * SECOND;
-        assert_eq!(filling.place(at, at, 65, FRONT_ENDS_MAX).level, 0);
+        let shards = [0, 1, 2].map(|_| filling.place(at, at, 65, FRONT_ENDS_MAX).level);
+        assert_eq!(shards, [0, 4, 5], "each in a shard of its own");
         assert_eq!(filling.place(at, at, 1, FRONT_ENDS_MAX).level, 3, "it has counted elsewhere");
     }
 
     #[test]
+    fn where_all_shards_of_a_second_are_full_they_are_filled_alike() {
+        let (mut filling, at) = (Filling::new(10), 512 * 1_000 * SECOND);
+        let mut rows = std::collections::HashMap::new();
+        // The wide buckets take ten rows each.
+        for _ in 0..30 + 31 * SHARDS_MAX {
+            *rows.entry(filling.place(at, at, 1, 1)).or_insert(0) += 1;
+        }
+        let shards = rows.iter().filter(|(bucket, _)| width_s(bucket.level) == 1);
+        let counts: Vec<i32> = shards.map(|(_, count)| *count).collect();
+        assert_eq!(counts.len(), SHARDS_MAX);
+        assert!(counts.iter().all(|count| *count == 31), "{counts:?}");
+    }
+
+    #[test]
     fn a_busy_queue_settles_at_one_narrow_width() {
-        let mut filling = Filling::default();
+        let mut filling = Filling::new(BUCKET_ROWS_MAX);
         let start = 512 * 1_000 * SECOND;
         let at = |row: i64| start + row * SECOND / 1_000;
         for row in 0..30_000 {
@@ -219,7 +264,7 @@ mod tests {
             (30_000..60_000).map(|row| filling.place(at(row), at(row), 1, 1).level).collect();
         assert!(
             levels.iter().all(|level| *level == 0),
-            "1,000 rows a second go into buckets of a second"
+            "1,000 rows a second need no further shard"
         );
     }
 }

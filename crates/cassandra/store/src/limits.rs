@@ -21,8 +21,8 @@ pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// only that have not hung up.
 pub const WAITING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
 
-/// Bytes of messages of all queues that are being read to be received, until their calls have them: 64 queues with as much as one reads at
-/// a time. What is beyond waits.
+/// Bytes of messages of all queues, FIFO queues as well, that are being read to be received: of standard queues until their calls have
+/// them, 64 queues with as much as one reads at a time. What is beyond waits.
 pub const READING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
 
 /// How long a call's messages may wait here to be sent or deleted, in ms, or a change of a queue for others; after that
@@ -42,11 +42,15 @@ pub const TAKEN_ROWS_MAX: usize = 100;
 /// Rows of the index that one read asks for at most.
 pub const READ_ROWS_MAX: usize = 1_000;
 
-/// Buckets that one look reads at most; the next look goes on behind them.
+/// Buckets that one look reads at most, beside those that begin before the place where the last one has ended; the next look goes on behind
+/// them.
 pub const READ_BUCKETS_MAX: usize = 8;
 
 /// Rows that a bucket should hold. At 6,000 deleted rows before the first live one a read takes eight times as long.
 pub const BUCKET_ROWS_MAX: u32 = 4_000;
+
+/// Shards of one second of a queue, each a bucket: together they hold 128,000 rows. With more each holds more.
+pub const SHARDS_MAX: usize = 32;
 
 /// Front-ends that know each other; further ones work alone.
 pub const FRONT_ENDS_MAX: usize = 256;

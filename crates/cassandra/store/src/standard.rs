@@ -44,7 +44,7 @@ use std::sync::atomic::AtomicU64;
 
 use quelea_sqs_protocol::{Consistency, Fault, QueueClass, QueueFacts};
 use tokio::runtime::Handle;
-use tokio::sync::{RwLock, Semaphore};
+use tokio::sync::{RwLock, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -72,8 +72,8 @@ pub(crate) struct Standard {
     pub(crate) served: Served,
     /// Bytes of messages that may still come to wait to be sent.
     pub(crate) room: Arc<Semaphore>,
-    /// Bytes of messages that may still be read, to be received.
-    pub(crate) reading: Semaphore,
+    /// Bytes of messages of all queues that may still be read, to be received.
+    reading: Semaphore,
     /// Changes of visibility that may still begin.
     pub(crate) changes: Semaphore,
     /// Messages that the sweep has found.
@@ -92,6 +92,8 @@ pub(crate) struct StandardSettings {
     pub(crate) duplicates_max: f64,
     /// Messages of a queue that may be in flight.
     pub(crate) in_flight_max: usize,
+    /// Rows that a bucket should hold.
+    pub(crate) bucket_rows_max: u32,
 }
 
 impl Standard {
@@ -108,7 +110,7 @@ impl Standard {
             peers,
             counted: Counted::default(),
             rounds: RwLock::default(),
-            served: Served::default(),
+            served: Served::new(settings.bucket_rows_max),
             room: Arc::new(Semaphore::new(WAITING_BYTES_IN_ALL_MAX)),
             reading: Semaphore::new(READING_BYTES_IN_ALL_MAX),
             changes: Semaphore::new(VISIBILITY_CHANGES_MAX),
@@ -116,6 +118,13 @@ impl Standard {
             sweeps: Arc::default(),
             settings,
         }
+    }
+
+    /// Waits until messages of so many bytes may be read, to be received; until what this returns is dropped they count.
+    pub(crate) async fn reading(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        let bytes = bytes.min(READING_BYTES_IN_ALL_MAX) as u32;
+        // It is never closed.
+        self.reading.acquire_many(bytes).await.ok()
     }
 
     /// The queue of these facts, if it still is what it was.

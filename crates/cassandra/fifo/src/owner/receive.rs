@@ -191,18 +191,18 @@ impl Owner {
 
     fn read(&mut self, reading: Reading, now: Now) {
         let missing = reading.chosen.iter().filter(|(_, _, content)| content.is_none());
-        let rows: Vec<RowKey> = missing
-            .filter_map(|(number, ..)| {
-                let segment = self.window.get(*number)?.segment;
-                Some(RowKey { segment, number: *number })
-            })
-            .collect();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for (number, ..) in missing {
+            let Some(held) = self.window.get(*number) else { continue };
+            rows.push(RowKey { segment: held.segment, number: *number });
+            bytes += held.bytes;
+        }
         if rows.is_empty() {
             return self.answer(reading, now);
         }
         let id = self.fresh_id();
         self.readings.insert(id, reading);
-        self.effects.push_back(Effect::ReadContents { id, rows });
+        self.effects.push_back(Effect::ReadContents { id, rows, bytes });
     }
 
     /// Bodies were read, in the order in which they were asked for; of one that is gone there is none.

@@ -311,8 +311,8 @@ fn what_is_in_flight_stays_so_when_an_owner_lets_go() {
         at(7),
     );
     let reading = effects(&mut next);
-    let [Effect::ReadContents { id, rows }] = &reading[..] else { panic!("{reading:?}") };
-    assert_eq!(rows[0].number, 1_000);
+    let [Effect::ReadContents { id, rows, bytes }] = &reading[..] else { panic!("{reading:?}") };
+    assert_eq!((rows[0].number, *bytes), (1_000, next.window.get(1_000).unwrap().bytes));
     next.contents_read(
         *id,
         Ok(vec![Some(Content { group_id: "g".to_owned(), ..Content::default() })]),

@@ -23,7 +23,7 @@ impl FifoSimulation {
                 Effect::Discard(batch) => self.begin_discard(at, batch),
                 Effect::Load(wanted) => self.begin_load(at, wanted),
                 Effect::ReadDeduplications(wanted) => self.begin_noted(at, wanted),
-                Effect::ReadContents { id, rows } => self.begin_contents(at, id, rows),
+                Effect::ReadContents { id, rows, .. } => self.begin_contents(at, id, rows),
                 Effect::Delete { id, rows } => self.begin_deletes(at, id, rows),
                 Effect::Renew(renewal) => self.renew(at, renewal, false),
                 Effect::Release(renewal) => {

@@ -359,7 +359,8 @@ impl Actor {
                 let permits = shared.fifo.reads.clone();
                 Box::pin(read_deduplications(weak, permits, generation, wanted))
             }
-            Effect::ReadContents { id, rows } => Box::pin(async move {
+            Effect::ReadContents { id, rows, bytes } => Box::pin(async move {
+                let _reading = shared.standard.reading(bytes).await;
                 Done::Contents(id, read_contents(&shared, generation, &rows).await)
             }),
             Effect::Delete { id, rows } => {

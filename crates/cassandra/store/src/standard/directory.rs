@@ -2,8 +2,8 @@
 
 use crate::bucket::{Bucket, WIDTH_US_MAX};
 
-/// Buckets that one read of the directory asks for. Those that hold one time are fewer than 600, so that a read from
-/// there always comes further.
+/// Buckets that a read of the directory asks for first: those that hold one time are fewer than 600 where no second has
+/// several shards, so that this comes further.
 pub(crate) const LISTED_BUCKETS_MAX: usize = 2_000;
 
 /// Buckets that may hold entries from a time on.
@@ -25,12 +25,15 @@ impl Directory {
         (from_us.saturating_sub(WIDTH_US_MAX) / 1_000_000).max(0)
     }
 
-    /// What was read from [`Directory::first_s`] on.
+    /// All that was read from [`Directory::first_s`] on.
     pub(crate) fn new(mut buckets: Vec<Bucket>, from_us: i64, read_at_us: i64) -> Self {
         buckets.sort_unstable();
-        let is_cut = buckets.len() >= LISTED_BUCKETS_MAX;
-        let to_us = buckets.last().filter(|_| is_cut).map(|last| last.start_us());
-        Self { buckets, from_us, to_us, read_at_us }
+        Self { buckets, from_us, to_us: None, read_at_us }
+    }
+
+    /// The same where there may be more.
+    pub(crate) fn cut_off(self) -> Self {
+        Self { to_us: self.buckets.last().map(|last| last.start_us()), ..self }
     }
 
     /// Adds a bucket that was heard of. Returns whether it was not listed.
@@ -88,11 +91,10 @@ mod tests {
 
     #[test]
     fn a_directory_that_was_cut_off_knows_where() {
-        let whole = Directory::new(narrow(LISTED_BUCKETS_MAX - 1), 0, 0);
+        let whole = Directory::new(narrow(5), 0, 0);
         assert_eq!(whole.to_us(), None);
         assert!(whole.covers(i64::MAX));
-        let cut = Directory::new(narrow(LISTED_BUCKETS_MAX), 0, 0);
-        let border_us = (LISTED_BUCKETS_MAX as i64 - 1) * SECOND;
+        let (cut, border_us) = (whole.cut_off(), 4 * SECOND);
         assert_eq!(cut.to_us(), Some(border_us));
         assert!(cut.covers(border_us - 1) && !cut.covers(border_us));
     }
@@ -105,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_bucket_is_added_once_and_not_behind_the_end() {
-        let mut directory = Directory::new(narrow(LISTED_BUCKETS_MAX), 0, 0);
+        let mut directory = Directory::new(narrow(5), 0, 0).cut_off();
         let [inside, behind] = [Bucket::holding(0, 2), Bucket::holding(1 << 50, 2)];
         assert!(directory.add(inside));
         assert!(!directory.add(inside) && !directory.add(behind));
-        assert_eq!(directory.buckets_from(0).len(), LISTED_BUCKETS_MAX + 1);
+        assert_eq!(directory.buckets_from(0).len(), 6);
     }
 
     #[test]

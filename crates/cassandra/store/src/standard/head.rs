@@ -76,6 +76,17 @@ pub(crate) struct Start {
     pub(crate) reach: Reach,
 }
 
+impl Start {
+    /// What lies before is read once more: a read has to come further than this, or the next one would begin where it did.
+    pub(crate) fn place_us(self) -> i64 {
+        self.from_us.saturating_add(match self.reach {
+            Reach::Near => OVERLAP_US,
+            Reach::Back => READ_BACK_US,
+            Reach::Full => 0,
+        })
+    }
+}
+
 /// What a read has found.
 #[derive(Debug, Default)]
 pub(crate) struct HeadRead {

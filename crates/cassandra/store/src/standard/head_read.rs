@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use quelea_sqs_protocol::{Consistency, Fault};
 
+use crate::bucket::Bucket;
+use crate::entry::Entry;
 use crate::limits::{
     BUCKETS_AGE_MS_MAX, GRACE_MS, GRACE_OF_ONE_MS, READ_BUCKETS_MAX, READ_ROWS_MAX,
 };
@@ -11,6 +14,7 @@ use crate::standard::Standard;
 use crate::standard::directory::{Directory, LISTED_BUCKETS_MAX};
 use crate::standard::head::{Head, HeadRead, Start, merge};
 use crate::standard::rows::Rows;
+use crate::standard::tables::List;
 
 /// Rows that are read beyond those that are wanted: so one read often knows when the next message becomes visible.
 const ROWS_MORE: usize = 8;
@@ -58,30 +62,35 @@ impl Standard {
         // Beyond the end of the directory, or the last row of a bucket that had more, nothing is known.
         let mut seen_to_us: Option<i64> = directory.to_us();
         let mut next_bucket_at_us: Option<i64> = None;
-        for (number, bucket) in directory.buckets_from(start.from_us).into_iter().enumerate() {
-            if bucket.start_us() > now_us {
-                next_bucket_at_us = Some(bucket.start_us());
+        let buckets = directory.buckets_from(start.from_us);
+        let mut buckets_read = 0;
+        // Shards of one second are read at once.
+        for shards in buckets.chunk_by(|one, next| one.start_s == next.start_s) {
+            let start_us = shards[0].start_us();
+            if start_us > now_us {
+                next_bucket_at_us = Some(start_us);
                 break;
             }
-            if seen_to_us.is_some_and(|seen_to_us| bucket.start_us() > seen_to_us) {
+            if seen_to_us.is_some_and(|seen_to_us| start_us > seen_to_us) {
                 break;
             }
-            if number == READ_BUCKETS_MAX {
-                seen_to_us = Some(seen_to_us.unwrap_or(i64::MAX).min(bucket.start_us()));
+            // All up to the place are read, however many they are.
+            if buckets_read >= READ_BUCKETS_MAX && start_us > start.place_us() {
+                seen_to_us = Some(seen_to_us.unwrap_or(i64::MAX).min(start_us));
                 break;
             }
-            let more = rows.read_entries(bucket, start.from_us, most).await?;
-            if more.len() == most
-                && let Some(last) = more.last()
-            {
-                seen_to_us = Some(
-                    seen_to_us.map_or(last.visible_at_us, |seen| seen.min(last.visible_at_us)),
-                );
+            buckets_read += shards.len();
+            let read = |bucket: Bucket| rows.read_entries(bucket, start.from_us, most);
+            let read = stream::iter(shards.iter().copied()).map(read).buffered(READ_BUCKETS_MAX);
+            for more in read.try_collect::<Vec<Vec<Entry>>>().await? {
+                let last = more.last().filter(|_| more.len() == most);
+                let border_us = last.map(|last| last.visible_at_us);
+                seen_to_us = [seen_to_us, border_us].into_iter().flatten().min();
+                merge(&mut found, more);
             }
-            merge(&mut found, more);
         }
         let border_us = seen_to_us.unwrap_or(i64::MAX);
-        let is_known = |entry: &crate::entry::Entry| entry.visible_at_us <= border_us;
+        let is_known = |entry: &Entry| entry.visible_at_us <= border_us;
         let next_visible_at_us = found
             .iter()
             .filter(|entry| is_known(entry))
@@ -124,6 +133,18 @@ impl Standard {
 /// Reads the buckets that a read may need.
 pub(crate) async fn read_directory(rows: &Rows<'_>, start: Start) -> Result<Directory, Fault> {
     let first_s = Directory::first_s(start.from_us);
-    let buckets = rows.tables.listed_from(rows.of, first_s, LISTED_BUCKETS_MAX).await?;
-    Ok(Directory::new(buckets, start.from_us, start.now_us))
+    let mut buckets = rows.tables.listed_from(rows.of, first_s, LISTED_BUCKETS_MAX).await?;
+    let mut is_cut = buckets.len() >= LISTED_BUCKETS_MAX;
+    // Wide buckets begin long before what is in them; what is listed between may be many shards of seconds that are over.
+    while let Some(last) = buckets.last().copied()
+        && is_cut
+        && last.start_us() <= start.from_us
+    {
+        buckets.retain(|bucket| bucket.end_us() > start.from_us);
+        let more = rows.tables.listed_behind(rows.of, List::Entries, last).await?;
+        is_cut = !more.is_empty();
+        buckets.extend(more);
+    }
+    let directory = Directory::new(buckets, start.from_us, start.now_us);
+    Ok(if is_cut { directory.cut_off() } else { directory })
 }

@@ -53,7 +53,6 @@ pub(crate) struct Queue {
     name: OnceLock<QueueRef>,
 }
 
-#[derive(Default)]
 struct Places {
     entries: Filling,
     bodies: Filling,
@@ -63,8 +62,20 @@ struct Places {
     suspected: VecDeque<Bucket>,
 }
 
+impl Places {
+    fn new(bucket_rows_max: u32) -> Self {
+        Self {
+            entries: Filling::new(bucket_rows_max),
+            bodies: Filling::new(bucket_rows_max),
+            listed: VecDeque::new(),
+            listed_bodies: VecDeque::new(),
+            suspected: VecDeque::new(),
+        }
+    }
+}
+
 impl Queue {
-    fn new(generation: Uuid) -> Self {
+    fn new(generation: Uuid, bucket_rows_max: u32) -> Self {
         Self {
             generation,
             sends: Gatherer::default(),
@@ -78,7 +89,7 @@ impl Queue {
             passed_over: AtomicUsize::new(0),
             unreadable: Mutex::default(),
             heard: Mutex::default(),
-            places: Mutex::default(),
+            places: Mutex::new(Places::new(bucket_rows_max)),
             used_at_ms: AtomicU64::new(0),
             name: OnceLock::new(),
         }
@@ -254,12 +265,17 @@ fn remember_listed(listed: &mut VecDeque<Bucket>, fresh: Vec<Bucket>) {
 }
 
 /// The queues that are served here, by generation.
-#[derive(Default)]
 pub(crate) struct Served {
+    bucket_rows_max: u32,
     queues: Mutex<FxHashMap<Uuid, Arc<Queue>>>,
 }
 
 impl Served {
+    /// None yet, of which a bucket holds so many rows.
+    pub(crate) fn new(bucket_rows_max: u32) -> Self {
+        Self { bucket_rows_max, queues: Mutex::default() }
+    }
+
     /// The queue of that generation.
     pub(crate) fn queue(&self, clock: &Clock, generation: Uuid) -> Arc<Queue> {
         let now_ms = clock.now_ms();
@@ -267,7 +283,9 @@ impl Served {
         if queues.len() >= REMEMBERED_QUEUES_MAX && !queues.contains_key(&generation) {
             forget_half(&mut queues);
         }
-        let queue = queues.entry(generation).or_insert_with(|| Arc::new(Queue::new(generation)));
+        let queue = queues
+            .entry(generation)
+            .or_insert_with(|| Arc::new(Queue::new(generation, self.bucket_rows_max)));
         queue.used_at_ms.store(now_ms, Ordering::Relaxed);
         queue.clone()
     }

@@ -13,8 +13,7 @@ use uuid::Uuid;
 use crate::backoff::Backoff;
 use crate::entry::Entry;
 use crate::limits::{
-    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, READING_BYTES_IN_ALL_MAX, TAKEN_ROWS_MAX,
-    WAITING_RECEIVES_MAX,
+    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
 };
 use crate::message_id::sent_at_ms;
 use crate::peers::name;
@@ -211,10 +210,8 @@ impl Standard {
             let sizes = chosen.clone().map(|entry| entry.body_bytes());
             let fitting = within_bytes(sizes, BATCH_BYTES_MAX * BATCHES_AT_ONCE).max(1);
             let chosen: Vec<Entry> = chosen.take(fitting).collect();
-            let bytes = chosen.iter().map(Entry::body_bytes).sum::<usize>();
-            let bytes = bytes.min(READING_BYTES_IN_ALL_MAX) as u32;
-            // Before they are claimed, since a claim ends by itself. The semaphore is never closed.
-            let _reading = self.reading.acquire_many(bytes).await;
+            // Before they are claimed, since a claim ends by itself.
+            let _reading = self.reading(chosen.iter().map(Entry::body_bytes).sum()).await;
             queue.fair().chose(chosen.len());
             self.peers.claim(queue.generation, &chosen);
             queue.auto_hint().chose(chosen.iter().map(name));

@@ -16,7 +16,7 @@ use super::model_tables::ModelTables;
 use super::process::{Gate, Process, lock};
 use super::queue_rows::{KnownQueues, QueueRows};
 use crate::clock::Clock;
-use crate::limits::CHANGES_COUNTED_EVERY_MS;
+use crate::limits::{BUCKET_ROWS_MAX, CHANGES_COUNTED_EVERY_MS};
 use crate::peers::Peers;
 use crate::peers::alive::FrontEnd as Row;
 use crate::peers::peer_socket::{PeerSocket, Receiving};
@@ -140,6 +140,10 @@ impl FrontEnd {
             consistency: common.chaos.consistency,
             duplicates_max: 0.005,
             in_flight_max: 120_000,
+            bucket_rows_max: match common.chaos.is_calm() {
+                true => BUCKET_ROWS_MAX,
+                false => [BUCKET_ROWS_MAX, 30, 3][fastrand::usize(..3)],
+            },
         };
         let standard = Arc::new(Standard::new(Box::new(tables), clock, peers, settings));
         let address = SocketAddr::from(([127, 0, 0, 1], number));
