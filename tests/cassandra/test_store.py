@@ -50,6 +50,10 @@ def test_what_is_wrong_at_the_start_is_named(cassandra):
     run_store_tests("starting::", cassandra)
 
 
+def test_a_busy_second_is_spread_over_partitions(cassandra):
+    run_store_tests("shards::", cassandra)
+
+
 def test_messages_share_requests(cassandra):
     print(run_store_tests("costs::", cassandra))
 

@@ -66,7 +66,9 @@ impl Bucket {
 /// A queue stays at the level that its rate asks for: the widest whose buckets it would fill to half at most. A burst
 /// that fills a bucket sooner goes on in narrower ones, and in the shards of a second at last, so that they grow with the
 /// rate. No front-end counts what the others put into the same buckets: each takes them to be as busy as itself, so that all
-/// together keep the bound. Only where the shards of a second are all full they have none.
+/// together keep the bound. It does not hold where all shards of a second are full, where more than
+/// [`FRONT_ENDS_OF_SHARD`] front-ends are that busy, and for buckets that were filled before so many others that their rows are not
+/// counted any more.
 #[derive(Debug)]
 pub(crate) struct Filling {
     rows_max: u32,
@@ -74,6 +76,19 @@ pub(crate) struct Filling {
     counted: Vec<(Bucket, u32)>,
     rate: Rate,
 }
+
+/// Who puts rows into a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Writers {
+    /// The front-ends that are alive, this one included.
+    pub(crate) front_ends: usize,
+    /// Whether all of them read further shards of a second.
+    pub(crate) know_shards: bool,
+}
+
+/// With more front-ends than this a shard is not divided further: it would hold so few rows that readers find many shards that are
+/// nearly empty.
+const FRONT_ENDS_OF_SHARD: u32 = 8;
 
 /// Buckets that are counted at once: in-flight, delayed and ready entries lie in different ones, each in some shards.
 const COUNTED_MAX: usize = 4 * SHARDS_MAX;
@@ -84,23 +99,30 @@ impl Filling {
         Self { rows_max, counted: Vec::new(), rate: Rate::default() }
     }
 
-    /// The bucket for a row that is inserted now, where so many front-ends put rows into the queue, this one included. A
-    /// row that weighs more than 1 counts as so many.
+    /// The bucket for a row that is inserted now by one of these front-ends. A row that weighs more than 1 counts as so many.
     pub(crate) fn place(
         &mut self,
         visible_at_us: i64,
         now_us: i64,
         weight: u32,
-        front_ends: usize,
+        writers: Writers,
     ) -> Bucket {
-        let front_ends = front_ends.clamp(1, FRONT_ENDS_MAX) as u32;
-        let weight = weight.saturating_mul(front_ends);
-        let widest = self.rate.level(now_us, weight, self.rows_max);
+        let front_ends = writers.front_ends.clamp(1, FRONT_ENDS_MAX) as u32;
+        let of_all = weight.saturating_mul(front_ends);
+        let widest = self.rate.level(now_us, of_all, self.rows_max);
         let mut wide = (1..=widest).rev().map(|level| Bucket::holding(visible_at_us, level));
-        let has_room = |bucket: &Bucket| self.rows(*bucket).saturating_add(weight) <= self.rows_max;
-        let chosen = wide.find(has_room).unwrap_or_else(|| self.shard(visible_at_us, weight));
-        self.count(chosen, weight);
-        chosen
+        let has_room = |bucket: &Bucket| self.rows(*bucket).saturating_add(of_all) <= self.rows_max;
+        if let Some(bucket) = wide.find(has_room) {
+            self.count(bucket, of_all);
+            return bucket;
+        }
+        let weight = weight.saturating_mul(front_ends.min(FRONT_ENDS_OF_SHARD));
+        let bucket = match writers.know_shards {
+            true => self.shard(visible_at_us, weight),
+            false => Bucket::holding(visible_at_us, 0),
+        };
+        self.count(bucket, weight);
+        bucket
     }
 
     /// The first shard of a second that has room for such a row, or is empty; the least full where none is.
@@ -182,6 +204,8 @@ mod tests {
     use crate::limits::BUCKET_ROWS_MAX;
 
     const SECOND: i64 = 1_000_000;
+    const ALONE: Writers = Writers { front_ends: 1, know_shards: true };
+    const MOST: Writers = Writers { front_ends: FRONT_ENDS_MAX, ..ALONE };
 
     proptest! {
         #[test]
@@ -200,13 +224,14 @@ mod tests {
             front_ends in 1usize..9,
             of_the_first in 0i64..8,
         ) {
+            let writers = Writers { front_ends, know_shards: true };
             let mut fillings: Vec<Filling> = (0..front_ends).map(|_| Filling::new(BUCKET_ROWS_MAX)).collect();
             let mut rows = std::collections::HashMap::new();
             for row in 0..rows_per_s * seconds {
                 let now = 1_000_000 * SECOND + row * SECOND / rows_per_s;
                 // The first has its part of every eight rows, and its turn at the others.
                 let place = if row % 8 < of_the_first { 0 } else { row as usize / 8 % front_ends };
-                *rows.entry(fillings[place].place(now, now, 1, front_ends)).or_insert(0) += 1;
+                *rows.entry(fillings[place].place(now, now, 1, writers)).or_insert(0) += 1;
             }
             for (bucket, count) in rows {
                 prop_assert!(count <= i64::from(BUCKET_ROWS_MAX), "{bucket:?} has {count}");
@@ -224,8 +249,9 @@ mod tests {
     fn a_quiet_queue_stays_in_one_wide_bucket() {
         let mut filling = Filling::new(BUCKET_ROWS_MAX);
         let start = 512 * 1_000 * SECOND;
-        let buckets: Vec<Bucket> =
-            (0..500).map(|s| filling.place(start + s * SECOND, start + s * SECOND, 1, 1)).collect();
+        let buckets: Vec<Bucket> = (0..500)
+            .map(|s| filling.place(start + s * SECOND, start + s * SECOND, 1, ALONE))
+            .collect();
         assert!(buckets.iter().all(|bucket| *bucket == Bucket::holding(start, 3)));
     }
 
@@ -233,9 +259,18 @@ mod tests {
     fn a_row_that_weighs_more_than_a_wide_bucket_goes_into_a_second() {
         let mut filling = Filling::new(BUCKET_ROWS_MAX);
         let at = 512 * 1_000 * SECOND;
-        let shards = [0, 1, 2].map(|_| filling.place(at, at, 65, FRONT_ENDS_MAX).level);
+        let shards = [0, 1, 2].map(|_| filling.place(at, at, 501, MOST).level);
         assert_eq!(shards, [0, 4, 5], "each in a shard of its own");
-        assert_eq!(filling.place(at, at, 1, FRONT_ENDS_MAX).level, 3, "it has counted elsewhere");
+        assert_eq!(filling.place(at, at, 1, MOST).level, 3, "it has counted elsewhere");
+    }
+
+    #[test]
+    fn a_second_is_one_bucket_while_a_front_end_reads_no_further_shard() {
+        let mut filling = Filling::new(BUCKET_ROWS_MAX);
+        let writers = Writers { know_shards: false, ..ALONE };
+        let at = 512 * 1_000 * SECOND;
+        let levels = (0..10 * BUCKET_ROWS_MAX).map(|_| filling.place(at, at, 1, writers).level);
+        assert_eq!(levels.filter(|level| width_s(*level) == 1 && *level != 0).count(), 0);
     }
 
     #[test]
@@ -244,7 +279,7 @@ mod tests {
         let mut rows = std::collections::HashMap::new();
         // The wide buckets take ten rows each.
         for _ in 0..30 + 31 * SHARDS_MAX {
-            *rows.entry(filling.place(at, at, 1, 1)).or_insert(0) += 1;
+            *rows.entry(filling.place(at, at, 1, ALONE)).or_insert(0) += 1;
         }
         let shards = rows.iter().filter(|(bucket, _)| width_s(bucket.level) == 1);
         let counts: Vec<i32> = shards.map(|(_, count)| *count).collect();
@@ -258,10 +293,10 @@ mod tests {
         let start = 512 * 1_000 * SECOND;
         let at = |row: i64| start + row * SECOND / 1_000;
         for row in 0..30_000 {
-            filling.place(at(row), at(row), 1, 1);
+            filling.place(at(row), at(row), 1, ALONE);
         }
         let levels: Vec<i8> =
-            (30_000..60_000).map(|row| filling.place(at(row), at(row), 1, 1).level).collect();
+            (30_000..60_000).map(|row| filling.place(at(row), at(row), 1, ALONE).level).collect();
         assert!(
             levels.iter().all(|level| *level == 0),
             "1,000 rows a second need no further shard"

@@ -182,6 +182,9 @@ pub const COUNT_AGE_MS_MAX: u64 = 500;
 /// Messages that a move task moves in a step.
 pub const MOVED_ROWS_MAX: usize = 100;
 
+/// Bytes of messages that a move task moves in a step, save when one message alone is larger: as much as a receive reads at a time.
+pub const MOVED_BYTES_MAX: usize = BATCH_BYTES_MAX * BATCHES_AT_ONCE;
+
 /// Move tasks of a queue that are remembered, as in SQS.
 pub const MOVE_TASKS_MAX: usize = 10;
 

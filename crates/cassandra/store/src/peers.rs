@@ -16,7 +16,7 @@ pub(crate) mod peer_socket;
 pub(crate) mod rendezvous;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,8 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, Writers};
+use crate::database::schema::VERSION_OF_SHARDS;
 use crate::entry::Entry;
 use crate::limits::{
     BUCKETS_AGE_HEARD_MS_MAX, BUCKETS_AGE_MS_MAX, CHANGES_AT_ONCE, INTERESTED_MAX, NOTED_MS_MAX,
@@ -67,6 +68,7 @@ pub(crate) struct Peers {
     pub(crate) claims_are_heeded: bool,
     alive: Mutex<Alive>,
     front_ends: AtomicUsize,
+    know_shards: AtomicBool,
     interest: Mutex<Interest>,
     claims: Mutex<Claims>,
     notices: Notices,
@@ -123,6 +125,8 @@ impl Peers {
             claims_are_heeded,
             alive: Mutex::new(Alive::new(id)),
             front_ends: AtomicUsize::new(1),
+            // Until it is known who else there is.
+            know_shards: AtomicBool::new(false),
             interest: Mutex::default(),
             claims: Mutex::new(Claims::new(id)),
             notices: Notices::default(),
@@ -161,6 +165,7 @@ impl Peers {
             let is_new = alive.observe(rows, now);
             self.peer_changes.observe(alive.known(), asked_at, now);
             self.front_ends.store(alive.members(now).len(), Ordering::Relaxed);
+            self.know_shards.store(alive.all_know(VERSION_OF_SHARDS), Ordering::Relaxed);
             is_new
         };
         if is_new {
@@ -185,6 +190,12 @@ impl Peers {
     /// How many are alive, as was known at the last heartbeat.
     pub(crate) fn front_ends(&self) -> usize {
         self.front_ends.load(Ordering::Relaxed)
+    }
+
+    /// Who puts rows into queues, as was known at the last heartbeat.
+    pub(crate) fn writers(&self) -> Writers {
+        let know_shards = self.know_shards.load(Ordering::Relaxed);
+        Writers { front_ends: self.front_ends(), know_shards }
     }
 
     /// This time or a fraction of a millisecond later, as no other front-end has it: two that move the same entry at the

@@ -29,7 +29,7 @@ use crate::database::take_over_table::TakeOverTable;
 use crate::database::transaction::Unmade;
 use crate::database::{Database, RequestCounts};
 use crate::fifo::{ClusterKey, Fifo, MessageRows, OwnerTable, PeerListener, refused, serve_peers};
-use crate::limits::{BUCKET_ROWS_MAX, CHANGES_AWAITED_MS_MAX, FACTS_AGE_HEARD_MS_MAX};
+use crate::limits::{CHANGES_AWAITED_MS_MAX, FACTS_AGE_HEARD_MS_MAX};
 use crate::passed::{Passed, PassedQueues};
 use crate::peers::front_end_table::FrontEndTable;
 use crate::peers::heartbeat_timestamps::HeartbeatTimestamps;
@@ -89,7 +89,7 @@ impl CassandraQueues {
             consistency: settings.consistency,
             duplicates_max: f64::from(settings.duplicates_ppm_max) / 1e6,
             in_flight_max: settings.in_flight_max,
-            bucket_rows_max: BUCKET_ROWS_MAX,
+            bucket_rows_max: settings.bucket_rows_max,
         };
         let clock = database.clock.clone();
         let standard = Arc::new(Standard::new(Box::new(tables), clock, peers, standard_settings));

@@ -20,7 +20,8 @@ use crate::limits::BATCHES_AT_ONCE;
 use crate::standard::content::{Attributes, Content, StoredMessage, read_attributes};
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{
-    Asked, FoundMessages, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables, Written,
+    Asked, FoundMessages, FoundPage, Lease, List, ListedPage, Of, SWEPT_PAGE, SweptMessage, Tables,
+    Written,
 };
 
 /// For how long a list has a partition, and the low-water mark is stored, in seconds: longer than any message lives.
@@ -248,28 +249,39 @@ impl Tables for CassandraTables {
         ))
     }
 
-    fn listed_from(&self, of: Of, from_s: i64, most: usize) -> Asked<'_, Vec<Bucket>> {
-        Box::pin(async move {
-            let values = (of.generation, from_s, most as i32);
-            let statement = &self.statements.read_buckets;
-            self.database
-                .read(For::Upkeep, statement, of.consistency, values)
-                .await
-                .and_then(|rows| buckets(&rows))
-        })
+    fn unlist_before(&self, of: Of, start_s: i64, at_us: i64) -> Asked<'_, ()> {
+        let values = vec![(at_us, of.generation, start_s)];
+        Box::pin(self.database.write(
+            For::Sweep,
+            &self.statements.sweep.unlist_entries,
+            of.consistency,
+            values,
+        ))
     }
 
-    fn listed_behind(&self, of: Of, list: List, after: Bucket) -> Asked<'_, Vec<Bucket>> {
+    fn listed(
+        &self,
+        of: Of,
+        list: List,
+        after: Bucket,
+        most: usize,
+        why: For,
+    ) -> Asked<'_, ListedPage> {
         Box::pin(async move {
             let statement = match list {
                 List::Entries => &self.statements.sweep.entry_list,
                 List::Messages => &self.statements.sweep.message_list,
             };
-            let values = (of.generation, after.start_s, after.level, SWEPT_PAGE as i32);
-            self.database
-                .read(For::Sweep, statement, of.consistency, values)
-                .await
-                .and_then(|rows| buckets(&rows))
+            let values = (of.generation, after.start_s, after.level, most as i32);
+            let rows = self.database.read(why, statement, of.consistency, values).await?;
+            let (mut page, mut last) = (ListedPage::default(), None);
+            for row in rows.rows::<(i64, i8)>().map_err(unreadable)? {
+                let (start_s, level) = row.map_err(unreadable)?;
+                last = Some(Bucket { start_s, level });
+                page.buckets.extend(Bucket::stored(start_s, level));
+            }
+            page.next = last.filter(|_| rows.rows_num() >= most);
+            Ok(page)
         })
     }
 
@@ -441,13 +453,4 @@ fn entry(bucket: Bucket, row: EntryRow) -> Result<Entry, String> {
 
 fn stored_bucket(start_s: Option<i64>, level: Option<i8>) -> Option<Bucket> {
     start_s.zip(level).and_then(|(start_s, level)| Bucket::stored(start_s, level))
-}
-
-fn buckets(rows: &QueryRowsResult) -> Result<Vec<Bucket>, Fault> {
-    let mut buckets = Vec::with_capacity(rows.rows_num());
-    for row in rows.rows::<(i64, i8)>().map_err(unreadable)? {
-        let (start_s, level) = row.map_err(unreadable)?;
-        buckets.extend(Bucket::stored(start_s, level));
-    }
-    Ok(buckets)
 }

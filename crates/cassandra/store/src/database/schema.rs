@@ -27,7 +27,10 @@ use crate::database::settings::CassandraSettings;
 pub(crate) const VERSION: i32 = VERSIONS.len() as i32;
 
 /// The statements of each version, which may be carried out again; they name each table as `@table`.
-const VERSIONS: [&[&str]; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+const VERSIONS: [&[&str]; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
+
+/// From this version on front-ends read further shards of a second, which are levels of buckets.
+pub(crate) const VERSION_OF_SHARDS: i32 = 6;
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS @queue (
@@ -124,6 +127,9 @@ const VERSION_4: &[&str] = &[
 /// What is left of deleted queues goes after hours and not after days: whoever lists an account's queues reads across it.
 const VERSION_5: &[&str] = &["ALTER TABLE @queue WITH gc_grace_seconds = 10800
         AND compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L4'}"];
+
+/// Front-ends say which version they know.
+const VERSION_6: &[&str] = &["ALTER TABLE @front_end ADD IF NOT EXISTS version int"];
 
 /// How long a front-end that died may keep the others from going on.
 const LOCK_TTL_S: i32 = 60;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use quelea_model::limits::IN_FLIGHT_MAX;
 use quelea_sqs_protocol::Consistency;
 
-use crate::limits::OWNED_BYTES_MAX;
+use crate::limits::{BUCKET_ROWS_MAX, OWNED_BYTES_MAX};
 
 /// How a front-end reaches Cassandra, and what it makes there.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct CassandraSettings {
     pub fifo_bytes_max: usize,
     /// Messages of one queue that may be in flight, roughly.
     pub in_flight_max: usize,
+    /// Rows that a partition of the index should hold: [`crate::limits::BUCKET_ROWS_MAX`], save in tests.
+    pub bucket_rows_max: u32,
 }
 
 impl CassandraSettings {
@@ -79,6 +81,7 @@ impl Default for CassandraSettings {
             sweep_rows_per_s: 200,
             fifo_bytes_max: OWNED_BYTES_MAX,
             in_flight_max: IN_FLIGHT_MAX,
+            bucket_rows_max: BUCKET_ROWS_MAX,
         }
     }
 }

@@ -37,7 +37,6 @@ pub(crate) struct Statements {
     pub(crate) count_entries: AtEach,
     pub(crate) delete_entry: AtEach,
     pub(crate) list_entries: AtEach,
-    pub(crate) read_buckets: AtEach,
     pub(crate) write_low_water_mark: AtEach,
     pub(crate) read_low_water_mark: AtEach,
     pub(crate) sweep: SweepStatements,
@@ -126,10 +125,6 @@ impl Statements {
                     .to_owned(),
             )
             .await?,
-            read_buckets: prepare(
-                "SELECT start, level FROM @bucket WHERE generation = ? AND shard = 0 AND start >= ? LIMIT ?".to_owned(),
-            )
-            .await?,
             write_low_water_mark: prepare(WRITE_LOW_WATER_MARK.to_owned()).await?,
             read_low_water_mark: prepare(READ_LOW_WATER_MARK.to_owned()).await?,
             sweep: SweepStatements::prepare(preparing).await?,
@@ -141,6 +136,7 @@ impl Statements {
 pub(crate) struct SweepStatements {
     pub(crate) list_messages: AtEach,
     pub(crate) unlist_messages: AtEach,
+    pub(crate) unlist_entries: AtEach,
     pub(crate) message_list: AtEach,
     pub(crate) entry_list: AtEach,
     pub(crate) messages: AtEach,
@@ -159,6 +155,10 @@ impl SweepStatements {
             unlist_messages: prepare(
                 "DELETE FROM @bucket USING TIMESTAMP ? WHERE generation = ? AND shard = 1 AND start = ? AND level = ?"
                     .to_owned(),
+            )
+            .await?,
+            unlist_entries: prepare(
+                "DELETE FROM @bucket USING TIMESTAMP ? WHERE generation = ? AND shard = 0 AND start < ?".to_owned(),
             )
             .await?,
             message_list: prepare(

@@ -18,6 +18,8 @@ pub(crate) struct FrontEnd {
     pub(crate) address: Option<SocketAddr>,
     /// Another one with each renewal.
     pub(crate) beat: i64,
+    /// The version of the tables that it knows; 0: one from before 6.
+    pub(crate) version: i32,
 }
 
 /// A front-end, as another one or itself knows it.
@@ -46,6 +48,7 @@ pub(crate) struct Alive {
 struct Heartbeat {
     address: Option<SocketAddr>,
     beat: i64,
+    version: i32,
     changed_at: Instant,
 }
 
@@ -60,14 +63,16 @@ impl Alive {
     pub(crate) fn observe(&mut self, rows: Vec<FrontEnd>, now: Instant) -> bool {
         let mut is_new = false;
         let mut seen = BTreeMap::new();
-        for FrontEnd { id, address, beat } in rows.into_iter().filter(|row| row.id != self.me) {
+        for FrontEnd { id, address, beat, version } in
+            rows.into_iter().filter(|row| row.id != self.me)
+        {
             let before = self.seen.remove(&id);
             is_new |= before.as_ref().is_none_or(|before| before.address != address);
             let changed_at = match before {
                 Some(before) if before.beat == beat => before.changed_at,
                 _ => now,
             };
-            seen.insert(id, Heartbeat { address, beat, changed_at });
+            seen.insert(id, Heartbeat { address, beat, version, changed_at });
         }
         self.seen = seen;
         is_new
@@ -79,6 +84,11 @@ impl Alive {
         members.push(self.me);
         members.sort_unstable();
         members
+    }
+
+    /// Whether all whose rows are there know the tables of that version, the dead among them: one that is only slow goes on.
+    pub(crate) fn all_know(&self, version: i32) -> bool {
+        self.seen.values().all(|seen| seen.version >= version)
     }
 
     /// The others that are alive and can be reached.
@@ -136,7 +146,17 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn row(id: Uuid, beat: i64) -> FrontEnd {
-        FrontEnd { id, address: Some("127.0.0.1:9".parse().unwrap()), beat }
+        FrontEnd { id, address: Some("127.0.0.1:9".parse().unwrap()), beat, version: 6 }
+    }
+
+    #[test]
+    fn one_of_an_earlier_version_counts_until_its_row_is_gone() {
+        let (start, mut alive) = (Instant::now(), Alive::new(ME));
+        assert!(alive.all_know(6));
+        alive.observe(vec![row(OTHER, 7), FrontEnd { version: 0, ..row(Uuid::nil(), 7) }], start);
+        assert!(!alive.all_know(6));
+        alive.observe(vec![row(OTHER, 8)], start);
+        assert!(alive.all_know(6) && !alive.all_know(7));
     }
 
     #[test]

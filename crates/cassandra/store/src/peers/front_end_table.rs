@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::database::driver;
 use crate::database::fault::unreadable;
 use crate::database::preparing::Preparing;
+use crate::database::schema::VERSION;
 use crate::database::statements::{AtEach, prepare};
 use crate::database::{Database, For};
 use crate::limits::{FRONT_ENDS_MAX, HEARTBEAT_TTL_S};
@@ -32,13 +33,13 @@ impl FrontEndTable {
         Ok(Self {
             beat: prepare(
                 preparing,
-                "INSERT INTO @front_end (slot, id, address, beat) VALUES (0, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+                "INSERT INTO @front_end (slot, id, address, beat, version) VALUES (0, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
                     .to_owned(),
             )
             .await?,
             read: prepare(
                 preparing,
-                "SELECT id, address, beat FROM @front_end WHERE slot = 0 LIMIT ?".to_owned(),
+                "SELECT id, address, beat, version FROM @front_end WHERE slot = 0 LIMIT ?".to_owned(),
             )
             .await?,
             leave: prepare(
@@ -62,7 +63,7 @@ impl FrontEndTable {
         beat: i64,
     ) -> Result<(), Fault> {
         let address = address.map(|address| address.to_string());
-        let values = vec![(id, address, beat, beat, HEARTBEAT_TTL_S)];
+        let values = vec![(id, address, beat, VERSION, beat, HEARTBEAT_TTL_S)];
         database.write(For::Peers, &self.beat, Consistency::LocalQuorum, values).await
     }
 
@@ -71,10 +72,12 @@ impl FrontEndTable {
         let values = (FRONT_ENDS_MAX as i32,);
         let found = database.read(For::Peers, &self.read, Consistency::LocalQuorum, values).await?;
         let mut front_ends = Vec::with_capacity(found.rows_num());
-        for row in found.rows::<(Uuid, Option<String>, Option<i64>)>().map_err(unreadable)? {
-            let (id, address, beat) = row.map_err(unreadable)?;
+        type Row = (Uuid, Option<String>, Option<i64>, Option<i32>);
+        for row in found.rows::<Row>().map_err(unreadable)? {
+            let (id, address, beat, version) = row.map_err(unreadable)?;
             let address = address.and_then(|address| address.parse().ok());
-            front_ends.push(FrontEnd { id, address, beat: beat.unwrap_or_default() });
+            let (beat, version) = (beat.unwrap_or_default(), version.unwrap_or_default());
+            front_ends.push(FrontEnd { id, address, beat, version });
         }
         Ok(front_ends)
     }

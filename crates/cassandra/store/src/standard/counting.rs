@@ -17,7 +17,7 @@ use crate::limits::{
 };
 use crate::message_id::sent_at_ms;
 use crate::standard::Standard;
-use crate::standard::head::Start;
+use crate::standard::head::{Reach, Start};
 use crate::standard::head_read::read_directory;
 use crate::standard::queue::Queue;
 use crate::standard::rows::Rows;
@@ -131,7 +131,8 @@ impl Standard {
             self.prepare_head_read(&rows, &mut head).await?
         };
         let now_us = start.now_us;
-        let directory = read_directory(&rows, Start { from_us: now_us, ..start }).await?;
+        let start = Start { from_us: now_us, reach: Reach::Full, ..start };
+        let directory = read_directory(&rows, start, now_us).await?;
         let mut in_flight = 0;
         for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
             let entries = rows.tables.counted(rows.of, *bucket, now_us, PAGE).await?;
@@ -164,7 +165,8 @@ impl Standard {
         };
         let now_us = start.now_us;
         // Anew: the head's may be without what others have begun a moment ago.
-        let directory = read_directory(&rows, Start { from_us: low_us, ..start }).await?;
+        let whole = Start { from_us: low_us, ..start };
+        let directory = read_directory(&rows, whole, now_us).await?;
         // The first entry alone says how old it is.
         let oldest =
             self.read_visible(&rows, &directory, start, 1).await?.visible.into_iter().next();

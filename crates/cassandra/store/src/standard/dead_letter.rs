@@ -7,7 +7,9 @@ use std::sync::Arc;
 use quelea_sqs_protocol::{Fault, QueueFacts, QueueRef};
 
 use crate::entry::Entry;
+use crate::limits::MOVED_BYTES_MAX;
 use crate::standard::Standard;
+use crate::standard::batch::within_bytes;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::StoredMessage;
 use crate::standard::head::{Reach, Start};
@@ -167,6 +169,12 @@ impl Standard {
         }
         // Each would be another message there.
         let mut stale = take_leftovers(&mut entries);
+        // What is not too much at once; one at least.
+        let fitting = within_bytes(entries.iter().map(Entry::body_bytes), MOVED_BYTES_MAX).max(1);
+        if let Some(first) = entries.get(fitting) {
+            queue.head.lock().await.return_to(first.visible_at_us);
+            entries.truncate(fitting);
+        }
         if entries.is_empty() {
             return Ok(None);
         }
@@ -249,11 +257,11 @@ impl Standard {
             let start = self.prepare_head_read(rows, &mut head).await?;
             Start { from_us: head.low_us(), reach: Reach::Full, ..start }
         };
-        let mut directory = read_directory(rows, start).await?;
+        let mut directory = read_directory(rows, start, start.from_us).await?;
         let mut left_out = 0;
         let visible: Vec<Entry> = loop {
-            if !directory.covers(start.from_us) {
-                directory = read_directory(rows, start).await?;
+            if !directory.covers(start) {
+                directory = read_directory(rows, start, start.from_us).await?;
             }
             let mut read = self.read_visible(rows, &directory, start, most + left_out).await?;
             left_out = queue.leave_out_unreadable(&mut read.visible);

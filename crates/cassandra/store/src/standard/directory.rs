@@ -1,9 +1,10 @@
 //! The directory of a queue's buckets, as it was read: a part of it, when it has more of them than one read asks for.
 
 use crate::bucket::{Bucket, WIDTH_US_MAX};
+use crate::standard::head::Start;
 
-/// Buckets that a read of the directory asks for first: those that hold one time are fewer than 600 where no second has
-/// several shards, so that this comes further.
+/// Buckets that one request for the directory asks for. Those that hold one time are fewer than 600 where no second has several shards,
+/// so that one is enough then.
 pub(crate) const LISTED_BUCKETS_MAX: usize = 2_000;
 
 /// Buckets that may hold entries from a time on.
@@ -31,9 +32,9 @@ impl Directory {
         Self { buckets, from_us, to_us: None, read_at_us }
     }
 
-    /// The same where there may be more.
-    pub(crate) fn cut_off(self) -> Self {
-        Self { to_us: self.buckets.last().map(|last| last.start_us()), ..self }
+    /// The same where there may be more from that time on.
+    pub(crate) fn cut_off(self, to_us: i64) -> Self {
+        Self { to_us: Some(to_us), ..self }
     }
 
     /// Adds a bucket that was heard of. Returns whether it was not listed.
@@ -47,9 +48,10 @@ impl Directory {
         true
     }
 
-    /// Whether it says which buckets a read of the head from there has to read.
-    pub(crate) fn covers(&self, from_us: i64) -> bool {
-        self.from_us <= from_us && self.to_us.is_none_or(|to_us| from_us < to_us)
+    /// Whether it says which buckets a read of the head has to read to get beyond its place.
+    pub(crate) fn covers(&self, start: Start) -> bool {
+        let gets_further = self.to_us.is_none_or(|to_us| start.place_us() < to_us);
+        self.from_us <= start.from_us && gets_further
     }
 
     /// Whether it is younger than that. A clock that went back says nothing about its age.
@@ -82,8 +84,13 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::standard::head::Reach;
 
     const SECOND: i64 = 1_000_000;
+
+    fn full(from_us: i64) -> Start {
+        Start { from_us, now_us: 0, reach: Reach::Full }
+    }
 
     fn narrow(count: usize) -> Vec<Bucket> {
         (0..count as i64).map(|second| Bucket::holding(second * SECOND, 0)).collect()
@@ -93,21 +100,24 @@ mod tests {
     fn a_directory_that_was_cut_off_knows_where() {
         let whole = Directory::new(narrow(5), 0, 0);
         assert_eq!(whole.to_us(), None);
-        assert!(whole.covers(i64::MAX));
-        let (cut, border_us) = (whole.cut_off(), 4 * SECOND);
+        assert!(whole.covers(full(i64::MAX)));
+        let border_us = 4 * SECOND;
+        let cut = whole.cut_off(border_us);
         assert_eq!(cut.to_us(), Some(border_us));
-        assert!(cut.covers(border_us - 1) && !cut.covers(border_us));
+        assert!(cut.covers(full(border_us - 1)) && !cut.covers(full(border_us)));
+        let near = Start { reach: Reach::Near, ..full(border_us - 1) };
+        assert!(!cut.covers(near), "it would come to where the last read has ended");
     }
 
     #[test]
     fn a_directory_from_a_later_time_does_not_cover_an_earlier_one() {
         let directory = Directory::new(narrow(3), 2 * SECOND, 0);
-        assert!(directory.covers(2 * SECOND) && !directory.covers(SECOND));
+        assert!(directory.covers(full(2 * SECOND)) && !directory.covers(full(SECOND)));
     }
 
     #[test]
     fn a_bucket_is_added_once_and_not_behind_the_end() {
-        let mut directory = Directory::new(narrow(5), 0, 0).cut_off();
+        let mut directory = Directory::new(narrow(5), 0, 0).cut_off(4 * SECOND);
         let [inside, behind] = [Bucket::holding(0, 2), Bucket::holding(1 << 50, 2)];
         assert!(directory.add(inside));
         assert!(!directory.add(inside) && !directory.add(behind));

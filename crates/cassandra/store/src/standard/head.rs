@@ -103,7 +103,7 @@ impl Head {
     pub(crate) fn wants_directory(&self, start: Start, age_us_max: i64) -> bool {
         self.expects_more
             || !self.directory.is_fresh(start.now_us, age_us_max)
-            || !self.directory.covers(start.from_us)
+            || !self.directory.covers(start)
     }
 
     /// These buckets are in use, too.

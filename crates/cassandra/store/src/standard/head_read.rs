@@ -6,6 +6,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use quelea_sqs_protocol::{Consistency, Fault};
 
 use crate::bucket::Bucket;
+use crate::database::For;
 use crate::entry::Entry;
 use crate::limits::{
     BUCKETS_AGE_MS_MAX, GRACE_MS, GRACE_OF_ONE_MS, READ_BUCKETS_MAX, READ_ROWS_MAX,
@@ -18,6 +19,12 @@ use crate::standard::tables::List;
 
 /// Rows that are read beyond those that are wanted: so one read often knows when the next message becomes visible.
 const ROWS_MORE: usize = 8;
+
+/// Requests for the directory of one queue: those that hold one time are 17,000 where each second has all its shards.
+const LISTED_PAGES_MAX: usize = 16;
+
+/// Buckets that ended so long before a read begins are not kept.
+const KEPT_US: i64 = 30_000_000;
 
 impl Standard {
     /// Brings the list of buckets up to date; returns where to begin.
@@ -41,7 +48,8 @@ impl Standard {
         // A new bucket may have the read go back, beyond what was just read.
         for _ in 0..2 {
             if head.wants_directory(start, age_us_max) {
-                head.set_directory(read_directory(rows, start).await?, now_us);
+                let directory = read_directory(rows, start, start.place_us()).await?;
+                head.set_directory(directory, now_us);
                 start = head.start(now_us, fully_every_us);
             }
         }
@@ -130,21 +138,30 @@ impl Standard {
     }
 }
 
-/// Reads the buckets that a read may need.
-pub(crate) async fn read_directory(rows: &Rows<'_>, start: Start) -> Result<Directory, Fault> {
-    let first_s = Directory::first_s(start.from_us);
-    let mut buckets = rows.tables.listed_from(rows.of, first_s, LISTED_BUCKETS_MAX).await?;
-    let mut is_cut = buckets.len() >= LISTED_BUCKETS_MAX;
-    // Wide buckets begin long before what is in them; what is listed between may be many shards of seconds that are over.
-    while let Some(last) = buckets.last().copied()
-        && is_cut
-        && last.start_us() <= start.from_us
-    {
-        buckets.retain(|bucket| bucket.end_us() > start.from_us);
-        let more = rows.tables.listed_behind(rows.of, List::Entries, last).await?;
-        is_cut = !more.is_empty();
-        buckets.extend(more);
+/// Reads the buckets that a read may need, at least until all that begin at that time or before are known, as far as
+/// [`LISTED_PAGES_MAX`] requests come.
+pub(crate) async fn read_directory(
+    rows: &Rows<'_>,
+    start: Start,
+    known_to_us: i64,
+) -> Result<Directory, Fault> {
+    let mut after = Bucket { start_s: Directory::first_s(start.from_us), level: -1 };
+    let mut buckets = Vec::new();
+    for _ in 0..LISTED_PAGES_MAX {
+        let listed =
+            rows.tables.listed(rows.of, List::Entries, after, LISTED_BUCKETS_MAX, For::Upkeep);
+        let page = listed.await?;
+        buckets.extend(page.buckets);
+        match page.next {
+            None => return Ok(Directory::new(buckets, start.from_us, start.now_us)),
+            Some(last) => after = last,
+        }
+        if after.start_us() > known_to_us {
+            break;
+        }
+        // Wide buckets begin long before what is in them; between them are many narrow ones that are over. Those of the last seconds are
+        // kept, since a read goes back.
+        buckets.retain(|bucket| bucket.end_us() > start.from_us - KEPT_US);
     }
-    let directory = Directory::new(buckets, start.from_us, start.now_us);
-    Ok(if is_cut { directory.cut_off() } else { directory })
+    Ok(Directory::new(buckets, start.from_us, start.now_us).cut_off(after.start_us()))
 }

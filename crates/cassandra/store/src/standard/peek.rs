@@ -71,7 +71,7 @@ impl Standard {
 
 /// Reads entries, visible or not, until there are so many of which it is known that none is before them.
 async fn find_oldest(rows: &Rows<'_>, start: Start, wanted: usize) -> Result<IndexPage, Fault> {
-    let directory = read_directory(rows, start).await?;
+    let directory = read_directory(rows, start, start.from_us).await?;
     let buckets = directory.buckets_from(start.from_us);
     let mut entries = Vec::new();
     // Beyond here nothing is known of the buckets that were read: one has more, or is not listed.

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::bucket::{Bucket, Filling};
+use crate::bucket::{Bucket, Filling, Writers};
 use crate::clock::Clock;
 use crate::entry::Entry;
 use crate::limits::REMEMBERED_QUEUES_MAX;
@@ -143,17 +143,17 @@ impl Queue {
         entries.for_each(|entry| fair.delivered(entry.group, entry.visible_at_us));
     }
 
-    /// The partition of an entry that is written now, while so many front-ends are alive.
-    pub(crate) fn place_entry(&self, visible_at_us: i64, now_us: i64, front_ends: usize) -> Bucket {
+    /// The partition of an entry that is written now.
+    pub(crate) fn place_entry(&self, visible_at_us: i64, now_us: i64, writers: Writers) -> Bucket {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.entries.place(visible_at_us, now_us, 1, front_ends)
+        places.entries.place(visible_at_us, now_us, 1, writers)
     }
 
-    /// The partition of a body of so many bytes that is written now, while so many front-ends are alive.
-    pub(crate) fn place_body(&self, bytes: usize, now_us: i64, front_ends: usize) -> Bucket {
+    /// The partition of a body of so many bytes that is written now.
+    pub(crate) fn place_body(&self, bytes: usize, now_us: i64, writers: Writers) -> Bucket {
         let weight = 1 + (bytes / 16_384).min(1_000) as u32;
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.bodies.place(now_us, now_us, weight, front_ends)
+        places.bodies.place(now_us, now_us, weight, writers)
     }
 
     /// Has the directory list these buckets, before an entry in them is confirmed.

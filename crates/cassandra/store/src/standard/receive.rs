@@ -203,13 +203,7 @@ impl Standard {
                 // Others take all of these: the next read sees those behind them.
                 continue;
             }
-            let (candidates, k) = queue.fair().in_turn(candidates, k);
-            let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
-            let chosen = places.iter().map(|place| candidates[*place]);
-            // What is not too much for one read; one at least.
-            let sizes = chosen.clone().map(|entry| entry.body_bytes());
-            let fitting = within_bytes(sizes, BATCH_BYTES_MAX * BATCHES_AT_ONCE).max(1);
-            let chosen: Vec<Entry> = chosen.take(fitting).collect();
+            let chosen = choose_entries(queue, candidates, wanted, k);
             // Before they are claimed, since a claim ends by itself.
             let _reading = self.reading(chosen.iter().map(Entry::body_bytes).sum()).await;
             queue.fair().chose(chosen.len());
@@ -382,7 +376,7 @@ impl Standard {
             };
             let new = Entry {
                 visible_at_us,
-                bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
+                bucket: queue.place_entry(visible_at_us, now_us, self.peers.writers()),
                 receive_count: old.receive_count.saturating_add(1),
                 first_received_at_ms,
                 written_at_us: old.next_written_at_us(now_us),
@@ -464,9 +458,9 @@ impl Standard {
             return;
         }
         let rows = self.rows(facts, queue);
-        let (now_us, front_ends) = (self.clock.now_us(), self.peers.front_ends());
+        let (now_us, writers) = (self.clock.now_us(), self.peers.writers());
         let back = |old: &Entry| Timed {
-            row: old.released(now_us, queue.place_entry(now_us, now_us, front_ends)),
+            row: old.released(now_us, queue.place_entry(now_us, now_us, writers)),
             ttl_s: entry_ttl_s(facts, old.message, now_us),
         };
         let mut new: Vec<Timed<Entry>> = entries.iter().map(back).collect();
@@ -530,6 +524,16 @@ pub(super) fn classify(
         Ok(Found::Unreadable) => Taken::Unreadable,
         Ok(Found::Nothing) | Err(_) => Taken::Later,
     }
+}
+
+/// Chooses among the K oldest of a queue's visible entries as many as are wanted and are not too much for one read; one at least.
+fn choose_entries(queue: &Queue, visible: Vec<Entry>, wanted: usize, k: usize) -> Vec<Entry> {
+    let (candidates, k) = queue.fair().in_turn(visible, k);
+    let places = choose(candidates.len(), wanted, k, |below| fastrand::usize(..below));
+    let chosen = places.iter().map(|place| candidates[*place]);
+    let sizes = chosen.clone().map(|entry| entry.body_bytes());
+    let fitting = within_bytes(sizes, BATCH_BYTES_MAX * BATCHES_AT_ONCE).max(1);
+    chosen.take(fitting).collect()
 }
 
 /// Whether an entry's message may still be on its way, to the replicas that were asked for it.

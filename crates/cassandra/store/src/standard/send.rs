@@ -181,8 +181,8 @@ impl Standard {
             let entry = Entry {
                 visible_at_us,
                 message: message.id,
-                bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
-                body: queue.place_body(bytes, now_us, self.peers.front_ends()),
+                bucket: queue.place_entry(visible_at_us, now_us, self.peers.writers()),
+                body: queue.place_body(bytes, now_us, self.peers.writers()),
                 bytes: bytes.min(i32::MAX as usize) as i32,
                 receive_count: 0,
                 first_received_at_ms: 0,
@@ -317,7 +317,7 @@ impl Standard {
 
     /// Gives an entry a place that readers have not passed.
     fn replace(&self, queue: &Queue, entry: &mut Timed<Entry>, now_us: i64) {
-        let place = |at_us| queue.place_entry(at_us, now_us, self.peers.front_ends());
+        let place = |at_us| queue.place_entry(at_us, now_us, self.peers.writers());
         entry.row = entry.row.replaced(now_us, place);
     }
 }

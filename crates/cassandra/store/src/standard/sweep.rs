@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::database::For;
 use crate::database::queue_table::Record;
 use crate::entry::Entry;
 use crate::limits::{GRACE_MS, SWEPT_AGE_MS_MIN, SWEPT_HASHES_MAX};
@@ -28,7 +29,7 @@ use crate::standard::pace::Pace;
 use crate::standard::queue::Queue;
 use crate::standard::receive::entry_ttl_s;
 use crate::standard::rows::Found;
-use crate::standard::tables::{List, Of, SWEPT_PAGE, SweptMessage};
+use crate::standard::tables::{List, ListedPage, Of, SWEPT_PAGE, SweptMessage};
 
 /// Before all buckets.
 const BEFORE_ALL: Bucket = Bucket { start_s: i64::MIN, level: -1 };
@@ -50,6 +51,7 @@ impl Standard {
     /// Sweeps one queue. Returns how many messages got an entry anew.
     pub(crate) async fn sweep(&self, record: &Record, pace: &Pace) -> Result<usize, Fault> {
         let (facts, queue) = (&record.facts, self.queue(&record.facts).await?);
+        self.unlist_consumed(queue.generation, pace).await?;
         let Some(oldest) = MessageWalk::new(self, &queue, BEFORE_ALL, pace).next_page().await?
         else {
             return Ok(0);
@@ -108,11 +110,8 @@ impl Standard {
         // The widest buckets begin this much before what is in them.
         let mut from = Bucket { start_s: Directory::first_s(low_us), level: -1 };
         loop {
-            let listed = self.tables.listed_behind(of, List::Entries, from).await?;
-            pace.after(listed.len()).await;
-            let Some(last) = listed.last() else { return Ok(()) };
-            from = *last;
-            for bucket in listed.into_iter().filter(|bucket| bucket.end_us() > low_us) {
+            let page = self.listed(of, List::Entries, from, pace).await?;
+            for bucket in page.buckets.into_iter().filter(|bucket| bucket.end_us() > low_us) {
                 let mut after = (low_us.saturating_sub(1), Uuid::max());
                 loop {
                     let entries = self.tables.swept_entries(of, bucket, after).await?;
@@ -124,7 +123,34 @@ impl Standard {
                     }
                 }
             }
+            match page.next {
+                Some(last) => from = last,
+                None => return Ok(()),
+            }
         }
+    }
+
+    async fn listed(
+        &self,
+        of: Of,
+        list: List,
+        after: Bucket,
+        pace: &Pace,
+    ) -> Result<ListedPage, Fault> {
+        let page = self.tables.listed(of, list, after, SWEPT_PAGE, For::Sweep).await?;
+        pace.after(page.buckets.len()).await;
+        Ok(page)
+    }
+
+    /// Takes the partitions of entries off their list that are behind the low-water mark, where nothing lives and nothing is put any
+    /// more, if there are many. Those that were listed by a clock that was ahead of the mark stay.
+    async fn unlist_consumed(&self, generation: Uuid, pace: &Pace) -> Result<(), Fault> {
+        let of = swept(generation);
+        if self.listed(of, List::Entries, BEFORE_ALL, pace).await?.next.is_none() {
+            return Ok(());
+        }
+        let low_us = self.tables.low_water_mark(of).await?;
+        self.tables.unlist_before(of, Directory::first_s(low_us), low_us).await
     }
 
     /// Gives messages an entry that are there still and that nobody has touched.
@@ -154,7 +180,7 @@ impl Standard {
             let visible_at_us = restored_at_us(found, looked_us, hidden_us, now_us);
             let row = Entry {
                 visible_at_us,
-                bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
+                bucket: queue.place_entry(visible_at_us, now_us, self.peers.writers()),
                 bytes: message.content.bytes().min(i32::MAX as usize) as i32,
                 group: group_of(message.content.group_id.as_deref()),
                 written_at_us: now_us.max(found.lease_written_at_us.saturating_add(1)),
@@ -188,6 +214,8 @@ struct MessageWalk<'a> {
     old_us: i64,
     /// The list is read behind it.
     after: Bucket,
+    /// Whether all of it is read that is old enough.
+    is_listed: bool,
     listed: VecDeque<Bucket>,
     /// The partition that is being read, the last message that was, and whether there was none.
     reading: Option<(Bucket, Uuid, bool)>,
@@ -197,12 +225,12 @@ impl<'a> MessageWalk<'a> {
     fn new(standard: &'a Standard, queue: &Queue, after: Bucket, pace: &'a Pace) -> Self {
         let old_us = standard.clock.now_us() - (SWEPT_AGE_MS_MIN * 1_000) as i64;
         let (of, listed) = (swept(queue.generation), VecDeque::new());
-        Self { standard, of, pace, old_us, after, listed, reading: None }
+        Self { standard, of, pace, old_us, after, is_listed: false, listed, reading: None }
     }
 
     /// Goes on behind that bucket, by the same age: what has become old enough since was not looked for in the index.
     fn return_to(&mut self, after: Bucket) {
-        (self.after, self.reading) = (after, None);
+        (self.after, self.is_listed, self.reading) = (after, false, None);
         self.listed.clear();
     }
 
@@ -238,14 +266,16 @@ impl<'a> MessageWalk<'a> {
                     return Ok(Some(bucket));
                 }
             }
-            let tables = &self.standard.tables;
-            let listed = tables.listed_behind(self.of, List::Messages, self.after).await?;
-            self.pace.after(listed.len()).await;
-            match (listed.first(), listed.last()) {
-                (Some(first), Some(last)) if first.start_us() <= self.old_us => self.after = *last,
-                _ => return Ok(None),
+            if self.is_listed {
+                return Ok(None);
             }
-            self.listed.extend(listed);
+            let page = self.standard.listed(self.of, List::Messages, self.after, self.pace).await?;
+            let are_old = |last: &Bucket| last.start_us() <= self.old_us;
+            match page.next.filter(are_old) {
+                Some(last) => self.after = last,
+                None => self.is_listed = true,
+            }
+            self.listed.extend(page.buckets);
         }
     }
 }

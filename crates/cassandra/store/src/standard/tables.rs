@@ -9,6 +9,7 @@ use quelea_sqs_protocol::{Consistency, Fault, QueueRef};
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::database::For;
 use crate::database::queue_table::Record;
 use crate::entry::{CountedEntry, Entry};
 use crate::standard::content::StoredMessage;
@@ -63,6 +64,14 @@ pub(crate) struct SweptMessage {
 /// A page of messages that the sweep finds, and the last that was read, if there may be more.
 pub(crate) type FoundPage = (Vec<(Uuid, SweptMessage)>, Option<Uuid>);
 
+/// Some partitions of a list, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListedPage {
+    pub(crate) buckets: Vec<Bucket>,
+    /// The last that was read, which need not be known here; `None`: that were all.
+    pub(crate) next: Option<Bucket>,
+}
+
 /// The tables. Every request may be carried out again: all timestamps come from whoever asks.
 pub(crate) trait Tables: Send + Sync + 'static {
     /// A queue as it is, or was a moment ago.
@@ -109,11 +118,18 @@ pub(crate) trait Tables: Send + Sync + 'static {
     /// Takes a partition off the list of those with messages.
     fn unlist(&self, of: Of, bucket: Bucket, now_us: i64) -> Asked<'_, ()>;
 
-    /// The listed partitions with entries that begin at that second or later, at most so many, in order.
-    fn listed_from(&self, of: Of, from_s: i64, most: usize) -> Asked<'_, Vec<Bucket>>;
+    /// Takes partitions with entries off their list that begin before that second and were listed before `at_us`.
+    fn unlist_before(&self, of: Of, start_s: i64, at_us: i64) -> Asked<'_, ()>;
 
-    /// Some listed partitions behind one of them, in order, for the sweep.
-    fn listed_behind(&self, of: Of, list: List, after: Bucket) -> Asked<'_, Vec<Bucket>>;
+    /// The listed partitions behind a place, at most so many.
+    fn listed(
+        &self,
+        of: Of,
+        list: List,
+        after: Bucket,
+        most: usize,
+        why: For,
+    ) -> Asked<'_, ListedPage>;
 
     /// The low-water mark; 0: there is none.
     fn low_water_mark(&self, of: Of) -> Asked<'_, i64>;

@@ -103,7 +103,7 @@ impl Standard {
         }
         let row = Entry {
             visible_at_us,
-            bucket: queue.place_entry(visible_at_us, now_us, self.peers.front_ends()),
+            bucket: queue.place_entry(visible_at_us, now_us, self.peers.writers()),
             written_at_us: current.next_written_at_us(now_us),
             ..current
         };

@@ -17,5 +17,6 @@ mod moves;
 mod peeks;
 mod peers;
 mod refusals;
+mod shards;
 mod site;
 mod starting;

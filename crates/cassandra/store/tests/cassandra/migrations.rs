@@ -10,7 +10,15 @@ use quelea_sqs_protocol::{
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
+use crate::shards::{levels, narrow_settings, send_many};
 use crate::site::{ACCOUNT, Site, message, queue, receive, send, settings};
+
+/// What version 6 added.
+const OF_VERSION_6: [&str; 1] = ["ALTER TABLE @front_end DROP version"];
+
+/// A front-end of version 5, as its row says that it is alive.
+const ROW_OF_VERSION_5: &str = "INSERT INTO @front_end (slot, id, address, beat)
+     VALUES (0, 00000000-0000-0000-0000-000000000005, '127.0.0.1:9', 1) USING TTL 600";
 
 /// How version 4 stored queues.
 const OF_VERSION_5: [&str; 1] = ["ALTER TABLE @queue WITH gc_grace_seconds = 864000
@@ -95,7 +103,8 @@ async fn take_back_to(version: i32, settings: &CassandraSettings) {
     let of_2 = if version < 2 { &OF_VERSION_2[..] } else { &[] };
     let of_3 = if version < 3 { &OF_VERSION_3[..] } else { &[] };
     let of_4 = if version < 4 { &OF_VERSION_4[..] } else { &[] };
-    let later = OF_VERSION_5.iter().chain(of_4).chain(of_3).chain(of_2).copied();
+    let of_5 = if version < 5 { &OF_VERSION_5[..] } else { &[] };
+    let later = OF_VERSION_6.iter().chain(of_5).chain(of_4).chain(of_3).chain(of_2).copied();
     carry_out(later.chain([written.as_str()]), settings).await;
 }
 
@@ -206,6 +215,19 @@ mod last {
         let values = (&settings.keyspace, table);
         let rows = session(settings).await.query_unpaged(query, values).await.unwrap();
         rows.into_rows_result().unwrap().single_row::<(i32,)>().unwrap().0
+    }
+
+    #[test]
+    fn a_front_end_of_version_5_finds_what_is_sent_while_it_is_there() {
+        let settings = narrow_settings("_version_5");
+        Site::shared().runtime.block_on(async {
+            let later = CassandraQueues::connect(&settings).await.unwrap();
+            carry_out([ROW_OF_VERSION_5], &settings).await;
+            later.beat().await.unwrap();
+            let facts = queue(&later, "beside", &[]).await;
+            send_many(&later, &facts, 60).await;
+            assert!(levels(&settings).await.iter().all(|level| (0..4).contains(level)));
+        });
     }
 
     #[test]

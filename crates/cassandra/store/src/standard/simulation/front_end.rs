@@ -16,6 +16,7 @@ use super::model_tables::ModelTables;
 use super::process::{Gate, Process, lock};
 use super::queue_rows::{KnownQueues, QueueRows};
 use crate::clock::Clock;
+use crate::database::schema::VERSION;
 use crate::limits::{BUCKET_ROWS_MAX, CHANGES_COUNTED_EVERY_MS};
 use crate::peers::Peers;
 use crate::peers::alive::FrontEnd as Row;
@@ -189,7 +190,7 @@ impl FrontEnd {
             self.beat.fetch_add(1, Ordering::Relaxed);
         }
         let beat = self.beat.load(Ordering::Relaxed);
-        Row { id: self.standard.peers.id, address: Some(self.address), beat }
+        Row { id: self.standard.peers.id, address: Some(self.address), beat, version: VERSION }
     }
 
     /// What it does by itself, for as long as its process runs: a task that goes on though nobody waits for it.

@@ -12,12 +12,14 @@ use super::queue_rows::KnownQueues;
 use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Value, needed};
 use crate::bucket::Bucket;
 use crate::clock::Clock;
+use crate::database::For;
 use crate::database::queue_table::Record;
 use crate::entry::{CountedEntry, Entry};
 use crate::standard::content::StoredMessage;
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{
-    Asked, FoundMessages, FoundPage, Lease, List, Of, SWEPT_PAGE, SweptMessage, Tables, Written,
+    Asked, FoundMessages, FoundPage, Lease, List, ListedPage, Of, SWEPT_PAGE, SweptMessage, Tables,
+    Written,
 };
 
 pub(super) struct ModelTables {
@@ -85,7 +87,7 @@ impl ModelTables {
         cells.range(entries_from(from)).filter_map(entry).collect()
     }
 
-    async fn listed(&self, of: Of, list: List, from: Bucket) -> Result<Vec<Bucket>, Fault> {
+    async fn all_listed(&self, of: Of, list: List, from: Bucket) -> Result<Vec<Bucket>, Fault> {
         let parts = [Key::Bucket(from)..=Key::Bucket(Bucket { start_s: i64::MAX, level: i8::MAX })];
         let cells = self.read(of, Partition::Listed(of.generation, list), &parts).await?;
         let now_us = self.clock.now_us();
@@ -253,21 +255,34 @@ impl Tables for ModelTables {
         self.change(of, partition, vec![(Key::Bucket(bucket), Cell::deleted(now_us))])
     }
 
-    fn listed_from(&self, of: Of, from_s: i64, most: usize) -> Asked<'_, Vec<Bucket>> {
+    fn unlist_before(&self, of: Of, start_s: i64, at_us: i64) -> Asked<'_, ()> {
         Box::pin(async move {
-            let from = Bucket { start_s: from_s, level: i8::MIN };
-            let mut listed = self.listed(of, List::Entries, from).await?;
-            listed.truncate(most);
-            Ok(listed)
+            let first = Bucket { start_s: i64::MIN, level: i8::MIN };
+            let mut listed = self.all_listed(of, List::Entries, first).await?;
+            listed.retain(|bucket| bucket.start_s < start_s);
+            let cells = listed.into_iter().map(|one| (Key::Bucket(one), Cell::deleted(at_us)));
+            let cells: Vec<_> = cells.collect();
+            if cells.is_empty() {
+                return Ok(());
+            }
+            self.change(of, Partition::Listed(of.generation, List::Entries), cells).await
         })
     }
 
-    fn listed_behind(&self, of: Of, list: List, after: Bucket) -> Asked<'_, Vec<Bucket>> {
+    fn listed(
+        &self,
+        of: Of,
+        list: List,
+        after: Bucket,
+        most: usize,
+        _: For,
+    ) -> Asked<'_, ListedPage> {
         Box::pin(async move {
-            let mut listed = self.listed(of, list, after).await?;
-            listed.retain(|bucket| *bucket > after);
-            listed.truncate(SWEPT_PAGE);
-            Ok(listed)
+            let mut buckets = self.all_listed(of, list, after).await?;
+            buckets.retain(|bucket| *bucket > after);
+            buckets.truncate(most);
+            let next = buckets.last().copied().filter(|_| buckets.len() == most);
+            Ok(ListedPage { buckets, next })
         })
     }
 

@@ -92,7 +92,7 @@ async fn send_without_a_word(front_end: &FrontEnd, facts: &QueueFacts, body: Byt
     let queue = standard.queue(facts).await.unwrap();
     let rows = standard.rows(facts, &queue);
     let (now_us, id) = (standard.clock.now_us(), standard.clock.new_message_id());
-    let bucket = queue.place_entry(now_us, now_us, 1);
+    let bucket = queue.place_entry(now_us, now_us, standard.peers.writers());
     let content = Content { body, ..Content::default() };
     let new = NewRow { bucket, id, written_at_us: now_us, content, ttl_s: 1_000 };
     let row =
