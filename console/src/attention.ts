@@ -1,7 +1,7 @@
 // What needs attention now, and why, in plain words: from what the API says, and from nothing else.
 
 import { type Firsts } from "./api/firsts";
-import type { Channel, Cluster, Connection, Overview, Queue } from "./api/types";
+import type { Cluster, Connection, Overview, Queue } from "./api/types";
 import { bytes, count, plural, rate } from "./format";
 import type { History } from "./live/history";
 import { to } from "./router.svelte";
@@ -26,7 +26,6 @@ const GROWTH_READY_MIN = 1_000;
 /** Of a queue, what is looked at; and of channels and connections. */
 export const QUEUE_COLUMNS = ["name", "vhost", "messages", "messages_ready", "messages_unreadable", "consumers", "consumers_with_credit", "message_stats.ack"];
 export type SeenQueue = Pick<Queue, "name" | "vhost" | "messages" | "messages_ready" | "messages_unreadable" | "consumers" | "consumers_with_credit"> & { message_stats: { ack: number } };
-export type SeenChannel = Pick<Channel, "state" | "connection_details">;
 export type SeenConnection = Pick<Connection, "name" | "send_pend">;
 
 interface Seen {
@@ -38,16 +37,14 @@ interface Seen {
   unreadable: SeenQueue[];
   /** Whether nothing of a queue was acknowledged between the last two answers. */
   isStanding: (queue: SeenQueue) => boolean;
-  /** Those that have stopped the flow are first. */
-  channels: SeenChannel[];
   /** Those for which the most waits. */
   connections: SeenConnection[];
   /** `null`: there is none. */
   cluster: Cluster | null;
 }
 
-export function attention({ overview, history, deepest, unreadable, isStanding, channels, connections, cluster }: Seen): Point[] {
-  return [...ofNode(overview, history), ...(cluster ? ofCluster(cluster) : []), ...ofQueues(deepest, unreadable, isStanding), ...ofClients(channels, connections)];
+export function attention({ overview, history, deepest, unreadable, isStanding, connections, cluster }: Seen): Point[] {
+  return [...ofNode(overview, history), ...(cluster ? ofCluster(cluster) : []), ...ofQueues(deepest, unreadable, isStanding), ...ofClients(connections)];
 }
 
 function ofCluster(cluster: Cluster): Point[] {
@@ -104,10 +101,8 @@ function ofQueues({ items: queues, total_count: total }: Firsts<SeenQueue>, unre
   return points;
 }
 
-function ofClients(channels: SeenChannel[], connections: SeenConnection[]): Point[] {
+function ofClients(connections: SeenConnection[]): Point[] {
   const points: Point[] = [];
-  const stopped = [...new Set(channels.filter((channel) => channel.state === "flow").map((channel) => channel.connection_details.name))];
-  if (stopped.length > 0) points.push({ level: "warn", text: `${plural(stopped.length, "client")} asked that nothing be delivered for now.`, why: "They have stopped the flow on a channel (channel.flow).", links: stopped.slice(0, NAMED_MAX).map(toConnection) });
   const unread = connections.filter((connection) => connection.send_pend > UNREAD_BYTES);
   if (unread.length > 0) {
     const waiting = unread.reduce((sum, connection) => sum + connection.send_pend, 0);

@@ -147,7 +147,7 @@ export interface Channel {
   messages_unacknowledged: number;
   prefetch_count: number;
   global_prefetch_count: number;
-  state: "flow" | "running";
+  state: "running";
   message_stats: ChannelStats;
 }
 

@@ -280,10 +280,10 @@ async fn start_node(
     directory: DataDir,
     cluster: Option<&Cluster>,
 ) -> Result<(Node, Option<(MirroredIdentity, HeldNames)>), ServeError> {
-    let (other, beside) = cassandra::beside(cluster, config).unzip();
+    let (other, channels) = cassandra::node_parts(cluster, config).unzip();
     let node = Node::start_beside(settings, directory, other)?;
-    let Some((cluster, beside)) = cluster.zip(beside) else { return Ok((node, None)) };
-    let served = cluster.serve_beside_node(node.handle(), beside).await;
+    let Some((cluster, channels)) = cluster.zip(channels) else { return Ok((node, None)) };
+    let served = cluster.serve_beside_node(node.handle(), channels).await;
     Ok((node, Some(served.map_err(CassandraError::Beside)?)))
 }
 

@@ -29,7 +29,7 @@ use refusal::Outcome;
 
 pub use handshake::AuthFailure;
 
-/// The server's side of one connection; see the crate's documentation for how to drive it.
+/// The server's side of one connection. How it is driven is the chapter "Driving a connection" of the crate's documentation.
 ///
 /// What it holds is bounded: one frame that straddles two reads, an entry per channel up to
 /// `channel_max`, and unfinished messages, together at most twice `message_bytes_max` or 32 MiB,

@@ -71,12 +71,8 @@ impl Session {
                 }
             }
             Effect::ConsumerCancelled { connection, channel, channel_number, consumer_tag } => {
-                if self.is_open(connection, channel, channel_number)
-                    && self.wire.capability("consumer_cancel_notify")
-                {
-                    let consumer_tag = ShortStr::from(&*consumer_tag);
-                    let cancel = basic::Cancel { consumer_tag, no_wait: true };
-                    self.wire.send(channel_number, &Method::from(cancel));
+                if self.is_open(connection, channel, channel_number) {
+                    self.consumer_cancelled(channel_number, &consumer_tag);
                 }
             }
             Effect::CloseConnection { connection, reason } => {
@@ -90,6 +86,15 @@ impl Session {
             Effect::PublisherResumed { .. } => {}
             // Not for clients.
             Effect::MessagesUnreadable { .. } | Effect::DefinitionLost { .. } => {}
+        }
+    }
+
+    /// Notifies the client that a consumer is none any more, if it wants to know.
+    fn consumer_cancelled(&mut self, channel_number: u16, consumer_tag: &str) {
+        if self.wire.capability("consumer_cancel_notify") {
+            let consumer_tag = ShortStr::from(consumer_tag);
+            let cancel = basic::Cancel { consumer_tag, no_wait: true };
+            self.wire.send(channel_number, &Method::from(cancel));
         }
     }
 

@@ -28,7 +28,7 @@ pub use message::{
     Arrival, Content, Noted, Row, RowKey, SegmentKey, deduplication_key, moved_key, sent_at_ms,
 };
 pub use moving::{MoveCall, MovedOut};
-pub use owner::{Owner, ReceiveCall, SendCall, Settings, sequence_number};
+pub use owner::{Owner, ReceiveCall, SendCall, Settings};
 pub use peeked_row::{PeekedRow, PeekedRows, Unowned};
 pub use receipt::Receipt;
 pub use segments::SegmentRange;

@@ -37,7 +37,7 @@ use delete::{DeleteCall, Deletion};
 use receive::Reading;
 pub use receive::ReceiveCall;
 use send::PendingSend;
-pub use send::{SendCall, sequence_number};
+pub use send::SendCall;
 
 /// How often partitions are looked for of which nothing is left, in ms.
 const DROP_EVERY_MS: u64 = 5_000;

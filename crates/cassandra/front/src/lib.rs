@@ -4,7 +4,6 @@
 
 mod api;
 mod away;
-mod beside;
 mod cluster;
 mod cluster_thread;
 mod counters;
@@ -16,13 +15,14 @@ mod peer_socket;
 mod retry;
 mod serve;
 mod takeover;
+mod with_node;
 
 pub use api::routes;
 pub use away::{AWAY, serve_away};
-pub use beside::{Beside, Bootstrap, HeldNames};
 pub use cluster::Cluster;
 pub use error::FrontError;
 pub use mirror::MirroredIdentity;
 pub use peer_socket::PeerSettings;
 pub use quelea_cassandra_store::{CassandraIdentity, CassandraSettings, ConnectError};
-pub use serve::{FrontStore, StoreOfBoth, serve_alone, serve_beside};
+pub use serve::{FrontStore, StoreOfBoth, serve_alone, serve_both};
+pub use with_node::{Bootstrap, HeldNames, NodeChannels};

@@ -9,9 +9,9 @@ use quelea_sqs_protocol::{
 };
 use quelea_sqs_server::{SqsServer, SqsSettings};
 
-use crate::beside::HeldNames;
 use crate::cluster::{Cluster, Store};
 use crate::error::FrontError;
+use crate::with_node::HeldNames;
 
 /// Queues of whatever stores, and who may use them.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl StoreOfBoth {
         Self { core: node.core, all: FrontStore { queues, identity } }
     }
 
-    /// The service on them, for other fronts than [`serve_beside`].
+    /// The service on them, for other fronts than [`serve_both`].
     #[must_use]
     pub fn service(&self, settings: ServiceSettings) -> AnyService {
         self.all.service(settings)
@@ -82,7 +82,7 @@ pub fn serve_alone(
 ///
 /// # Errors
 /// [`FrontError`] if the server does not start, or the node has stopped.
-pub async fn serve_beside(
+pub async fn serve_both(
     store: &StoreOfBoth,
     listeners: Vec<TcpListener>,
     server: &SqsSettings,

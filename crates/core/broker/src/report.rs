@@ -288,8 +288,6 @@ pub struct ChannelReport {
     pub prefetch_count: u16,
     /// Prefetch over all consumers; 0 is unlimited.
     pub global_prefetch_count: u16,
-    /// channel.flow stopped deliveries.
-    pub flow_stopped: bool,
     /// What passed.
     pub counters: MessageCounters,
 }

@@ -23,7 +23,6 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::audit::Audit;
 use crate::authenticator::{Authenticator, BetterHash};
-use crate::beside::OtherStore;
 use crate::clock::Clock;
 use crate::coalescing::InputCoalescing;
 use crate::connection_task;
@@ -36,6 +35,7 @@ use crate::internal_connections::InternalConnections;
 use crate::local_core;
 use crate::log_threads::LogThreads;
 use crate::logins::Logins;
+use crate::other_store::OtherStore;
 use crate::promises::Promises;
 use crate::schedule::TurnSchedule;
 use crate::step_budget::StepBudget;

@@ -443,21 +443,14 @@ fn build(
     for file in directory.spare_segments {
         pool.add(file);
     }
-    let mut segments = Segments::default();
-    for (number, found) in directory.segments {
+    let account = |number, found: &FoundSegment| {
         let live = live.get(&number).copied().unwrap_or(0);
-        match segment_of(number, &found, live, &base, &end, &replay) {
-            Some(segment) => {
-                let file = Some(found.file);
-                segments.add(Segment { file, ..segment });
-            }
-            None => pool.recycle(found.file),
-        }
-    }
+        segment_of(number, found, live, &base, &end, &replay)
+    };
+    let mut segments = segments_in_use(directory.segments, account, &mut pool);
     if tail.fresh {
         segments.add(Segment::new(tail.segment, tail.capacity, tail.seed));
     }
-    segments.changed = true;
     let replayed_bytes = end.tallies.values().map(|t| u64::from(t.end - t.start)).sum();
     let report = RecoveryReport {
         checkpoint: (base.number > 0).then_some(base.number),
@@ -504,6 +497,23 @@ fn build(
     replay.fill(&mut recovered);
     store.noted = NotedIds::recovered(&recovered);
     (store, recovered)
+}
+
+/// The segments that something needs; the files of the others go to the pool.
+fn segments_in_use(
+    found: impl IntoIterator<Item = (u32, FoundSegment)>,
+    account: impl Fn(u32, &FoundSegment) -> Option<Segment>,
+    pool: &mut SegmentPool,
+) -> Segments {
+    let mut segments = Segments::default();
+    for (number, found) in found {
+        match account(number, &found) {
+            Some(segment) => segments.add(Segment { file: Some(found.file), ..segment }),
+            None => pool.recycle(found.file),
+        }
+    }
+    segments.changed = true;
+    segments
 }
 
 /// The account of a segment without its file; `None` if nothing needs it.

@@ -244,6 +244,27 @@ struct Prepared {
     alone: bool,
 }
 
+/// What starts relays and ends them.
+#[cfg_attr(not(feature = "kubernetes"), expect(clippy::unused_async, unused_variables))]
+async fn provider(
+    settings: ProviderSettings,
+    command: RelayCommand,
+    core: &Settings,
+) -> Result<Arc<dyn Provider>, DirectoryStartError> {
+    match settings {
+        ProviderSettings::Process { dir, program } => {
+            let processes = Processes::new(ProcessSettings { dir, program, command });
+            let what = "read the relays' leases";
+            Ok(Arc::new(processes.map_err(|source| DirectoryStartError::System { what, source })?))
+        }
+        #[cfg(feature = "kubernetes")]
+        ProviderSettings::Kubernetes(kubernetes) => {
+            use crate::provider::kubernetes::KubernetesProvider;
+            Ok(Arc::new(KubernetesProvider::connect(kubernetes, command, core.clone()).await?))
+        }
+    }
+}
+
 impl Prepared {
     async fn new(
         settings: DirectorySettings,
@@ -269,18 +290,7 @@ impl Prepared {
             network_bytes_per_s_max: settings.relay_network_bytes_per_s_max,
             secret: secret.clone(),
         };
-        let provider: Arc<dyn Provider> = match settings.provider {
-            ProviderSettings::Process { dir, program } => {
-                let processes = Processes::new(ProcessSettings { dir, program, command });
-                Arc::new(processes.map_err(system("read the relays' leases"))?)
-            }
-            #[cfg(feature = "kubernetes")]
-            ProviderSettings::Kubernetes(kubernetes) => {
-                use crate::provider::kubernetes::KubernetesProvider;
-                let core = settings.core.clone();
-                Arc::new(KubernetesProvider::connect(kubernetes, command, core).await?)
-            }
-        };
+        let provider = provider(settings.provider, command, &settings.core).await?;
         let (command, commands) = unbounded_channel();
         let core = settings.core;
         let driver = Driver::new(DriverParts {

@@ -119,7 +119,7 @@ impl Listed for ListedChannel {
             "messages_unconfirmed": publisher.unconfirmed,
             "prefetch_count": report.prefetch_count,
             "global_prefetch_count": report.global_prefetch_count,
-            "state": if report.flow_stopped { "flow" } else { "running" },
+            "state": "running",
             "message_stats": with_rates(CHANNEL_STATS, &self.counters, self.rates(api)),
         })
     }

@@ -25,7 +25,7 @@ use crate::list_query::Columns;
 use crate::listed::Listed;
 use crate::operation::{done_as, existed, until_checked, until_free};
 use crate::state::ApiState;
-use crate::time::now_ms;
+use quelea_net::unix_ms;
 
 /// `GET /api/queues/{vhost}/{name}`, with `lengths_age` and `lengths_incr`, `msg_rates_age` and `msg_rates_incr` perhaps.
 pub(crate) async fn one(call: Call) -> JsonAnswer {
@@ -162,7 +162,7 @@ impl Listed for QueueReport {
 }
 
 fn age_s(at: Timestamp) -> u64 {
-    now_ms().saturating_sub(at.as_millis()) / 1_000
+    unix_ms().saturating_sub(at.as_millis()) / 1_000
 }
 
 fn shown(api: &ApiState, queue: &QueueReport, query: RateQuery) -> Value {

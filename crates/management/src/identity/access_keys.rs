@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::operation::existed;
 use crate::state::SharedState;
-use crate::time::now_ms;
+use quelea_net::unix_ms;
 
 /// `GET /api/access-keys`: without secrets, those that the user may see: an administrator all, others their own.
 pub(super) async fn list<S: SharedState>(
@@ -63,7 +63,7 @@ pub(super) async fn create<S: SharedState>(call: Call<S>) -> Result<CreatedAcces
         user: owner.as_str().into(),
         vhost: api.vhost_of(&account).into(),
         enabled: true,
-        created_at_ms: now_ms(),
+        created_at_ms: unix_ms(),
     };
     api.directory().create_access_key(key, &secret).await?;
     let place = format!("/api/access-keys/{id}");

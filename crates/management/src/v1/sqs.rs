@@ -18,7 +18,7 @@ use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::state::SharedState;
-use crate::time::now_ms;
+use quelea_net::unix_ms;
 
 /// Of the header `User-Agent`, which policies look at.
 const USER_AGENT_BYTES_MAX: usize = 1_024;
@@ -60,7 +60,7 @@ pub(super) fn caller(user: &ApiUser, account: Arc<str>, user_agent: Option<Strin
         source_ip: Some(user.peer),
         user_agent,
         trace_header: None,
-        now_ms: now_ms(),
+        now_ms: unix_ms(),
     }
 }
 

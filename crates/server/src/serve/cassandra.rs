@@ -17,11 +17,11 @@ use quelea_openapi::Route;
 
 #[cfg(feature = "cassandra")]
 pub(crate) use quelea_cassandra_front::{
-    Beside, Bootstrap, Cluster, FrontStore, HeldNames, MirroredIdentity, StoreOfBoth,
+    Bootstrap, Cluster, FrontStore, HeldNames, MirroredIdentity, NodeChannels, StoreOfBoth,
 };
 
 #[cfg(not(feature = "cassandra"))]
-pub(crate) use self::absent::{Beside, Cluster, FrontError, HeldNames, MirroredIdentity};
+pub(crate) use self::absent::{Cluster, FrontError, HeldNames, MirroredIdentity, NodeChannels};
 pub(crate) use self::error::CassandraError;
 use super::connection_limits::ConnectionLimits;
 use crate::config::Config;
@@ -35,16 +35,19 @@ pub(crate) fn check(config: &Config) -> Result<(), CassandraError> {
 }
 
 /// What a node beside that Cassandra is started with, and what serves it then.
-pub(crate) fn beside(cluster: Option<&Cluster>, config: &Config) -> Option<(OtherStore, Beside)> {
+pub(crate) fn node_parts(
+    cluster: Option<&Cluster>,
+    config: &Config,
+) -> Option<(OtherStore, NodeChannels)> {
     #[cfg(feature = "cassandra")]
     return cluster.map(|cluster| {
-        cluster.beside(Bootstrap {
+        cluster.node_parts(Bootstrap {
             user: config.access.bootstrap_user.clone(),
             password: config.access.bootstrap_password.clone(),
         })
     });
     #[cfg(not(feature = "cassandra"))]
-    cluster.map(|cluster| cluster.beside(config))
+    cluster.map(|cluster| cluster.node_parts(config))
 }
 
 /// What the management API shows of it.

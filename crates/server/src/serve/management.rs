@@ -153,7 +153,10 @@ impl Prepared {
             #[cfg(feature = "cassandra")]
             Some(identity) => self.run(|listener, stopped| async move {
                 let node = (core, authenticator);
-                quelea_management::serve_beside(listener, node, identity, settings, stopped).await;
+                quelea_management::serve_with_shared_identity(
+                    listener, node, identity, settings, stopped,
+                )
+                .await;
             }),
             #[cfg(not(feature = "cassandra"))]
             Some(identity) => match identity {},

@@ -148,8 +148,7 @@ impl Prepared {
             Store::Node(store) => quelea_sqs_embedded::serve(store, listeners, &settings).await?,
             #[cfg(feature = "cassandra")]
             Store::Both(store) => {
-                let served =
-                    quelea_cassandra_front::serve_beside(store, listeners, &settings).await;
+                let served = quelea_cassandra_front::serve_both(store, listeners, &settings).await;
                 served.map_err(CassandraError::from)?
             }
         };

@@ -11,7 +11,7 @@ use quelea_broker::{
     GROUP_HEADER, REDRIVE_RECEIVES_HEADER, REDRIVE_SOURCE_HEADER, ReceivedMessage, Send,
 };
 use quelea_model::{Properties, Table, Value};
-use quelea_sqs_protocol::{MessageAttribute, NewMessage, QueueRef, Received};
+use quelea_sqs_protocol::{MessageAttribute, NewMessage, QueueRef, Received, sequence_number};
 use uuid::Uuid;
 
 use crate::receipt;
@@ -26,9 +26,6 @@ const TYPES: &str = "x-sqs-attribute-types";
 
 /// A table: the attributes whose names are those of headers that mean something to the broker.
 const ATTRIBUTES: &str = "x-sqs-attributes";
-
-/// Sequence numbers have twenty digits, as SQS's have.
-const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
 
 /// A message as the broker sends it.
 pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
@@ -127,11 +124,6 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: 
 fn receives_before(headers: &Table) -> u32 {
     let count = headers.get(REDRIVE_RECEIVES_HEADER).and_then(Value::as_integer);
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
-}
-
-/// A message's place in the order of its queue, as SQS writes it.
-pub(crate) fn sequence_number(seq: u64) -> String {
-    SEQUENCE_BASE.saturating_add(seq).to_string()
 }
 
 /// The attributes among the headers, sorted by name.

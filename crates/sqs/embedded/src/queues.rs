@@ -11,7 +11,7 @@ use quelea_node::{Core, CoreHandle};
 use quelea_sqs_protocol::{
     Backlog, Capabilities, Counts, Created, Delivery, Fault, MoveTask, NewMessage, NewMoveTask,
     NewQueue, OldReceipts, Order, QueueClass, QueueFacts, QueueKey, QueueRef, QueueSettings,
-    Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome, Sent,
+    Queues, Reappearance, ReceiptOutcome, Receive, Received, SendOutcome, Sent, sequence_number,
 };
 use quelea_store::Ticket;
 use rustc_hash::FxBuildHasher;
@@ -254,7 +254,7 @@ impl Queues for EmbeddedQueues {
         messages: Vec<NewMessage>,
     ) -> Result<Vec<SendOutcome>, Fault> {
         let id = queue_id(queue.key)?;
-        let now_ms = wall_clock_ms();
+        let now_ms = quelea_net::unix_ms();
         let mut messages: Vec<_> =
             messages.into_iter().map(|new| message::outgoing(new, random_uuid(), now_ms)).collect();
         let bytes = messages.iter().map(|message| message.body.len()).sum();
@@ -374,7 +374,7 @@ fn outcome(sent: Result<quelea_broker::SentMessage, SendError>, is_fifo: bool) -
     let sent = sent.map_err(|error| Fault::Unavailable(error.to_string()))?;
     Ok(Sent {
         message_id: Uuid::from_bytes(sent.message_id).to_string(),
-        sequence_number: is_fifo.then(|| message::sequence_number(sent.seq.0)),
+        sequence_number: is_fifo.then(|| sequence_number(sent.seq.0)),
     })
 }
 
@@ -398,9 +398,4 @@ fn no_account(account: &str) -> Fault {
 fn random_uuid() -> Uuid {
     let number = RANDOM.with_borrow_mut(|random| random.u128(..));
     uuid::Builder::from_random_bytes(number.to_ne_bytes()).into_uuid()
-}
-
-fn wall_clock_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.unwrap_or_default().as_millis() as u64
 }

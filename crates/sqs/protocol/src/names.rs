@@ -92,6 +92,15 @@ pub fn queue_of_arn(arn: &str) -> Option<QueueRef> {
         .then(|| QueueRef { account: account.into(), name: name.into() })
 }
 
+/// What a number is added to, so that it has twenty digits, as Amazon's sequence numbers have.
+const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
+
+/// SequenceNumber: a message's place in the order of its FIFO queue.
+#[must_use]
+pub fn sequence_number(number: u64) -> String {
+    SEQUENCE_BASE.saturating_add(number).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

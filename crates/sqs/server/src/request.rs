@@ -1,7 +1,7 @@
 //! One request and its response.
 
 use std::net::SocketAddr;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -113,7 +113,7 @@ async fn exchange<Q: Queues, I: Identity>(
     let known = KnownHeaders::of(&parts.headers);
     let encoded = encoded(&parts, known, &body);
     let protocol = encoding::protocol(&encoded);
-    let now_ms = now_ms();
+    let now_ms = quelea_net::unix_ms();
     let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let headers: Vec<_> = headers.collect();
     let signed = quelea_sqs_protocol::HttpRequest {
@@ -184,11 +184,6 @@ fn encoded<'a>(
 /// What the URLs of queues begin with.
 fn base_url(host: Option<&str>, local: SocketAddr) -> String {
     host.map_or_else(|| format!("http://{local}"), |host| ["http://", host].concat())
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn body_error(error: &BodyError) -> Error {

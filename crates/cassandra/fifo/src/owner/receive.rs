@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Fault, Received};
+use quelea_sqs_protocol::{Fault, Received, sequence_number};
 use sha2::{Digest, Sha256};
 
 use super::Owner;
-use super::send::sequence_number;
 use crate::call::CallId;
 use crate::clock::Now;
 use crate::effect::Effect;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Fault, SendOutcome, Sent};
+use quelea_sqs_protocol::{Fault, SendOutcome, Sent, sequence_number};
 use uuid::Uuid;
 
 use super::Owner;
@@ -14,9 +14,6 @@ use crate::limits::{
     BATCH_BYTES_MAX, BATCH_ROWS_MAX, WAITING_BYTES_MAX, WAITING_ROWS_MAX, WINDOW_MESSAGES_MAX,
 };
 use crate::message::{Arrival, Noted, Row};
-
-/// What a message's number is added to.
-const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
 
 /// One call's messages.
 #[derive(Clone, Debug)]
@@ -157,11 +154,4 @@ impl Owner {
             self.effects.push_back(Effect::Sent(send.call, send.into_outcomes()));
         }
     }
-}
-
-/// SequenceNumber: 20 digits, as in SQS.
-#[must_use]
-pub fn sequence_number(number: u64) -> String {
-    // 20 digits, as Amazon's are, of which the first is no zero.
-    SEQUENCE_BASE.saturating_add(number).to_string()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_sqs_protocol::{Delivery, Fault, PeekedState, ReceiptOutcome};
+use quelea_sqs_protocol::{Delivery, Fault, PeekedState, ReceiptOutcome, sequence_number};
 use uuid::Uuid;
 
 use super::*;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use quelea_cassandra_fifo::{
     Content, OwnerRow, PeekedRow, PeekedRows, RowKey, SegmentKey, Unowned, listed_from, sent_at_ms,
-    sequence_number,
 };
-use quelea_sqs_protocol::{Fault, PEEKED_BYTES_MAX, Peeked, PeekedMessage, QueueFacts};
+use quelea_sqs_protocol::{
+    Fault, PEEKED_BYTES_MAX, Peeked, PeekedMessage, QueueFacts, sequence_number,
+};
 use uuid::Uuid;
 
 use super::operation::{Answer, FifoQueue, Operation};

@@ -10,6 +10,7 @@ use crate::inbox::mailboxes::DELIVERY_BYTES;
 use crate::inbox::waiting::{HELD_BYTES, Held, of_its_own};
 use crate::inbox::window::Place;
 use crate::limits::{TRAIN_SEGMENTS_MAX, WINDOW_DATAGRAMS_MAX};
+use crate::wire::data::Fragment;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::{Header, Malformed};
 
@@ -180,24 +181,40 @@ impl Inbox {
                     let held = Held { body, count: header.count, fragment: true, room };
                     return self.take_ahead(slot, arrived, step, held);
                 }
-                let now = arrived.now;
-                let admission = self.admit_fragment(slot, header.sequence, &fragment, now);
-                if admission == Admission::NoMemory && reliable {
-                    self.counters.reassembly_full += 1;
-                    self.note_heard(slot, arrived.bytes, now);
+                let piece = &arrived.buffer[start..start + bytes];
+                if !self.take_fragment(slot, arrived, step, &fragment, piece, room) {
                     return Taken::Dropped;
-                }
-                self.note_arrival(slot, header, step, now);
-                if admission == Admission::Admitted {
-                    let piece = &arrived.buffer[start..start + bytes];
-                    self.assemble(slot, header.sequence, &fragment, piece, room, now);
-                } else {
-                    self.skip_fragment(slot, &fragment, admission);
                 }
             }
         }
         self.after_arrival(slot, arrived, step);
         Taken::Taken
+    }
+
+    /// Takes a fragment in its turn. `false`: there is no memory for it, and its sender sends it again.
+    fn take_fragment(
+        &mut self,
+        slot: u32,
+        arrived: &Arrived<'_>,
+        step: Step,
+        fragment: &Fragment,
+        piece: &[u8],
+        room: usize,
+    ) -> bool {
+        let (header, now) = (arrived.header, arrived.now);
+        let admission = self.admit_fragment(slot, header.sequence, fragment, now);
+        if admission == Admission::NoMemory && self.flows.at(slot).mode.is_reliable() {
+            self.counters.reassembly_full += 1;
+            self.note_heard(slot, arrived.bytes, now);
+            return false;
+        }
+        self.note_arrival(slot, header, step, now);
+        if admission == Admission::Admitted {
+            self.assemble(slot, header.sequence, fragment, piece, room, now);
+        } else {
+            self.skip_fragment(slot, fragment, admission);
+        }
+        true
     }
 
     /// Takes a datagram of an ordered flow before its turn.

@@ -175,12 +175,4 @@ impl Broker {
             self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
         }
     }
-
-    /// channel.flow: stops and resumes deliveries to the channel's consumers.
-    pub fn set_flow(&mut self, _now: Timestamp, channel: ChannelId, active: bool) {
-        if let Some(state) = self.messaging.clients.channels.get_mut(channel) {
-            state.flow_stopped = !active;
-            self.messaging.clients.resume_channel(&mut self.messaging.queues, channel);
-        }
-    }
 }

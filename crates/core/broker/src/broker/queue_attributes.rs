@@ -1,7 +1,7 @@
 //! Queues as SQS sees them: made, changed, counted and listed without a channel.
 
 use quelea_model::limits::QUEUE_ATTRIBUTES_BYTES_MAX;
-use quelea_model::{QueueId, QueueName, Table, Timestamp, VhostName};
+use quelea_model::{QueueId, QueueName, Table, Timestamp};
 use quelea_store::{Durability, QueueIndex, Ticket};
 
 use super::Broker;
@@ -140,18 +140,6 @@ impl Broker {
     #[must_use]
     pub fn queue_deleted_at(&self, vhost: &str, name: &str) -> Option<Timestamp> {
         self.deleted_queues.when(vhost, name)
-    }
-
-    /// The virtual host and the name of a queue.
-    #[must_use]
-    pub fn queue_name_of(&self, id: QueueId) -> Option<(&VhostName, &QueueName)> {
-        self.messaging.queues.get(id).map(|queue| (&queue.vhost_name, &queue.name))
-    }
-
-    /// Whether it is a FIFO queue.
-    #[must_use]
-    pub fn queue_is_fifo(&self, id: QueueId) -> bool {
-        self.messaging.queues.get(id).is_some_and(|queue| queue.settings().fifo.is_some())
     }
 
     /// When a queue was last purged by [`Broker::purge_queue_by_id`].

@@ -209,7 +209,6 @@ impl Broker {
             messages_unacknowledged: channel.unacked.len() as u32,
             prefetch_count: channel.prefetch,
             global_prefetch_count: channel.global_prefetch,
-            flow_stopped: channel.flow_stopped,
             counters: channel.counters,
         })
     }

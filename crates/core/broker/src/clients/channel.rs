@@ -36,7 +36,6 @@ pub(crate) struct Channel {
     /// For consumers to come.
     pub(crate) prefetch: u16,
     pub(crate) global_prefetch: u16,
-    pub(crate) flow_stopped: bool,
     /// Being closed: what goes back to its queues must not come to its waiting gets.
     pub(crate) is_closing: bool,
     /// Deliveries up to this tag are on their way back to their queues; 0: none.
@@ -75,7 +74,6 @@ impl Channel {
             unacked_of_consumers: 0,
             prefetch: 0,
             global_prefetch: 0,
-            flow_stopped: false,
             is_closing: false,
             returning_up_to: 0,
             consumers: FxHashMap::default(),
@@ -90,9 +88,6 @@ impl Channel {
 
     /// Deliveries that its consumers may get.
     pub(crate) fn credit(&self, unacked_max: usize) -> u32 {
-        if self.flow_stopped {
-            return 0;
-        }
         let prefetch = match self.global_prefetch {
             0 => u32::MAX,
             prefetch => u32::from(prefetch).saturating_sub(self.unacked_of_consumers),
@@ -106,7 +101,7 @@ impl Channel {
     /// is used up, as in RabbitMQ.
     pub(crate) fn admits(&self, is_called: bool, no_ack: bool, unacked_max: usize) -> bool {
         if no_ack && self.global_prefetch == 0 {
-            return !self.flow_stopped;
+            return true;
         }
         let credit = self.credit(unacked_max);
         if is_called { credit > 0 } else { credit > self.called && self.parked.is_empty() }

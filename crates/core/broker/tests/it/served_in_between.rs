@@ -1,6 +1,8 @@
 //! Whatever one client asks for, however much there is of it, others are served in between: what a turn
 //! does is counted, and bounded, and another client's message goes through in each.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use quelea_broker::{
     BrokerConfig, ConnectionInfo, Consume, DeclareExchange, DeclareQueue, ExchangeBinding, Fifo,
@@ -125,7 +127,7 @@ const FLOODS: [Flood; 12] = [
     Flood {
         name: "a connection is closed that has not acknowledged 20,000 deliveries",
         prepare: |test| {
-            hold_deliveries(test, "attacker", "big", 20_000);
+            let _ = hold_deliveries(test, "attacker", "big", 20_000);
         },
         begin: |test| {
             let connection = test.client("attacker").connection;
@@ -282,23 +284,30 @@ pub(crate) fn fill_vhost(test: &mut BrokerTest, count: usize) {
 }
 
 /// Has a client consume so many messages of a queue without acknowledging them.
-pub(crate) fn hold_deliveries(test: &mut BrokerTest, client: &str, queue: &str, count: usize) {
+/// Returns the consumer's tag.
+pub(crate) fn hold_deliveries(
+    test: &mut BrokerTest,
+    client: &str,
+    queue: &str,
+    count: usize,
+) -> Arc<str> {
     declare(test, client, queue, false);
     let channel = test.client(client).channel;
     let consume = Consume { queue: queue.to_owned(), ..Consume::default() };
-    test.broker.consume(test.now, channel, &consume).unwrap();
+    let tag = test.broker.consume(test.now, channel, &consume).unwrap();
     for _ in 0..count {
         publish(test, client, queue);
     }
     test.settle();
     assert_eq!(test.client(client).inbox.len(), count);
+    tag
 }
 
 /// Has the attacker hold 20,000 deliveries and take no more.
 fn hold_and_stop(test: &mut BrokerTest) {
-    hold_deliveries(test, "attacker", "big", 20_000);
+    let tag = hold_deliveries(test, "attacker", "big", 20_000);
     let channel = test.client("attacker").channel;
-    test.broker.set_flow(test.now, channel, false);
+    assert!(test.broker.cancel(test.now, channel, &tag));
 }
 
 fn all_are_back(test: &mut BrokerTest) {

@@ -514,10 +514,6 @@ impl Stage {
                 let channel = self.test.client(&self.on).channel;
                 self.test.broker.set_prefetch(now, channel, count, global);
             }
-            "flow" => {
-                let channel = self.test.client(&self.on).channel;
-                self.test.broker.set_flow(now, channel, line.word(0) == "on");
-            }
             "recover" => {
                 let client = self.test.client(&self.on);
                 client.held.clear();

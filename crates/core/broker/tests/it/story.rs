@@ -14,7 +14,7 @@
 //! | `bind Q E KEY -ARG=V`, `unbind …`, `bind-exchange TO FROM KEY` | |
 //! | `publish Q BODY… -exchange=E -persistent -ttl=MS -priority=N -cc=K,K -bcc=K -reply-to=K -user-id=U -mandatory` | with key `Q` |
 //! | `consume Q -tag=T -no-ack -exclusive -priority=N`, `cancel T` | |
-//! | `prefetch N -global`, `flow on`, `flow off`, `recover` | |
+//! | `prefetch N -global`, `recover` | |
 //! | `expect BODY…` | exactly these came since the last time; `BODY!` is a redelivery; none: nothing came |
 //! | `expect-header NAME=V`, `expect-no-header NAME`, `expect-key K`, `expect-exchange E`, `expect-death N FACT=V …` | about the last message that was expected or got |
 //! | `expect-cancelled T…`, `expect-blocked TEXT`, `expect-unblocked`, `expect-closed TEXT` | |

@@ -136,6 +136,26 @@ impl Directory {
         }
     }
 
+    /// What waits until the queue is owned here. `None`: it is already, and has this fence now if it is higher.
+    fn take_claim(&mut self, now: Time, name: &str, fence: Fence) -> Option<Claim> {
+        let claiming = match self.queues.remove(name) {
+            Some(QueueEntry::Owned(queue)) => {
+                let lower = fence <= queue.fence;
+                self.queues.insert(name.to_owned(), QueueEntry::Owned(queue));
+                if !lower {
+                    self.step(now, name, |queue, cx| queue.renew(cx, fence));
+                }
+                return None;
+            }
+            Some(QueueEntry::Claiming(claiming)) => claiming,
+            None => Claim::default(),
+        };
+        if let Some(at) = claiming.redirect_at {
+            self.deadlines.remove(&(at, name.to_owned()));
+        }
+        Some(claiming)
+    }
+
     /// The queue is this directory's from now on.
     pub(super) fn owned(
         &mut self,
@@ -145,21 +165,7 @@ impl Directory {
         record: Option<&[u8]>,
         running: &[RelayHandle],
     ) {
-        let claiming = match self.queues.remove(&name) {
-            Some(QueueEntry::Owned(queue)) => {
-                let lower = fence <= queue.fence;
-                self.queues.insert(name.clone(), QueueEntry::Owned(queue));
-                if !lower {
-                    self.step(now, &name, |queue, cx| queue.renew(cx, fence));
-                }
-                return;
-            }
-            Some(QueueEntry::Claiming(claiming)) => claiming,
-            None => Claim::default(),
-        };
-        if let Some(at) = claiming.redirect_at {
-            self.deadlines.remove(&(at, name.clone()));
-        }
+        let Some(claiming) = self.take_claim(now, &name, fence) else { return };
         let first_user = self.first_user(now, &claiming, record.is_none());
         let mut cx = self.context(now);
         let definition = cx.settings.definition.clone();
@@ -186,12 +192,9 @@ impl Directory {
         }
         queue.adopt(&mut cx, running);
         queue.resume(&mut cx);
-        let reason = format!(
-            "fence {}, {} relays in the record, {} running",
-            fence.0,
-            queue.relays.len(),
-            running.len()
-        );
+        let (recorded, running) = (queue.relays.len(), running.len());
+        let reason =
+            format!("fence {}, {recorded} relays in the record, {running} running", fence.0);
         queue.log(&mut cx, "own", format!("queue {name}"), reason);
         queue.scheduled_at = queue.deadline();
         self.deadlines.insert((queue.scheduled_at, name.clone()));

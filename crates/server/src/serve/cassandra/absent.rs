@@ -11,7 +11,7 @@ use crate::config::Config;
 pub(crate) enum Cluster {}
 
 /// What a node beside it needs.
-pub(crate) enum Beside {}
+pub(crate) enum NodeChannels {}
 
 /// Names of queues that are being made.
 pub(crate) enum HeldNames {}
@@ -29,14 +29,14 @@ impl Cluster {
         Err(FrontError)
     }
 
-    pub(crate) const fn beside(&self, _config: &Config) -> (OtherStore, Beside) {
+    pub(crate) const fn node_parts(&self, _config: &Config) -> (OtherStore, NodeChannels) {
         match *self {}
     }
 
     pub(crate) async fn serve_beside_node(
         &self,
         _core: &CoreHandle,
-        _beside: Beside,
+        _channels: NodeChannels,
     ) -> Result<(MirroredIdentity, HeldNames), Fault> {
         match *self {}
     }

@@ -13,7 +13,7 @@ use crate::state::{ApiState, BrokerState, SharedState};
 use crate::tokens::Tokens;
 
 /// Serves the API until `stop` resolves; answers what is under way before it returns.
-pub async fn serve_beside<D: IdentityDirectory>(
+pub async fn serve_with_shared_identity<D: IdentityDirectory>(
     listener: TcpListener,
     (core, authenticator): (CoreHandle, Authenticator),
     directory: D,
@@ -23,24 +23,24 @@ pub async fn serve_beside<D: IdentityDirectory>(
     let (api, fronts, served) = ApiState::new(core, authenticator, settings);
     let mut access = of_access();
     access.push(take_over_route());
-    let access = with_state(access, &Beside { broker: api.clone(), directory });
+    let access = with_state(access, &SharedIdentity { broker: api.clone(), directory });
     served.run(listener, router(api, fronts, access), stop).await;
 }
 
 /// A broker whose users somebody else keeps.
 #[derive(Clone)]
-struct Beside<D> {
+struct SharedIdentity<D> {
     broker: ApiState,
     directory: D,
 }
 
-impl<D: IdentityDirectory> BrokerState for Beside<D> {
+impl<D: IdentityDirectory> BrokerState for SharedIdentity<D> {
     fn broker(&self) -> &ApiState {
         &self.broker
     }
 }
 
-impl<D: IdentityDirectory> SharedState for Beside<D> {
+impl<D: IdentityDirectory> SharedState for SharedIdentity<D> {
     type Directory = D;
 
     fn directory(&self) -> &D {

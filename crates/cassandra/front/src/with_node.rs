@@ -27,7 +27,7 @@ pub struct Bootstrap {
 }
 
 /// What a node that starts beside Cassandra and Cassandra's side of it have in common.
-pub struct Beside {
+pub struct NodeChannels {
     questions: UnboundedReceiver<NameQuestion>,
     /// What the node was given of users.
     adopted: oneshot::Receiver<AccessRecords>,
@@ -41,7 +41,7 @@ impl Cluster {
     /// What a node is started with that has users, permissions and keys in Cassandra. If Cassandra has no user yet it gets
     /// those of the node's log, or else the first administrator.
     #[must_use]
-    pub fn beside(&self, bootstrap: Bootstrap) -> (OtherStore, Beside) {
+    pub fn node_parts(&self, bootstrap: Bootstrap) -> (OtherStore, NodeChannels) {
         let (name_questions, questions) = mpsc::unbounded_channel();
         let (adopting, adopted) = oneshot::channel();
         let (identity, runtime) = (self.identity().clone(), self.handle());
@@ -54,7 +54,7 @@ impl Cluster {
             Ok(records)
         };
         let other = OtherStore { adopt: Box::new(adopt), name_questions };
-        (other, Beside { questions, adopted })
+        (other, NodeChannels { questions, adopted })
     }
 
     /// The node has started: its users follow Cassandra's from now on, and its questions are answered. Returns what changes
@@ -65,9 +65,9 @@ impl Cluster {
     pub async fn serve_beside_node(
         &self,
         core: &CoreHandle,
-        beside: Beside,
+        channels: NodeChannels,
     ) -> Result<(MirroredIdentity, HeldNames), Fault> {
-        let Beside { questions, adopted } = beside;
+        let NodeChannels { questions, adopted } = channels;
         let shown = adopted.await;
         let shown = shown.map_err(|_| Fault::Unavailable("the broker has no users".to_owned()))?;
         let (identity, held) = (self.identity().clone(), HeldNames::default());
