@@ -1,5 +1,5 @@
-"""Runs suites: what they need is installed and built first, then two run at a time and a third while the processors are idle,
-and those alone that must."""
+"""Runs suites: what they need is installed and built first, then two run at a time and further ones while the processors are
+idle, and those alone that must."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from harness.processors import Idleness, available_bytes
 from harness.suite import Suite
 
 DURATIONS = "durations.json"
-LANES_MAX = 3
+LANES_MAX = 4
 """With five, tests that depend on heartbeats of a second met clients that had been given no processor for longer."""
 IDLE_ENOUGH = 0.25
 """A further suite runs while at least this part of the processors' time is left: many suites wait for most of theirs."""
@@ -44,6 +44,8 @@ class Runner:
         self._runners = ThreadPoolExecutor(max_workers=max(lanes, LANES_MAX))
         self._ready: dict[str, list[Future]] = {}
         self._builds: list[Future] = []
+        self._began = time.monotonic()
+        self._built_s = 0.0
 
     def run(self, suites: list[Suite]) -> Outcome:
         mark_descendants()
@@ -80,6 +82,7 @@ class Runner:
         """The longest first, so that none is left over at the end; each as soon as it has what it needs and nothing
         is compiled any more, which would take its time."""
         wait(self._builds)
+        self._built_s = time.monotonic() - self._began
         seconds = _last_durations()
         waiting = sorted(suites, key=lambda suite: -seconds.get(suite.name, 0))
         running: set[Future] = set()
@@ -134,11 +137,13 @@ class Runner:
             print(f"killed, since it outlived its test: {command}")
 
     def print_durations(self) -> None:
-        """Slowest first."""
+        """Slowest first, and how long they took beside each other."""
         slowest_first = sorted(self.results, key=lambda result: -result.seconds)
         print(f"\n{'suite':24} {'seconds':>8}")
         for result in slowest_first:
             print(f"{result.suite.name:24} {result.seconds:8.0f}  {result.outcome}")
+        print(f"{'all, with what was built':24} {time.monotonic() - self._began:8.0f}")
+        print(f"{'until all was built':24} {self._built_s:8.0f}")
         measured = {result.suite.name: round(result.seconds, 1) for result in self.results if not result.outcome.failed}
         _durations().write_text(json.dumps(_last_durations() | measured))
 

@@ -102,7 +102,7 @@ SUITES = [
     Suite("elastic_zmtp", run_zmtp, lambda: (install_zeromq(), install_jeromq()), ensure_binary),
     Suite("elastic_bridge", run_bridge, install_sqs_python, ensure_binary),
     python_suite("elastic_pipes"),
-    python_suite("elastic_bench", alone=True),
+    python_suite("elastic_bench"),
     Suite("elastic_monitoring", run_monitoring, install_python, ensure_binary),
     python_suite("elastic_relay"),
     python_suite("elastic_queues"),
