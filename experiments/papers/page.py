@@ -5,6 +5,8 @@ import html
 import json
 from pathlib import Path
 
+from charts.parts import number
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -14,7 +16,7 @@ def write(report, uplot):
     style = (uplot / "uPlot.min.css").read_text() + "\n" + (HERE / "page.css").read_text()
     # The data ends where a script's end tag would, so it has none.
     data = json.dumps({"charts": report["charts"]}, ensure_ascii=False).replace("<", "\\u003c")
-    sections = "\n".join(section(report, step) for step in report["steps"])
+    sections = "\n".join([*(section(report, step) for step in report["steps"]), not_made(report)])
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -68,6 +70,13 @@ def section(report, step):
     return "\n".join(parts)
 
 
+def not_made(report):
+    if not report["not_made"]:
+        return ""
+    rows = "".join(f"<li>{html.escape(one['paper'])}: {html.escape(one['title'])} ({took(one['minutes'] * 60)})</li>" for one in report["not_made"])
+    return f"<h2>Not in this report</h2>\n<p>Of this scale there are also:</p>\n<ul>{rows}</ul>"
+
+
 def took(seconds):
     if seconds < 120:
         return f"{seconds:.0f} s"
@@ -80,11 +89,16 @@ def figure(chart):
 <div id="chart-{html.escape(chart['name'])}"></div>
 <figcaption>
 <p><b>The paper:</b> {html.escape(chart['says'])}</p>
-{marks(chart)}
+{here(chart)}{marks(chart)}
 <p class="differs">{html.escape(chart['differs'])}</p>
 <details><summary>The numbers</summary>{table(chart)}</details>
 </figcaption>
 </figure>"""
+
+
+def here(chart):
+    # Charts of earlier versions have none.
+    return f"<p><b>Here:</b> {html.escape(chart['here'])}</p>\n" if chart.get("here") else ""
 
 
 MARKS = {"relay": "a relay started", "move": "a producer moved", "loss": "messages were lost"}
@@ -108,10 +122,6 @@ def table(chart):
         label = names[int(x)] if names else number(x)
         rows.append(f"<tr><td>{html.escape(label)}</td>{shown}</tr>")
     return f"<table><thead><tr><th>{html.escape(chart['x']['label'])}</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def number(value):
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.4g}"
 
 
 def cell(values):

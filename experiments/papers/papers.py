@@ -156,8 +156,13 @@ def minutes_left(args, step, runs_left):
 def report(args, steps):
     # With all that an earlier one has, whichever steps were asked for now.
     made = [one for one in (shown(args, step) for step in STEPS if step in steps or step.name in args.earlier) if one]
+    names = {step["name"] for step, _ in made}
+    not_made = [
+        {"name": step.name, "paper": step.paper, "title": step.title, "minutes": step.minutes[args.scale]}
+        for step in STEPS if args.scale in step.minutes and step.name not in names
+    ]
     return {**where_and_when(args), "scale": args.scale, "command": " ".join(["experiments/papers/papers.py", *sys.argv[1:]]),
-            "steps": [step for step, _ in made], "charts": [chart for _, drawn in made for chart in drawn]}
+            "steps": [step for step, _ in made], "not_made": not_made, "charts": [chart for _, drawn in made for chart in drawn]}
 
 
 def shown(args, step):

@@ -34,8 +34,8 @@ PAPERS = EXPERIMENTS / "papers" / "papers.py"
 CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
-    "amqp-suite": 13, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 4, "eqs": 3,
-    "sqs-peers": 1, "scaling": 5,
+    "amqp-suite": 15, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 5, "eqs": 3,
+    "sqs-peers": 1, "scaling": 13,
 }
 """With their charts."""
 

@@ -1,7 +1,7 @@
 """The BDQS paper: figures 4 to 8 on Cassandra, and its load on the log beside ElasticMQ."""
 
 from .elastic import by_peer
-from .parts import NOT_MEASURED, axis, chart, mean
+from .parts import NOT_MEASURED, axis, beside, chart, mean
 
 SAYS = {
     "scalability": "Throughput grows linearly with the cluster, from 10 to 70 nodes; receive and delete is slower than send (figure 4).",
@@ -53,6 +53,9 @@ def tables(number, section):
     return charts
 
 
+OURS = "Quelea"
+
+
 def sqs_peers(results):
     phases = [
         (line["peer"], f"{phase['phase']}, {phase['size']} B", phase)
@@ -66,14 +69,19 @@ def sqs_peers(results):
 
     sides = ["send", "receive"]
     rates = by_peer(results["lines"], sides, lambda peer, side: mean(report[side]["per_s"] for who, report in papers if who == peer))
+    by_rate, cpu = of_phase("messages_per_s"), of_phase("server_cpu_us_per_call")
+
+    def here(series, categories):
+        return beside(series, OURS, 0, categories[0].capitalize()) if categories else None
+
     differs = "Both keep all queues on this one machine, Quelea in its log and ElasticMQ in memory; clients share its cores."
     return [
         chart("sqs-rates", "Messages by operation, 16 connections", axis("operation", categories=names), axis("messages a second", log=True),
-              of_phase("messages_per_s"), NOT_MEASURED, differs),
+              by_rate, NOT_MEASURED, differs, here=here(by_rate, names)),
         chart("sqs-cpu", "CPU of the server a call", axis("operation", categories=names), axis("µs", log=True),
-              of_phase("server_cpu_us_per_call"), NOT_MEASURED, differs),
+              cpu, NOT_MEASURED, differs, here=here(cpu, names)),
         chart("sqs-paper", "The paper's load on one machine: many queues, 2 KiB, K = 1", axis("operation", categories=sides), axis("messages a second"), rates,
-              "8,000 sends and 3,000 receives a second at most, by 70 servers.", differs),
+              "8,000 sends and 3,000 receives a second at most, by 70 servers.", differs, here=here(rates, sides)),
         chart("sqs-failures", "Calls and clients that fail, each with 1 %: ten queues, K = 1", axis("measure", categories=list(MEASURES)), axis("%"),
               by_peer(results["lines"], list(MEASURES.values()),
                       lambda peer, field: mean(100 * report["consistency"][field] for who, report in failing if who == peer)),

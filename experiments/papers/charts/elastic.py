@@ -2,7 +2,7 @@
 
 import collections
 
-from .parts import NOT_MEASURED, axis, chart, mean
+from .parts import NOT_MEASURED, axis, beside, chart, mean
 
 LOADS = {"paper": "the paper's 907 messages a second", "fivefold": "five times that", "flood": "as fast as it goes"}
 PEERS = {"quelea": "Quelea", "zmq-proxy": "libzmq's proxy, default", "zmq-proxy-nodrop": "libzmq's proxy, lossless", "nats": "NATS"}
@@ -18,10 +18,12 @@ def elastic_peers(results):
     rows = list(dict.fromkeys(line["row"] for line in results["lines"]))
     x = axis("16 producers, 20 listeners, 5,000 B", categories=[LOADS[row] for row in rows])
 
+    lines = [{**line, "lost_percent": lost_percent(line["order"])} for line in results["lines"]]
+
     def figure(*path):
         def value(peer, row):
             found = []
-            for line in results["lines"]:
+            for line in lines:
                 if (line["peer"], line["row"]) == (peer, row):
                     for name in path:
                         line = (line or {}).get(name)
@@ -31,14 +33,23 @@ def elastic_peers(results):
 
     differs = ("One relay, proxy or server with its clients on one machine; the paper's exchanges are instances at Amazon. Libzmq's proxy as it is "
                "drops what a listener does not take in time, so that as fast as it goes it is only measured without its limits.")
+    def here(series):
+        return beside(series, PEERS["quelea"], len(rows) - 1, x["categories"][-1].capitalize())
+
+    rates, cpu, lost = figure("deliveries_per_s"), figure("server_cpu_us_per_delivery"), figure("lost_percent")
     below = "Below a millisecond in a private cluster, on average."
     return [
-        chart("elastic-rates", "Deliveries by load", x, axis("deliveries a second", log=True), figure("deliveries_per_s"),
-              "Four exchanges deliver more than one million messages a minute.", differs),
-        chart("elastic-cpu", "CPU of the relay a delivery", x, axis("µs"), figure("server_cpu_us_per_delivery"), NOT_MEASURED, differs),
+        chart("elastic-rates", "Deliveries by load", x, axis("deliveries a second", log=True), rates,
+              "Four exchanges deliver more than one million messages a minute.", differs, here=here(rates)),
+        chart("elastic-cpu", "CPU of the relay a delivery", x, axis("µs"), cpu, NOT_MEASURED, differs, here=here(cpu)),
+        chart("elastic-lost", "Deliveries that were lost", x, axis("%"), lost, "None.", differs),
         chart("elastic-latency-mean", "Latency on average", x, axis("ms", log=True), figure("latency", "mean_ms"), below, differs),
         chart("elastic-latency", "Latency, 99 %", x, axis("ms", log=True), figure("latency", "p99_ms"), NOT_MEASURED, differs),
     ]
+
+
+def lost_percent(order):
+    return 100 * order["lost"] / max(order["received"] + order["lost"], 1)
 
 
 def by_minute(runs, value, speed):
@@ -104,7 +115,7 @@ def relay_words(runs):
     """How many relays ran at a time, in how many of the runs."""
     counted = collections.Counter(len(started_in(run)) for run in runs)
     found = " and ".join(f"{relays} relays had work in {count} of {len(runs)} runs" for relays, count in sorted(counted.items()))
-    return f"{found}. One that a run does not have counts as 0 there."
+    return f"{found}. One that a run does not have counts as 0 there; one that was underused for a while ends, and its successor is another."
 
 
 def eqs(results):

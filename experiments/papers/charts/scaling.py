@@ -21,14 +21,15 @@ BESIDE = {**{kind: name for kind, (name, _) in SCALED.items() if kind != "connec
 def scaling(results):
     charts = []
     for kind, (name, figures) in SCALED.items():
-        series = [(words, [(one["count"], one[figure]) for one in results[kind] if one[figure] > 0]) for figure, words in figures.items()]
-        charts.append(chart(f"scaling-{kind}", f"Cost by the number of {name}", axis(name, log=True), axis("cost of all", log=True), series,
-                            NOT_MEASURED, fitted(series, [LEAST.get(figure, 0) for figure in figures])))
+        for figure, words in figures.items():
+            series = [(words, [(one["count"], one[figure]) for one in results[kind] if one[figure] > 0])]
+            charts.append(chart(f"scaling-{kind}-{figure}", f"{words[0].upper()}{words[1:]}: {name}", axis(name, log=True),
+                                axis(words, log=True), series, NOT_MEASURED, "Of all of them.", here=fitted(series, [LEAST.get(figure, 0)])))
     beside = [(name, [(one["count"], one["message_cpu_us"]) for one in results[kind]]) for kind, name in BESIDE.items()]
     charts.append(chart("scaling-beside", "CPU of a transient message beside what stands", axis("how many", log=True), axis("µs a message"),
                         beside, NOT_MEASURED,
                         "One publisher, one consumer, 100 B; with consumers, all of them on the one queue; with bindings, by keys that are "
-                        "matched with all of them and never repeat. " + fitted(beside, [0] * len(beside))))
+                        "matched with all of them and never repeat.", here=fitted(beside, [0] * len(beside))))
     return charts
 
 
