@@ -75,7 +75,7 @@ pub(crate) struct Standard {
     /// Bytes of messages of all queues that may still be read, to be received.
     reading: Semaphore,
     /// Changes of visibility that may still begin.
-    pub(crate) changes: Semaphore,
+    pub(crate) changes: Arc<Semaphore>,
     /// Messages that the sweep has found.
     pub(crate) restored: AtomicU64,
     /// What became of this front-end's sweeps.
@@ -113,7 +113,7 @@ impl Standard {
             served: Served::new(settings.bucket_rows_max),
             room: Arc::new(Semaphore::new(WAITING_BYTES_IN_ALL_MAX)),
             reading: Semaphore::new(READING_BYTES_IN_ALL_MAX),
-            changes: Semaphore::new(VISIBILITY_CHANGES_MAX),
+            changes: Arc::new(Semaphore::new(VISIBILITY_CHANGES_MAX)),
             restored: AtomicU64::new(0),
             sweeps: Arc::default(),
             settings,

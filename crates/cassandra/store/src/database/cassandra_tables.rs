@@ -20,8 +20,8 @@ use crate::limits::BATCHES_AT_ONCE;
 use crate::standard::content::{Attributes, Content, StoredMessage, read_attributes};
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{
-    Asked, FoundMessages, FoundPage, Lease, List, ListedPage, Of, SWEPT_PAGE, SweptMessage, Tables,
-    Written,
+    Asked, FoundLeases, FoundMessages, FoundPage, Lease, List, ListedPage, Of, SWEPT_PAGE,
+    SweptMessage, Tables, Written,
 };
 
 /// For how long a list has a partition, and the low-water mark is stored, in seconds: longer than any message lives.
@@ -170,62 +170,35 @@ impl Tables for CassandraTables {
         })
     }
 
-    fn lease(&self, of: Of, bucket: Bucket, message: Uuid) -> Asked<'_, Option<Option<Lease>>> {
-        Box::pin(async move {
-            let values = (of.generation, bucket.start_s, bucket.level, message);
-            let statement = &self.statements.read_lease;
-            let rows = self.database.read(For::Messages, statement, of.consistency, values).await?;
-            type Row = (Option<String>, Option<i64>, Option<i64>, Option<i64>, Option<i8>);
-            let row = rows.maybe_first_row::<Row>().map_err(unreadable)?;
-            // Without a sender it is what a late change of visibility has left of a deleted message.
-            let Some((Some(_), visible_at_us, written_at_us, start_s, level)) = row else {
-                return Ok(None);
-            };
-            let lease = visible_at_us.zip(written_at_us).zip(stored_bucket(start_s, level));
-            Ok(Some(lease.map(|((visible_at_us, written_at_us), bucket)| Lease {
-                visible_at_us,
-                written_at_us,
-                bucket,
-            })))
-        })
-    }
-
-    fn leases(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, Vec<(Uuid, i64)>> {
+    fn leases(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        messages: Vec<Uuid>,
+        why: For,
+    ) -> Asked<'_, FoundLeases> {
         Box::pin(async move {
             let values = (of.generation, bucket.start_s, bucket.level, messages);
             let statement = &self.statements.read_leases;
-            let rows = self.database.read(For::Upkeep, statement, of.consistency, values).await?;
-            let mut there = Vec::with_capacity(rows.rows_num());
-            for row in rows.rows::<(Uuid, Option<String>, Option<i64>)>().map_err(unreadable)? {
-                let (message, sender, moved_at_us) = row.map_err(unreadable)?;
+            let rows = self.database.read(why, statement, of.consistency, values).await?;
+            type Row = (Uuid, Option<String>, Option<i64>, Option<i64>, Option<i64>, Option<i8>);
+            let mut there = FoundLeases::new();
+            for row in rows.rows::<Row>().map_err(unreadable)? {
+                let (message, sender, visible_at_us, written_at_us, start_s, level) =
+                    row.map_err(unreadable)?;
                 // Without a sender it is what a late change of visibility has left of a deleted message.
                 if sender.is_some() {
-                    there.push((message, moved_at_us.unwrap_or_default()));
+                    let lease = visible_at_us.zip(written_at_us).zip(stored_bucket(start_s, level));
+                    let lease = lease.map(|((visible_at_us, written_at_us), bucket)| Lease {
+                        visible_at_us,
+                        written_at_us,
+                        bucket,
+                    });
+                    there.insert(message, lease);
                 }
             }
             Ok(there)
         })
-    }
-
-    fn write_lease(&self, of: Of, entry: Entry, ttl_s: i32) -> Asked<'_, ()> {
-        let values = (
-            entry.written_at_us,
-            ttl_s,
-            entry.visible_at_us,
-            entry.written_at_us,
-            entry.bucket.start_s,
-            entry.bucket.level,
-            of.generation,
-            entry.body.start_s,
-            entry.body.level,
-            entry.message,
-        );
-        Box::pin(self.database.write(
-            For::Messages,
-            &self.statements.write_lease,
-            of.consistency,
-            vec![values],
-        ))
     }
 
     fn list(&self, of: Of, list: List, buckets: Vec<Bucket>, now_us: i64) -> Asked<'_, ()> {

@@ -29,7 +29,6 @@ pub(crate) struct Statements {
     pub(crate) insert_message: AtEach,
     pub(crate) read_messages: AtEach,
     pub(crate) delete_message: AtEach,
-    pub(crate) read_lease: AtEach,
     pub(crate) read_leases: AtEach,
     pub(crate) write_lease: AtEach,
     pub(crate) insert_entry: AtEach,
@@ -88,13 +87,9 @@ impl Statements {
             ))
             .await?,
             delete_message: prepare(format!("DELETE FROM @message USING TIMESTAMP ? WHERE {one_message}")).await?,
-            read_lease: prepare(format!(
-                "SELECT sender, lease_visible_at, lease_written_at, lease_start, lease_level
-                 FROM @message WHERE {one_message}"
-            ))
-            .await?,
             read_leases: prepare(format!(
-                "SELECT message, sender, lease_written_at FROM @message WHERE {OF_ENTRIES} AND message IN ?"
+                "SELECT message, sender, lease_visible_at, lease_written_at, lease_start, lease_level
+                 FROM @message WHERE {OF_ENTRIES} AND message IN ?"
             ))
             .await?,
             write_lease: prepare(format!(

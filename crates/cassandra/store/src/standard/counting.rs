@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::database::For;
 use crate::entry::{CountedEntry, Entry};
 use crate::limits::{
     COUNTED_BUCKETS_MAX, COUNTED_ROWS_MAX, IN_FLIGHT_BUCKETS_MAX, LOOKED_AFTER_ROWS_MAX,
@@ -21,6 +22,7 @@ use crate::standard::head::{Reach, Start};
 use crate::standard::head_read::read_directory;
 use crate::standard::queue::Queue;
 use crate::standard::rows::Rows;
+use crate::standard::tables::Lease;
 
 /// Rows of a read: a page of Cassandra's driver.
 const PAGE: usize = 5_000;
@@ -229,7 +231,9 @@ async fn drop_stale(rows: &Rows<'_>, entries: &mut Vec<CountedEntry>) -> Result<
     // More than half of the replicas are asked: what one does not have may be there.
     let Rows { tables, of } = rows.at(Consistency::LocalQuorum);
     for (body, messages) in received {
-        moved_at_us.extend(tables.leases(of, body, messages).await?);
+        let leases = tables.leases(of, body, messages, For::Upkeep).await?;
+        let written = |lease: Option<Lease>| lease.map_or(0, |lease| lease.written_at_us);
+        moved_at_us.extend(leases.into_iter().map(|(id, lease)| (id, written(lease))));
     }
     let is_stale = |entry: &CountedEntry| {
         entry.receive_count > 0

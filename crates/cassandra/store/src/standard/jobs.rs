@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quelea_sqs_protocol::{Fault, QueueFacts, Receive, Received, SendOutcome};
+use quelea_sqs_protocol::{Fault, QueueFacts, ReceiptOutcome, Receive, Received, SendOutcome};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -12,6 +12,7 @@ use crate::entry::Entry;
 use crate::limits::WAITING_MS_MAX;
 use crate::message_id::sent_at_ms;
 use crate::standard::content::Content;
+use crate::standard::receipt::Receipt;
 
 /// One call's messages.
 pub(crate) struct SendJob {
@@ -39,6 +40,16 @@ pub(crate) struct DeleteJob {
     pub(crate) entries: Vec<Entry>,
     pub(crate) since: Instant,
     pub(crate) reply: oneshot::Sender<Vec<Result<(), Fault>>>,
+}
+
+/// One call's changes of visibility: receipts of the queue, each with the time from now on, in ms.
+pub(crate) struct VisibilityJob {
+    pub(crate) facts: Arc<QueueFacts>,
+    pub(crate) changes: Vec<(Receipt, u64)>,
+    pub(crate) since: Instant,
+    /// Of the changes that may wait in all.
+    pub(crate) room: OwnedSemaphorePermit,
+    pub(crate) reply: oneshot::Sender<Result<Vec<ReceiptOutcome>, Fault>>,
 }
 
 /// One call that waits for messages.

@@ -21,7 +21,7 @@ use crate::standard::gather::Gatherer;
 use crate::standard::head::Head;
 use crate::standard::heard_buckets::HeardBuckets;
 use crate::standard::in_flight::InFlight;
-use crate::standard::jobs::{DeleteJob, ReceiveJob, SendJob};
+use crate::standard::jobs::{DeleteJob, ReceiveJob, SendJob, VisibilityJob};
 use crate::standard::order_hint::AutoHint;
 use crate::standard::rows::Rows;
 use crate::standard::tables::List;
@@ -35,6 +35,7 @@ pub(crate) struct Queue {
     pub(crate) generation: Uuid,
     pub(crate) sends: Gatherer<SendJob>,
     pub(crate) deletes: Gatherer<DeleteJob>,
+    pub(crate) visibility: Gatherer<VisibilityJob>,
     pub(crate) receives: Gatherer<ReceiveJob>,
     /// Something that can be received at once was put into the queue here.
     pub(crate) arrived: Notify,
@@ -80,6 +81,7 @@ impl Queue {
             generation,
             sends: Gatherer::default(),
             deletes: Gatherer::default(),
+            visibility: Gatherer::default(),
             receives: Gatherer::default(),
             arrived: Notify::new(),
             head: tokio::sync::Mutex::default(),
@@ -241,7 +243,10 @@ impl Queue {
     }
 
     fn is_idle(&self) -> bool {
-        self.sends.is_idle() && self.deletes.is_idle() && self.receives.is_idle()
+        self.sends.is_idle()
+            && self.deletes.is_idle()
+            && self.visibility.is_idle()
+            && self.receives.is_idle()
     }
 }
 

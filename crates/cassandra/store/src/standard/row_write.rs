@@ -26,6 +26,8 @@ pub(crate) enum RowWrite {
     ReplaceEntry(Timed<Entry>, Entry),
     /// An entry goes. One that stays leads to a message that is elsewhere or gone, and is dropped later.
     DeleteEntry(Entry),
+    /// The message of an entry says that this is its entry.
+    NoteLease(Timed<Entry>),
     /// The message of an entry goes, at a timestamp that is later than any of its row.
     DeleteMessage(Entry, i64),
 }
@@ -37,6 +39,7 @@ impl RowWrite {
             Self::InsertMessage(row) => row.bucket,
             Self::InsertEntry(new) | Self::ReplaceEntry(new, _) => new.row.bucket,
             Self::DeleteEntry(entry) => entry.bucket,
+            Self::NoteLease(new) => new.row.body,
             Self::DeleteMessage(entry, _) => entry.body,
         }
     }
@@ -46,7 +49,10 @@ impl RowWrite {
         match self {
             Self::InsertMessage(row) => row.content.bytes(),
             Self::ReplaceEntry(..) => 2 * ENTRY_BYTES,
-            Self::InsertEntry(_) | Self::DeleteEntry(_) | Self::DeleteMessage(..) => ENTRY_BYTES,
+            Self::InsertEntry(_)
+            | Self::DeleteEntry(_)
+            | Self::NoteLease(_)
+            | Self::DeleteMessage(..) => ENTRY_BYTES,
         }
     }
 
@@ -77,6 +83,9 @@ impl RowWrite {
                     statements.delete_entry.at(consistency),
                     delete_entry(generation, &entry),
                 ));
+            }
+            Self::NoteLease(new) => {
+                to.push((statements.write_lease.at(consistency), note_lease(generation, &new)));
             }
             Self::DeleteMessage(entry, at_us) => {
                 let Bucket { start_s, level } = entry.body;
@@ -129,6 +138,21 @@ fn insert_entry(generation: Uuid, new: &Timed<Entry>) -> OwnedValues {
         entry.written_at_us,
         entry.written_at_us,
         *ttl_s,
+    ))
+}
+
+fn note_lease(generation: Uuid, Timed { row: entry, ttl_s }: &Timed<Entry>) -> OwnedValues {
+    Box::new((
+        entry.written_at_us,
+        *ttl_s,
+        entry.visible_at_us,
+        entry.written_at_us,
+        entry.bucket.start_s,
+        entry.bucket.level,
+        generation,
+        entry.body.start_s,
+        entry.body.level,
+        entry.message,
     ))
 }
 

@@ -1,15 +1,20 @@
 //! Rows of messages and of the index, written and read in batches of one partition.
 
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt};
 use quelea_sqs_protocol::{Consistency, Fault};
+use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::database::For;
 use crate::entry::Entry;
 use crate::limits::{BATCHES_AT_ONCE, READ_ROWS_MAX};
 use crate::standard::batch::{Batch, batches};
 use crate::standard::content::StoredMessage;
 use crate::standard::row_write::RowWrite;
-use crate::standard::tables::{Of, Tables};
+use crate::standard::tables::{Asked, Lease, Of, Tables};
 
 /// What was found of a message.
 #[derive(Clone, Debug)]
@@ -82,33 +87,25 @@ impl Rows<'_> {
     }
 
     async fn read_messages_once(&self, entries: &[Entry]) -> Vec<Result<Found, Fault>> {
-        let sized = entries.iter().enumerate();
-        let sized = sized.map(|(number, entry)| (entry.body, entry.body_bytes(), number));
-        let read = |batch: Batch<Bucket, usize>| async move {
-            let ids = batch.rows.iter().map(|number| entries[*number].message).collect();
-            let found = self.tables.messages(self.of, batch.partition, ids).await;
-            (batch.rows, found)
-        };
-        let mut messages = vec![Ok(Found::Nothing); entries.len()];
-        let mut read = stream::iter(batches(sized)).map(read).buffer_unordered(BATCHES_AT_ONCE);
-        while let Some((numbers, found)) = read.next().await {
-            match found {
-                Ok(found) => {
-                    for number in numbers {
-                        // A message may have several entries: those that are left over from a change that was broken off.
-                        messages[number] = Ok(match found.get(&entries[number].message) {
-                            Some(Some(message)) => Found::Message(message.clone()),
-                            Some(None) => Found::Unreadable,
-                            None => Found::Nothing,
-                        });
-                    }
-                }
-                Err(fault) => {
-                    numbers.iter().for_each(|number| messages[*number] = Err(fault.clone()))
-                }
-            }
-        }
-        messages
+        let read = |bucket, messages| self.tables.messages(self.of, bucket, messages);
+        let found = by_body(entries, Entry::body_bytes, read).await;
+        let found = found.into_iter().map(|found| {
+            Ok(match found? {
+                Some(Some(message)) => Found::Message(message),
+                Some(None) => Found::Unreadable,
+                None => Found::Nothing,
+            })
+        });
+        found.collect()
+    }
+
+    /// Reads where the last change of their visibility has put messages. `None`: it is gone; `Some(None)`: nobody has changed it.
+    pub(crate) async fn read_leases(
+        &self,
+        entries: &[Entry],
+    ) -> Vec<Result<Option<Option<Lease>>, Fault>> {
+        let read = |bucket, messages| self.tables.leases(self.of, bucket, messages, For::Messages);
+        by_body(entries, |_| 0, read).await
     }
 
     /// The entries of a bucket from a time on, the oldest first.
@@ -120,4 +117,30 @@ impl Rows<'_> {
     ) -> Result<Vec<Entry>, Fault> {
         self.tables.entries(self.of, bucket, from_us, most.min(READ_ROWS_MAX)).await
     }
+}
+
+/// Reads something of the messages of entries, those of one partition together.
+async fn by_body<'a, T: Clone>(
+    entries: &[Entry],
+    bytes: impl Fn(&Entry) -> usize,
+    read: impl Fn(Bucket, Vec<Uuid>) -> Asked<'a, BTreeMap<Uuid, T>>,
+) -> Vec<Result<Option<T>, Fault>> {
+    let sized = entries.iter().enumerate();
+    let sized = sized.map(|(number, entry)| (entry.body, bytes(entry), number));
+    let read = |batch: Batch<Bucket, usize>| {
+        let messages = batch.rows.iter().map(|number| entries[*number].message).collect();
+        read(batch.partition, messages).map(|found| (batch.rows, found))
+    };
+    let mut outcomes = vec![Ok(None); entries.len()];
+    let mut read = stream::iter(batches(sized)).map(read).buffer_unordered(BATCHES_AT_ONCE);
+    while let Some((numbers, found)) = read.next().await {
+        for number in numbers {
+            // A message may have several entries: those that are left over from a change that was broken off.
+            outcomes[number] = match &found {
+                Ok(found) => Ok(found.get(&entries[number].message).cloned()),
+                Err(fault) => Err(fault.clone()),
+            };
+        }
+    }
+    outcomes
 }

@@ -21,6 +21,9 @@ pub(crate) const SWEPT_PAGE: usize = 500;
 /// What was read of messages; `None`: its row cannot be read.
 pub(crate) type FoundMessages = BTreeMap<Uuid, Option<StoredMessage>>;
 
+/// Where messages that are there were put by the last change of their visibility, if there was one.
+pub(crate) type FoundLeases = BTreeMap<Uuid, Option<Lease>>;
+
 /// The outcomes of writes, which are on their way.
 pub(crate) type Written<'a> = BoxFuture<'a, Vec<Result<(), Fault>>>;
 
@@ -103,14 +106,14 @@ pub(crate) trait Tables: Send + Sync + 'static {
         most: usize,
     ) -> Asked<'_, Vec<CountedEntry>>;
 
-    /// Where the last change of its visibility has put a message. `None`: it is gone; `Some(None)`: nobody has changed it.
-    fn lease(&self, of: Of, bucket: Bucket, message: Uuid) -> Asked<'_, Option<Option<Lease>>>;
-
-    /// When each of these messages that are there was last moved by a change of its visibility; 0: never.
-    fn leases(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, Vec<(Uuid, i64)>>;
-
-    /// Notes at an entry's message that this is its entry.
-    fn write_lease(&self, of: Of, entry: Entry, ttl_s: i32) -> Asked<'_, ()>;
+    /// Where the last change of its visibility has put each of these messages that are there; `None`: nobody has changed it.
+    fn leases(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        messages: Vec<Uuid>,
+        why: For,
+    ) -> Asked<'_, FoundLeases>;
 
     /// Puts partitions on a list.
     fn list(&self, of: Of, list: List, buckets: Vec<Bucket>, now_us: i64) -> Asked<'_, ()>;

@@ -5,17 +5,29 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use quelea_sqs_protocol::{Delivery, Fault, QueueFacts, ReceiptOutcome};
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::entry::Entry;
-use crate::limits::{READ_ROWS_MAX, VISIBILITY_CHANGES_MAX, VISIBILITY_MS_MAX};
+use crate::limits::{
+    BATCH_ROWS_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, VISIBILITY_CHANGES_MAX, VISIBILITY_MS_MAX,
+};
 use crate::standard::Standard;
 use crate::standard::content::Timed;
+use crate::standard::gather::Size;
+use crate::standard::jobs::{VisibilityJob, waited_too_long};
 use crate::standard::queue::Queue;
 use crate::standard::receipt::Receipt;
 use crate::standard::receive::entry_ttl_s;
+use crate::standard::row_write::RowWrite;
 use crate::standard::rows::Rows;
+use crate::standard::send::stopped;
 use crate::standard::tables::Lease;
+
+/// Those of all queues are bounded as well.
+const LIMIT: Size = Size { rows: VISIBILITY_CHANGES_MAX, bytes: 0 };
+const AT_ONCE: Size = Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: 0 };
 
 /// An entry, and the one that takes its place.
 struct Change {
@@ -25,17 +37,17 @@ struct Change {
     is_shown: bool,
 }
 
-impl Change {
-    fn is_of_same_message(&self, other: &Self) -> bool {
-        let place = |change: &Self| (change.current.message, change.current.body);
-        place(self) == place(other)
-    }
-}
-
 /// What a receipt leads to.
 enum Found {
     Change(Change),
     Nothing(ReceiptOutcome),
+}
+
+/// What a receipt's call hears.
+enum Pending {
+    Known(Result<ReceiptOutcome, Fault>),
+    /// What comes of the change of that number.
+    OfChange(usize),
 }
 
 impl Standard {
@@ -46,52 +58,117 @@ impl Standard {
         changes: Vec<(Delivery, u64)>,
     ) -> Result<Vec<ReceiptOutcome>, Fault> {
         let count = changes.len() as u32;
-        let _room = self.changes.try_acquire_many(count).map_err(|_| too_many_changes())?;
+        let room = self.changes.clone().try_acquire_many_owned(count);
+        let room = room.map_err(|_| too_many_changes())?;
         let receipts: Vec<Option<Receipt>> =
             changes.iter().map(|(bytes, _)| self.receipt(facts, bytes)).collect();
         let queue = self.queue_of(facts, receipts.iter().flatten()).await?;
-        let (began, now_us) = (Instant::now(), self.clock.now_us());
-        let found = receipts.iter().zip(&changes).map(|(receipt, (_, timeout_ms))| {
-            self.wanted(facts, &queue, receipt.as_ref(), *timeout_ms, now_us)
-        });
-        let found = join_all(found).await.into_iter().collect::<Result<Vec<_>, Fault>>()?;
-        let (mut outcomes, mut wanted) = (Vec::with_capacity(found.len()), Vec::new());
-        for found in found {
-            match found {
-                Found::Nothing(outcome) => outcomes.push(outcome),
-                Found::Change(change) => {
-                    outcomes.push(ReceiptOutcome::Done);
-                    // Of several changes of one message the last counts: they would have one timestamp.
-                    wanted.retain(|other: &Change| !other.is_of_same_message(&change));
-                    wanted.push(change);
+        let timed = receipts.iter().zip(&changes);
+        let changes: Vec<(Receipt, u64)> = timed
+            .filter_map(|(receipt, (_, timeout_ms))| Some(((*receipt)?, *timeout_ms)))
+            .collect();
+        let size = Size { rows: changes.len(), bytes: 0 };
+        let (reply, outcomes) = oneshot::channel();
+        let since = Instant::now();
+        let job = VisibilityJob { facts: facts.clone(), changes, since, room, reply };
+        if queue.visibility.push(job, size, LIMIT)? {
+            let (standard, queue) = (self.clone(), queue.clone());
+            self.runtime.spawn(async move {
+                let serving = queue.visibility.serving();
+                while let Some(jobs) = queue.visibility.take(AT_ONCE) {
+                    standard.visibility_jobs(&queue, jobs).await;
                 }
+                serving.done();
+            });
+        }
+        let mut outcomes = outcomes.await.map_err(|_| stopped())??.into_iter();
+        let outcome = |receipt: Option<Receipt>| receipt.and_then(|_| outcomes.next());
+        let outcomes = receipts.into_iter().map(outcome);
+        Ok(outcomes.map(|outcome| outcome.unwrap_or(ReceiptOutcome::Invalid)).collect())
+    }
+
+    async fn visibility_jobs(&self, queue: &Queue, gathered: Vec<VisibilityJob>) {
+        let mut jobs = Vec::with_capacity(gathered.len());
+        for job in gathered {
+            match waited_too_long(job.since) {
+                Some(fault) => drop(job.reply.send(Err(fault))),
+                None => jobs.push(job),
             }
         }
-        self.carry_out(facts, &queue, wanted, began, now_us).await?;
+        let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
+        let changes: Vec<(Receipt, u64)> =
+            jobs.iter().flat_map(|job| job.changes.iter().copied()).collect();
+        let mut outcomes = self.change_together(&facts, queue, &changes).await.into_iter();
         if changes.iter().any(|(_, timeout_ms)| *timeout_ms == 0) {
             queue.arrived.notify_one();
         }
-        Ok(outcomes)
+        for VisibilityJob { changes, room, reply, .. } in jobs {
+            let _ = reply.send(outcomes.by_ref().take(changes.len()).collect());
+            drop(room);
+        }
     }
 
-    /// What a receipt's message has now and is to have; or what becomes of a receipt by which nothing is changed.
-    async fn wanted(
+    /// Changes the visibility of messages; an outcome for each.
+    async fn change_together(
         &self,
         facts: &QueueFacts,
         queue: &Queue,
-        receipt: Option<&Receipt>,
+        wanted: &[(Receipt, u64)],
+    ) -> Vec<Result<ReceiptOutcome, Fault>> {
+        let (began, now_us) = (Instant::now(), self.clock.now_us());
+        let rows = self.rows(facts, queue);
+        let entries: Vec<Entry> = wanted.iter().map(|(receipt, _)| receipt.entry).collect();
+        let leases = rows.read_leases(&entries).await;
+        let found = wanted.iter().zip(leases).map(|((receipt, timeout_ms), lease)| async move {
+            self.found(facts, queue, receipt, lease?, *timeout_ms, now_us).await
+        });
+        let (mut pending, mut changes) = (Vec::with_capacity(wanted.len()), Vec::new());
+        let mut numbers = FxHashMap::default();
+        for found in join_all(found).await {
+            pending.push(match found {
+                Ok(Found::Change(change)) => {
+                    // Of several changes of one message the last counts: they would have one timestamp.
+                    let message = (change.current.message, change.current.body);
+                    let number = *numbers.entry(message).or_insert(changes.len());
+                    if number == changes.len() {
+                        changes.push(change);
+                    } else {
+                        changes[number] = change;
+                    }
+                    Pending::OfChange(number)
+                }
+                Ok(Found::Nothing(outcome)) => Pending::Known(Ok(outcome)),
+                Err(fault) => Pending::Known(Err(fault)),
+            });
+        }
+        let changed = self.carry_out(&rows, queue, &changes, began, now_us).await;
+        let outcome = |pending| match pending {
+            Pending::Known(outcome) => outcome,
+            Pending::OfChange(number) => changed[number].clone().map(|()| ReceiptOutcome::Done),
+        };
+        pending.into_iter().map(outcome).collect()
+    }
+
+    /// What a receipt's message is to have, where the last change of its visibility has put it there; or what becomes of a receipt by
+    /// which nothing is changed.
+    async fn found(
+        &self,
+        facts: &QueueFacts,
+        queue: &Queue,
+        receipt: &Receipt,
+        lease: Option<Option<Lease>>,
         timeout_ms: u64,
         now_us: i64,
     ) -> Result<Found, Fault> {
-        let Some(receipt) = receipt else { return Ok(Found::Nothing(ReceiptOutcome::Invalid)) };
         if receipt.generation != queue.generation {
             return Ok(Found::Nothing(ReceiptOutcome::NoSuchMessage));
         }
-        let rows = self.rows(facts, queue);
-        let Some(current) = read_current(&rows, receipt).await? else {
+        let Some(lease) = lease else {
             return Ok(Found::Nothing(ReceiptOutcome::NoSuchMessage));
         };
+        let current = current_entry(receipt, lease);
         // Its time is over: it is still whoever's had it last, until somebody else receives it.
+        let rows = self.rows(facts, queue);
         if current.visible_at_us <= now_us && !is_in_its_place(&rows, &current).await? {
             return Ok(Found::Nothing(ReceiptOutcome::NotInFlight));
         }
@@ -111,44 +188,36 @@ impl Standard {
         Ok(Found::Change(Change { current, new, is_shown: timeout_ms == 0 }))
     }
 
-    /// Carries changes out, those of one partition together.
-    ///
-    /// # Errors
-    /// Of the first that could not be written; the others are.
+    /// Carries changes out, those of one partition together; an outcome for each.
     async fn carry_out(
         &self,
-        facts: &QueueFacts,
+        rows: &Rows<'_>,
         queue: &Queue,
-        changes: Vec<Change>,
+        changes: &[Change],
         began: Instant,
         now_us: i64,
-    ) -> Result<(), Fault> {
-        let rows = self.rows(facts, queue);
+    ) -> Vec<Result<(), Fault>> {
         let mut new: Vec<Timed<Entry>> = changes.iter().map(|change| change.new.clone()).collect();
-        let inserted = self.insert_entries(&rows, queue, &mut new, began).await;
-        let noted = new.iter().zip(inserted).map(|(new, inserted)| {
-            let rows = &rows;
-            async move {
-                inserted?;
-                rows.tables.write_lease(rows.of, new.row, new.ttl_s).await
+        let mut outcomes = self.insert_entries(rows, queue, &mut new, began).await;
+        let inserted: Vec<usize> =
+            (0..changes.len()).filter(|number| outcomes[*number].is_ok()).collect();
+        let notes = inserted.iter().map(|number| RowWrite::NoteLease(new[*number].clone()));
+        for (number, noted) in inserted.iter().zip(rows.write(notes.collect()).await) {
+            outcomes[*number] = noted;
+        }
+        let mut gone = Vec::new();
+        for ((change, new), outcome) in changes.iter().zip(&new).zip(&outcomes) {
+            if outcome.is_ok() {
+                let until_us = (!change.is_shown).then_some(new.row.visible_at_us);
+                queue.note_changed(&change.current, until_us, now_us);
+                gone.push(change.current);
             }
-        });
-        let noted = join_all(noted).await;
-        let (mut gone, mut failed) = (Vec::new(), None);
-        for ((change, new), noted) in changes.iter().zip(&new).zip(noted) {
-            if let Err(fault) = noted {
-                failed.get_or_insert(fault);
-                continue;
-            }
-            let until_us = (!change.is_shown).then_some(new.row.visible_at_us);
-            queue.note_changed(&change.current, until_us, now_us);
-            gone.push(change.current);
         }
         // One that stays is older than the note.
         let _ = rows.delete_entries(&gone).await;
         let shown = changes.iter().zip(&new).filter(|(change, _)| change.is_shown);
         shown.for_each(|(_, new)| self.peers.stored(queue.generation, &new.row));
-        failed.map_or(Ok(()), Err)
+        outcomes
     }
 }
 
@@ -156,11 +225,10 @@ fn too_many_changes() -> Fault {
     Fault::Unavailable(format!("{VISIBILITY_CHANGES_MAX} changes of visibility wait for Cassandra"))
 }
 
-/// The entry that this reception's message has now; `None`: the message is gone.
-async fn read_current(rows: &Rows<'_>, receipt: &Receipt) -> Result<Option<Entry>, Fault> {
+/// The entry that this reception's message has now.
+fn current_entry(receipt: &Receipt, lease: Option<Lease>) -> Entry {
     let entry = receipt.entry;
-    let lease = rows.tables.lease(rows.of, entry.body, entry.message).await?;
-    Ok(lease.map(|lease| match lease {
+    match lease {
         // Changed before, by whoever has this reception or by a later one.
         Some(Lease { visible_at_us, written_at_us, bucket })
             if written_at_us > entry.written_at_us =>
@@ -168,7 +236,7 @@ async fn read_current(rows: &Rows<'_>, receipt: &Receipt) -> Result<Option<Entry
             Entry { visible_at_us, written_at_us, bucket, ..entry }
         }
         _ => entry,
-    }))
+    }
 }
 
 /// Whether nobody has received an entry's message since: then it would have another entry.

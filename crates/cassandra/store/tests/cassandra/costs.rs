@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use quelea_cassandra_fifo::limits::RENEW_EVERY_MS;
 use quelea_cassandra_store::CassandraQueues;
-use quelea_sqs_protocol::{QueueFacts, Queues, Receive};
+use quelea_sqs_protocol::{QueueFacts, Queues, ReceiptOutcome, Receive};
 
 use crate::fifo::fifo_queue;
 use crate::site::{Site, message, queue};
@@ -64,6 +64,48 @@ fn single_calls_of_many_clients_share_requests() {
 fn a_batch_of_ten_costs_at_most_a_request_a_message() {
     let each = Site::shared().runtime.block_on(requests_per_message("batches", 1, ROUNDS, 10));
     assert!(each <= 1.0, "{each:.2} requests a message");
+}
+
+/// Requests per change of visibility by clients that change so many messages with each call.
+async fn requests_per_change(name: &str, clients: usize, batch: usize) -> f64 {
+    let queues = Site::shared().another().await;
+    let facts = queue(&queues, name, &[]).await;
+    let mut held = Vec::new();
+    for _ in 0..clients {
+        let messages = (0..batch).map(|_| message("x")).collect();
+        for outcome in queues.send(&facts, messages).await.unwrap() {
+            outcome.unwrap();
+        }
+    }
+    while held.len() < clients * batch {
+        let receive =
+            Receive { max: 10, visibility_timeout_ms: 120_000, wait_ms: 20_000, attempt_id: None };
+        held.extend(queues.receive(&facts, receive).await.unwrap());
+    }
+    let before = queues.requests();
+    let calls = held.chunks(batch).map(|some| {
+        let changes = some.iter().map(|one| (one.delivery.clone(), 60_000)).collect();
+        queues.change_visibility(&facts, changes)
+    });
+    for outcomes in join_all(calls).await {
+        let outcomes = outcomes.unwrap();
+        assert!(outcomes.iter().all(|outcome| *outcome == ReceiptOutcome::Done), "{outcomes:?}");
+    }
+    let each = (queues.requests().messages - before.messages) as f64 / held.len() as f64;
+    println!("{name}: {each:.2} requests a change of visibility");
+    each
+}
+
+#[test]
+fn changes_of_visibility_of_many_clients_share_requests() {
+    let each = Site::shared().runtime.block_on(requests_per_change("changed-singly", CLIENTS, 1));
+    assert!(each <= 1.0, "{each:.2} requests a change");
+}
+
+#[test]
+fn a_batch_of_ten_changes_of_visibility_costs_at_most_one_request_each() {
+    let each = Site::shared().runtime.block_on(requests_per_change("changed-together", 1, 10));
+    assert!(each <= 1.0, "{each:.2} requests a change");
 }
 
 /// How long a receive waits at a FIFO queue to which nothing is sent.

@@ -18,8 +18,8 @@ use crate::entry::{CountedEntry, Entry};
 use crate::standard::content::StoredMessage;
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::{
-    Asked, FoundMessages, FoundPage, Lease, List, ListedPage, Of, SWEPT_PAGE, SweptMessage, Tables,
-    Written,
+    Asked, FoundLeases, FoundMessages, FoundPage, Lease, List, ListedPage, Of, SWEPT_PAGE,
+    SweptMessage, Tables, Written,
 };
 
 pub(super) struct ModelTables {
@@ -117,6 +117,12 @@ impl ModelTables {
             }
             RowWrite::DeleteEntry(entry) => {
                 to.push((key(&entry), Cell::deleted(entry.deleted_at_us())));
+            }
+            RowWrite::NoteLease(new) => {
+                let Entry { message, visible_at_us, written_at_us, bucket, .. } = new.row;
+                let value = Value::Lease(Lease { visible_at_us, written_at_us, bucket });
+                let cell = Cell::new(written_at_us, self.ends_at_us(new.ttl_s), value);
+                to.push((Key::Lease(message), cell));
             }
             RowWrite::DeleteMessage(entry, at_us) => {
                 to.push((Key::Message(entry.message), Cell::deleted(at_us)));
@@ -218,30 +224,20 @@ impl Tables for ModelTables {
         })
     }
 
-    fn lease(&self, of: Of, bucket: Bucket, message: Uuid) -> Asked<'_, Option<Option<Lease>>> {
+    fn leases(
+        &self,
+        of: Of,
+        bucket: Bucket,
+        messages: Vec<Uuid>,
+        _: For,
+    ) -> Asked<'_, FoundLeases> {
         Box::pin(async move {
-            let cells = self.rows(of, bucket, &row_of(message)).await?;
-            let is_there = self.message(&cells, message).is_some();
-            Ok(is_there.then(|| self.stored_lease(&cells, message)))
+            let parts: Vec<_> = messages.iter().flat_map(|message| row_of(*message)).collect();
+            let cells = self.rows(of, bucket, &parts).await?;
+            let there = |message: &Uuid| self.message(&cells, *message).is_some();
+            let found = messages.into_iter().filter(there);
+            Ok(found.map(|message| (message, self.stored_lease(&cells, message))).collect())
         })
-    }
-
-    fn leases(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, Vec<(Uuid, i64)>> {
-        Box::pin(async move {
-            let there = self.messages(of, bucket, messages).await?;
-            Ok(there
-                .into_iter()
-                .map(|(id, message)| (id, message.map_or(0, |message| message.lease_written_at_us)))
-                .collect())
-        })
-    }
-
-    fn write_lease(&self, of: Of, entry: Entry, ttl_s: i32) -> Asked<'_, ()> {
-        let Entry { visible_at_us, written_at_us, bucket, .. } = entry;
-        let value = Value::Lease(Lease { visible_at_us, written_at_us, bucket });
-        let cell = Cell::new(written_at_us, self.ends_at_us(ttl_s), value);
-        let partition = Partition::Rows(of.generation, entry.body);
-        self.change(of, partition, vec![(Key::Lease(entry.message), cell)])
     }
 
     fn list(&self, of: Of, list: List, buckets: Vec<Bucket>, now_us: i64) -> Asked<'_, ()> {
