@@ -71,9 +71,11 @@ def section(report, step):
 
 
 def not_made(report):
-    if not report["not_made"]:
+    # Reports of earlier versions do not say.
+    missing = report.get("not_made", [])
+    if not missing:
         return ""
-    rows = "".join(f"<li>{html.escape(one['paper'])}: {html.escape(one['title'])} ({took(one['minutes'] * 60)})</li>" for one in report["not_made"])
+    rows = "".join(f"<li>{html.escape(one['paper'])}: {html.escape(one['title'])} ({took(one['minutes'] * 60)})</li>" for one in missing)
     return f"<h2>Not in this report</h2>\n<p>Of this scale there are also:</p>\n<ul>{rows}</ul>"
 
 

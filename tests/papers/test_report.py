@@ -35,7 +35,7 @@ CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
     "amqp-suite": 15, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 5, "eqs": 3,
-    "sqs-peers": 1, "scaling": 13,
+    "sqs-peers": 1, "scaling": 12,
 }
 """With their charts."""
 

@@ -34,7 +34,7 @@ def elastic_peers(results):
     differs = ("One relay, proxy or server with its clients on one machine; the paper's exchanges are instances at Amazon. Libzmq's proxy as it is "
                "drops what a listener does not take in time, so that as fast as it goes it is only measured without its limits.")
     def here(series):
-        return beside(series, PEERS["quelea"], len(rows) - 1, x["categories"][-1].capitalize())
+        return beside(series, PEERS["quelea"], len(rows) - 1, x["categories"][-1].capitalize()) if rows else None
 
     rates, cpu, lost = figure("deliveries_per_s"), figure("server_cpu_us_per_delivery"), figure("lost_percent")
     below = "Below a millisecond in a private cluster, on average."

@@ -25,12 +25,11 @@ pub const WAITING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
 /// them, 64 queues with as much as one reads at a time. What is beyond waits.
 pub const READING_BYTES_IN_ALL_MAX: usize = 256 * 1024 * 1024;
 
-/// How long a call's messages may wait here to be sent or deleted, in ms, or a change of a queue for others; after that
+/// How long a call's messages may wait here to be sent, deleted or hidden otherwise, in ms, or a change of a queue for others; after that
 /// they are refused with 503. Where Cassandra does not answer each takes seconds, and together longer than clients wait.
 pub const WAITING_MS_MAX: u64 = 10_000;
 
-/// Messages of all standard queues whose visibility is being changed here; further ones are refused with 503. Each is some requests of its own,
-/// which wait for a Cassandra that is slow.
+/// Messages of all standard queues whose visibility is being changed here; further ones are refused with 503.
 pub const VISIBILITY_CHANGES_MAX: usize = 10_000;
 
 /// Receives of one queue that may wait here, long polls included.
@@ -110,6 +109,10 @@ pub const OWNED_QUEUES_MAX: usize = 2_000;
 /// Bytes that all FIFO queues of a front-end may take of its memory, about, unless its settings say otherwise; sends to them are
 /// refused with 503 then.
 pub const OWNED_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// For how long no further shards of a second are used after a front-end was there that does not read them, in ms: one that was stopped
+/// for longer, and goes on, has to be ended.
+pub const SHARDS_HELD_MS: u64 = 600_000;
 
 /// For how long a front-end goes by what it knows of a queue's attributes where it may have missed a change of them.
 pub const FACTS_AGE_MS_MAX: u64 = 2_000;

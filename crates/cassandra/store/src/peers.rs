@@ -26,7 +26,6 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::bucket::{Bucket, Writers};
-use crate::database::schema::VERSION_OF_SHARDS;
 use crate::entry::Entry;
 use crate::limits::{
     BUCKETS_AGE_HEARD_MS_MAX, BUCKETS_AGE_MS_MAX, CHANGES_AT_ONCE, INTERESTED_MAX, NOTED_MS_MAX,
@@ -165,7 +164,7 @@ impl Peers {
             let is_new = alive.observe(rows, now);
             self.peer_changes.observe(alive.known(), asked_at, now);
             self.front_ends.store(alive.members(now).len(), Ordering::Relaxed);
-            self.know_shards.store(alive.all_know(VERSION_OF_SHARDS), Ordering::Relaxed);
+            self.know_shards.store(alive.know_shards(now), Ordering::Relaxed);
             is_new
         };
         if is_new {

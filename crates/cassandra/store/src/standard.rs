@@ -32,6 +32,7 @@ pub(crate) mod rows;
 pub(crate) mod send;
 #[cfg(test)]
 mod simulation;
+pub(crate) mod start;
 pub(crate) mod sweep;
 pub(crate) mod sweep_counts;
 pub(crate) mod sweeps;

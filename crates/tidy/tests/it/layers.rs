@@ -29,7 +29,15 @@ const LAYERS: [(&str, &[&str]); 31] = [
     ("sqs/server", &["core/model", "core/net", "sqs/protocol"]),
     (
         "sqs/embedded",
-        &["core/model", "core/store", "core/broker", "core/node", "sqs/protocol", "sqs/server"],
+        &[
+            "core/model",
+            "core/net",
+            "core/store",
+            "core/broker",
+            "core/node",
+            "sqs/protocol",
+            "sqs/server",
+        ],
     ),
     ("cmq/proto", &["core/model"]),
     ("cmq/lib", &["cmq/proto"]),

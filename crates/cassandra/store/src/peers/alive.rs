@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::limits::DEAD_AFTER_MS;
+use crate::database::schema::VERSION_OF_SHARDS;
+use crate::limits::{DEAD_AFTER_MS, SHARDS_HELD_MS};
 
 /// A front-end's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct FrontEndView {
 pub(crate) struct Alive {
     me: Uuid,
     seen: BTreeMap<Uuid, Heartbeat>,
+    /// When a row of one was there last that knows no shards.
+    unsharded_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -54,7 +57,7 @@ struct Heartbeat {
 
 impl Alive {
     pub(crate) fn new(me: Uuid) -> Self {
-        Self { me, seen: BTreeMap::new() }
+        Self { me, seen: BTreeMap::new(), unsharded_at: None }
     }
 
     /// These rows were there at `now`. Returns whether somebody has come or another address was given.
@@ -75,6 +78,9 @@ impl Alive {
             seen.insert(id, Heartbeat { address, beat, version, changed_at });
         }
         self.seen = seen;
+        if self.seen.values().any(|seen| seen.version < VERSION_OF_SHARDS) {
+            self.unsharded_at = Some(now);
+        }
         is_new
     }
 
@@ -86,9 +92,10 @@ impl Alive {
         members
     }
 
-    /// Whether all whose rows are there know the tables of that version, the dead among them: one that is only slow goes on.
-    pub(crate) fn all_know(&self, version: i32) -> bool {
-        self.seen.values().all(|seen| seen.version >= version)
+    /// Whether all read further shards of a second, and have for a while: the row of one that is only slow may be gone.
+    pub(crate) fn know_shards(&self, now: Instant) -> bool {
+        let hold = Duration::from_millis(SHARDS_HELD_MS);
+        self.unsharded_at.is_none_or(|at| now.saturating_duration_since(at) >= hold)
     }
 
     /// The others that are alive and can be reached.
@@ -150,13 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn one_of_an_earlier_version_counts_until_its_row_is_gone() {
+    fn one_of_an_earlier_version_counts_for_a_while_after_its_row_is_gone() {
         let (start, mut alive) = (Instant::now(), Alive::new(ME));
-        assert!(alive.all_know(6));
+        assert!(alive.know_shards(start));
         alive.observe(vec![row(OTHER, 7), FrontEnd { version: 0, ..row(Uuid::nil(), 7) }], start);
-        assert!(!alive.all_know(6));
-        alive.observe(vec![row(OTHER, 8)], start);
-        assert!(alive.all_know(6) && !alive.all_know(7));
+        assert!(!alive.know_shards(start));
+        alive.observe(vec![row(OTHER, 8)], start + SECOND);
+        let held = start + Duration::from_millis(SHARDS_HELD_MS);
+        assert!(!alive.know_shards(held - SECOND));
+        assert!(alive.know_shards(held));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use quelea_sqs_protocol::{Backlog, Consistency, Fault, QueueFacts};
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, WIDTH_US_MAX};
 use crate::database::For;
 use crate::entry::{CountedEntry, Entry};
 use crate::limits::{
@@ -18,10 +18,10 @@ use crate::limits::{
 };
 use crate::message_id::sent_at_ms;
 use crate::standard::Standard;
-use crate::standard::head::{Reach, Start};
 use crate::standard::head_read::read_directory;
 use crate::standard::queue::Queue;
 use crate::standard::rows::Rows;
+use crate::standard::start::{Reach, Start};
 use crate::standard::tables::Lease;
 
 /// Rows of a read: a page of Cassandra's driver.
@@ -134,7 +134,8 @@ impl Standard {
         };
         let now_us = start.now_us;
         let start = Start { from_us: now_us, reach: Reach::Full, ..start };
-        let directory = read_directory(&rows, start, now_us).await?;
+        // As far ahead as messages are hidden mostly, however many buckets that are.
+        let directory = read_directory(&rows, start, now_us + WIDTH_US_MAX).await?;
         let mut in_flight = 0;
         for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
             let entries = rows.tables.counted(rows.of, *bucket, now_us, PAGE).await?;
@@ -168,7 +169,7 @@ impl Standard {
         let now_us = start.now_us;
         // Anew: the head's may be without what others have begun a moment ago.
         let whole = Start { from_us: low_us, ..start };
-        let directory = read_directory(&rows, whole, now_us).await?;
+        let directory = read_directory(&rows, whole, now_us + WIDTH_US_MAX).await?;
         // The first entry alone says how old it is.
         let oldest =
             self.read_visible(&rows, &directory, start, 1).await?.visible.into_iter().next();

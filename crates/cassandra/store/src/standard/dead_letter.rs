@@ -12,12 +12,12 @@ use crate::standard::Standard;
 use crate::standard::batch::within_bytes;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::StoredMessage;
-use crate::standard::head::{Reach, Start};
 use crate::standard::head_read::read_directory;
 use crate::standard::jobs::{Outgoing, kept_s, time_left_s};
 use crate::standard::queue::Queue;
 use crate::standard::receive::{READS_AT_ONCE, first_left_us, is_young};
 use crate::standard::rows::{Found, Rows};
+use crate::standard::start::{Reach, Start};
 
 /// Where messages go, with what is known of it.
 pub(crate) struct Destination {

@@ -1,7 +1,7 @@
 //! The directory of a queue's buckets, as it was read: a part of it, when it has more of them than one read asks for.
 
 use crate::bucket::{Bucket, WIDTH_US_MAX};
-use crate::standard::head::Start;
+use crate::standard::start::Start;
 
 /// Buckets that one request for the directory asks for. Those that hold one time are fewer than 600 where no second has several shards,
 /// so that one is enough then.
@@ -64,10 +64,14 @@ impl Directory {
         self.buckets.iter().copied().filter(|bucket| bucket.end_us() > from_us).collect()
     }
 
-    /// Whether it lists a bucket of the past or the present that an earlier reading does not.
-    pub(crate) fn has_begun_beside(&self, earlier: &Self, now_us: i64) -> bool {
-        let is_new = |bucket: &&Bucket| earlier.buckets.binary_search(bucket).is_err();
-        self.buckets.iter().filter(|bucket| bucket.start_us() <= now_us).any(|one| is_new(&one))
+    /// Buckets of the past or the present that it lists and an earlier reading does not, which was to know them.
+    pub(crate) fn begun_beside(&self, earlier: &Self, now_us: i64) -> Vec<Bucket> {
+        let is_new = |bucket: &Bucket| {
+            bucket.start_us() <= now_us
+                && bucket.end_us() > earlier.from_us
+                && earlier.buckets.binary_search(bucket).is_err()
+        };
+        self.buckets.iter().copied().filter(is_new).collect()
     }
 
     /// Where its knowledge ends; `None`: nowhere.
@@ -84,7 +88,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::standard::head::Reach;
+    use crate::standard::start::Reach;
 
     const SECOND: i64 = 1_000_000;
 

@@ -6,15 +6,13 @@
 //! low-water mark. Behind the mark, which is stored and only moves forward, nothing lives: no front-end confirms an
 //! entry that it inserts that far in the past.
 
+use crate::bucket::Bucket;
 use crate::entry::Entry;
 use crate::standard::directory::Directory;
 use crate::standard::heard_buckets::HeardBuckets;
+use crate::standard::start::{OVERLAP_US, READ_BACK_US, Reach, Start};
 
-/// How far before its place a read begins, in µs.
-const OVERLAP_US: i64 = 300_000;
-
-/// How far back a read goes once in a while, in µs, and how often.
-const READ_BACK_US: i64 = 3_000_000;
+/// How often a read goes some seconds back, in µs.
 const READ_BACK_EVERY_US: i64 = 2_000_000;
 
 /// A read after a longer pause goes back, too, in µs: it says of an idle queue that nothing is there, of what was written late either.
@@ -56,37 +54,6 @@ struct Unended {
     known_at_us: i64,
 }
 
-/// How far back a read goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// A little before the last place.
-    Near,
-    /// Some seconds.
-    Back,
-    /// To the low-water mark.
-    Full,
-}
-
-/// Where a read begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Start {
-    pub(crate) from_us: i64,
-    /// The present, as the read has it: a time before anything of it was read.
-    pub(crate) now_us: i64,
-    pub(crate) reach: Reach,
-}
-
-impl Start {
-    /// What lies before is read once more: a read has to come further than this, or the next one would begin where it did.
-    pub(crate) fn place_us(self) -> i64 {
-        self.from_us.saturating_add(match self.reach {
-            Reach::Near => OVERLAP_US,
-            Reach::Back => READ_BACK_US,
-            Reach::Full => 0,
-        })
-    }
-}
-
 /// What a read has found.
 #[derive(Debug, Default)]
 pub(crate) struct HeadRead {
@@ -111,26 +78,30 @@ impl Head {
         self.expects_more |= heard.are_more;
         for bucket in heard.buckets {
             if self.directory.add(bucket) && bucket.start_us() <= now_us {
-                self.go_back();
+                self.go_back(bucket);
             }
         }
     }
 
-    /// A bucket was not known that has begun: what is in it may be older than the place, as far as the time when the directory was
-    /// read without it.
-    fn go_back(&mut self) {
-        self.read_back_at_us = 0;
+    /// A bucket was not known that has begun: what is in it may be older than the place, as far as its beginning, or the time when the
+    /// directory was read without it.
+    fn go_back(&mut self, bucket: Bucket) {
         let unlisted_at_us = self.directory.read_at_us();
-        self.place_us = self.place_us.min(unlisted_at_us);
+        if bucket.start_us() < unlisted_at_us {
+            // What was written late may be older than that.
+            self.read_back_at_us = 0;
+        }
+        let since_us = bucket.start_us().max(unlisted_at_us);
+        self.place_us = self.place_us.min(since_us);
         if let Some(unended) = &mut self.unended {
-            unended.place_us = unended.place_us.min(unlisted_at_us);
+            unended.place_us = unended.place_us.min(since_us);
         }
     }
 
     /// The directory says so.
     pub(crate) fn set_directory(&mut self, directory: Directory, now_us: i64) {
-        if directory.has_begun_beside(&self.directory, now_us) {
-            self.go_back();
+        for bucket in directory.begun_beside(&self.directory, now_us) {
+            self.go_back(bucket);
         }
         self.expects_more = false;
         self.directory = directory;
@@ -245,7 +216,6 @@ pub(crate) fn merge(found: &mut Vec<Entry>, more: Vec<Entry>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::Bucket;
     use crate::entry::entry_for_tests;
 
     const SECOND: i64 = 1_000_000;
@@ -351,10 +321,11 @@ mod tests {
             .map(|(at_us, level)| Bucket::holding(at_us, level));
         head.set_directory(Directory::new(vec![known], 0, NOW), NOW);
         read(&mut head, NOW, vec![], None);
-        for (bucket, reach) in [(known, Reach::Near), (later, Reach::Near), (new, Reach::Back)] {
+        head.place_us = NOW + 1;
+        for (bucket, place_us) in [(known, NOW + 1), (later, NOW + 1), (new, NOW)] {
             head.hear_of(HeardBuckets { buckets: vec![bucket], are_more: false }, NOW + 1);
             let start = head.start(NOW + 1, FULLY);
-            assert_eq!(start.reach, reach, "{bucket:?}");
+            assert_eq!(start, start_at(place_us - OVERLAP_US, NOW + 1, Reach::Near), "{bucket:?}");
             assert!(!head.wants_directory(start, SECOND));
         }
         assert_eq!(head.directory().buckets_from(NOW), [known, new, later]);
@@ -376,8 +347,20 @@ mod tests {
             }
             head.set_directory(Directory::new(vec![new], 0, later), later);
             let back = head.start(later, FULLY);
-            assert_eq!(back, start_at(NOW - READ_BACK_US, later, Reach::Back));
+            assert_eq!(back, start_at(NOW - OVERLAP_US, later, Reach::Near));
         }
+    }
+
+    #[test]
+    fn a_bucket_that_began_before_it_was_missing_is_read_from_some_seconds_earlier() {
+        let (mut head, later) = (Head::default(), NOW + 9 * SECOND);
+        head.set_directory(Directory::new(Vec::new(), 0, NOW), NOW);
+        let start = head.start(later, FULLY);
+        head.on_read(start, &HeadRead::default(), None, GRACE);
+        let wide = Bucket::holding(NOW - SECOND, 3);
+        assert!(wide.start_us() < NOW);
+        head.hear_of(HeardBuckets { buckets: vec![wide], are_more: false }, later);
+        assert_eq!(head.start(later, FULLY), start_at(NOW - READ_BACK_US, later, Reach::Back));
     }
 
     #[test]

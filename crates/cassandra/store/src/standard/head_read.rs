@@ -13,8 +13,9 @@ use crate::limits::{
 };
 use crate::standard::Standard;
 use crate::standard::directory::{Directory, LISTED_BUCKETS_MAX};
-use crate::standard::head::{Head, HeadRead, Start, merge};
+use crate::standard::head::{Head, HeadRead, merge};
 use crate::standard::rows::Rows;
+use crate::standard::start::Start;
 use crate::standard::tables::List;
 
 /// Rows that are read beyond those that are wanted: so one read often knows when the next message becomes visible.

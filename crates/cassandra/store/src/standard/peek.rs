@@ -14,10 +14,11 @@ use crate::standard::Standard;
 use crate::standard::batch::within_bytes;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::{Content, StoredMessage};
-use crate::standard::head::{Reach, Start, merge};
+use crate::standard::head::merge;
 use crate::standard::head_read::read_directory;
 use crate::standard::receive::{Taken, classify, is_young};
 use crate::standard::rows::Rows;
+use crate::standard::start::{Reach, Start};
 
 /// Entries that are looked at beyond those that are wanted: some lead nowhere.
 const ENTRIES_MORE: usize = 32;

@@ -21,7 +21,7 @@ use crate::standard::batch::within_bytes;
 use crate::standard::choice::{choose, take_leftovers};
 use crate::standard::content::{StoredMessage, Timed};
 use crate::standard::gather::Size;
-use crate::standard::head::{Head, HeadRead, Reach, Start};
+use crate::standard::head::{Head, HeadRead};
 use crate::standard::jobs::ReceiveJob;
 use crate::standard::order_hint::VisibleEntry;
 use crate::standard::queue::Queue;
@@ -29,6 +29,7 @@ use crate::standard::receipt::Receipt;
 use crate::standard::row_write::RowWrite;
 use crate::standard::rows::{Found, Rows};
 use crate::standard::send::{ENTRY_OUTLIVES_S, First, stopped};
+use crate::standard::start::{Reach, Start};
 use crate::standard::{Standard, id_of};
 
 /// Reads of one round, each of which goes on where the last ended.

@@ -97,6 +97,7 @@ fn a_purge_takes_what_was_there_and_nothing_that_comes_later() {
 fn dead_letters_that_are_moved_back_are_not_lost() {
     for chaos in [Chaos::NONE, Chaos::ALL] {
         let (played, all) = play_all(SEEDS / 2, Chaos { moves: true, ..chaos });
+        // With front-ends whose buckets take three rows a task needs more requests, of which some fail.
         assert!(all.copies > played && all.confirmed > 50 * played, "{all:?}");
     }
 }

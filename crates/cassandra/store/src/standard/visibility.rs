@@ -37,6 +37,20 @@ struct Change {
     is_shown: bool,
 }
 
+impl Change {
+    /// This one in place of an earlier one of the same message, whose entry may be a later one.
+    fn instead_of(self, earlier: &Self, now_us: i64) -> Self {
+        if earlier.current.written_at_us <= self.current.written_at_us {
+            return self;
+        }
+        let current = earlier.current;
+        let written_at_us = current.next_written_at_us(now_us);
+        let Entry { visible_at_us, bucket, .. } = self.new.row;
+        let row = Entry { visible_at_us, bucket, written_at_us, ..current };
+        Self { current, new: Timed { row, ..self.new }, is_shown: self.is_shown }
+    }
+}
+
 /// What a receipt leads to.
 enum Found {
     Change(Change),
@@ -67,6 +81,9 @@ impl Standard {
         let changes: Vec<(Receipt, u64)> = timed
             .filter_map(|(receipt, (_, timeout_ms))| Some(((*receipt)?, *timeout_ms)))
             .collect();
+        if changes.is_empty() {
+            return Ok(vec![ReceiptOutcome::Invalid; receipts.len()]);
+        }
         let size = Size { rows: changes.len(), bytes: 0 };
         let (reply, outcomes) = oneshot::channel();
         let since = Instant::now();
@@ -103,7 +120,7 @@ impl Standard {
             queue.arrived.notify_one();
         }
         for VisibilityJob { changes, room, reply, .. } in jobs {
-            let _ = reply.send(outcomes.by_ref().take(changes.len()).collect());
+            let _ = reply.send(outcome_of_call(&mut outcomes, changes.len()));
             drop(room);
         }
     }
@@ -130,10 +147,9 @@ impl Standard {
                     // Of several changes of one message the last counts: they would have one timestamp.
                     let message = (change.current.message, change.current.body);
                     let number = *numbers.entry(message).or_insert(changes.len());
-                    if number == changes.len() {
-                        changes.push(change);
-                    } else {
-                        changes[number] = change;
+                    match changes.get_mut(number) {
+                        Some(earlier) => *earlier = change.instead_of(earlier, now_us),
+                        None => changes.push(change),
                     }
                     Pending::OfChange(number)
                 }
@@ -221,6 +237,16 @@ impl Standard {
     }
 }
 
+/// What a call hears that has so many of the next outcomes: the first fault among its own, if there is one.
+fn outcome_of_call(
+    outcomes: &mut impl Iterator<Item = Result<ReceiptOutcome, Fault>>,
+    count: usize,
+) -> Result<Vec<ReceiptOutcome>, Fault> {
+    // All of them are taken first: what is left would be the next call's.
+    let own: Vec<_> = outcomes.take(count).collect();
+    own.into_iter().collect()
+}
+
 fn too_many_changes() -> Fault {
     Fault::Unavailable(format!("{VISIBILITY_CHANGES_MAX} changes of visibility wait for Cassandra"))
 }
@@ -247,4 +273,36 @@ async fn is_in_its_place(rows: &Rows<'_>, entry: &Entry) -> Result<bool, Fault> 
             && one.visible_at_us == entry.visible_at_us
             && one.written_at_us == entry.written_at_us
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::entry_for_tests;
+
+    #[test]
+    fn a_fault_of_one_call_is_none_of_the_next_calls() {
+        let (fault, done) = (Fault::Unavailable("x".to_owned()), ReceiptOutcome::Done);
+        let outcomes =
+            [Ok(done), Err(fault.clone()), Ok(done), Ok(ReceiptOutcome::NotInFlight), Ok(done)];
+        let mut outcomes = outcomes.into_iter();
+        assert_eq!(outcome_of_call(&mut outcomes, 3), Err(fault));
+        let next = vec![ReceiptOutcome::NotInFlight, done];
+        assert_eq!(outcome_of_call(&mut outcomes, 2), Ok(next));
+    }
+
+    #[test]
+    fn of_two_changes_of_a_message_the_last_replaces_the_latest_entry() {
+        let change = |written_at_us, visible_at_us| {
+            let current = Entry { written_at_us, ..entry_for_tests(7, 1) };
+            let written_at_us = current.next_written_at_us(50);
+            let row = Entry { visible_at_us, written_at_us, ..current };
+            Change { current, new: Timed { row, ttl_s: 9 }, is_shown: false }
+        };
+        let earlier = change(1_000, 70);
+        let last = change(10, 80).instead_of(&earlier, 50);
+        assert_eq!((last.current.written_at_us, last.new.row.visible_at_us), (1_000, 80));
+        assert!(last.new.row.written_at_us > earlier.current.written_at_us);
+        assert_eq!(change(2_000, 90).instead_of(&earlier, 50).current.written_at_us, 2_000);
+    }
 }
