@@ -35,9 +35,9 @@ CHROMIUM = os.environ.get("QUELEA_CHROMIUM", "chromium")
 ARTEFACTS = Path(os.environ.get("QUELEA_ARTEFACTS", "/tmp"))
 STEPS = {
     "amqp-suite": 15, "amqp-links": 5, "stock-exchange": 7, "cmq": 2, "cmq-sweep": 2, "cmq-soak": 1, "elastic-peers": 5, "eqs": 3,
-    "sqs-peers": 1, "scaling": 12,
+    "sqs-peers": 1, "scaling": 13,
 }
-"""With their charts."""
+"""With their charts; of `scaling` as many at most, since the memory of a hundred queues may come to nothing."""
 
 
 def command(results, *words):
@@ -77,7 +77,9 @@ def test_every_experiment_is_in_the_report(results):
     for chart in report["charts"]:
         assert chart["says"] and chart["differs"] and chart["series"], chart["name"]
     drawn = {step: sum(chart["step"] == step for chart in report["charts"]) for step in STEPS}
-    assert drawn == STEPS
+    assert 6 <= drawn["scaling"] <= STEPS["scaling"]
+    assert drawn == STEPS | {"scaling": drawn["scaling"]}
+    assert report["not_made"] == []
     assert report["machine"]["cores"] == os.cpu_count() and re.match(r"\d{4}-\d\d-\d\d$", report["date"])
 
 
@@ -252,7 +254,7 @@ def test_a_report_goes_on_from_one_that_was_made_elsewhere(results, tmp_path):
     assert [(step["name"], step["machine"]["cores"]) for step in report["steps"]] == [
         (name, os.cpu_count() if name == "amqp-suite" else 3) for name in STEPS
     ]
-    assert len(report["charts"]) == sum(STEPS.values())
+    assert [chart["name"] for chart in report["charts"]] == [chart["name"] for chart in elsewhere["charts"]]
     assert "3 cores of Another, kernel 5; 2026-01-02, commit " in text
     for words, said in ((["--fresh"], "--fresh and --earlier"), (["--full"], "it is of the scale smoke")):
         refused = subprocess.run([word for word in command(tmp_path, *only, *words) if word != "--smoke" or "--full" not in words],
