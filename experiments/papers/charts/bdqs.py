@@ -1,7 +1,7 @@
 """The BDQS paper: figures 4 to 8 on Cassandra, and its load on the log beside ElasticMQ."""
 
 from .elastic import by_peer
-from .parts import NOT_MEASURED, axis, beside, chart, mean
+from .parts import NOT_MEASURED, axis, beside, chart, mean, sentence
 
 SAYS = {
     "scalability": "Throughput grows linearly with the cluster, from 10 to 70 nodes; receive and delete is slower than send (figure 4).",
@@ -72,7 +72,7 @@ def sqs_peers(results):
     by_rate, cpu = of_phase("messages_per_s"), of_phase("server_cpu_us_per_call")
 
     def here(series, categories):
-        return beside(series, OURS, 0, categories[0].capitalize()) if categories else None
+        return beside(series, OURS, 0, sentence(categories[0])) if categories else None
 
     differs = "Both keep all queues on this one machine, Quelea in its log and ElasticMQ in memory; clients share its cores."
     return [

@@ -2,7 +2,7 @@
 
 import collections
 
-from .parts import NOT_MEASURED, axis, beside, chart, mean
+from .parts import NOT_MEASURED, axis, beside, chart, mean, sentence
 
 LOADS = {"paper": "the paper's 907 messages a second", "fivefold": "five times that", "flood": "as fast as it goes"}
 PEERS = {"quelea": "Quelea", "zmq-proxy": "libzmq's proxy, default", "zmq-proxy-nodrop": "libzmq's proxy, lossless", "nats": "NATS"}
@@ -34,7 +34,7 @@ def elastic_peers(results):
     differs = ("One relay, proxy or server with its clients on one machine; the paper's exchanges are instances at Amazon. Libzmq's proxy as it is "
                "drops what a listener does not take in time, so that as fast as it goes it is only measured without its limits.")
     def here(series):
-        return beside(series, PEERS["quelea"], len(rows) - 1, x["categories"][-1].capitalize()) if rows else None
+        return beside(series, PEERS["quelea"], len(rows) - 1, sentence(x["categories"][-1])) if rows else None
 
     rates, cpu, lost = figure("deliveries_per_s"), figure("server_cpu_us_per_delivery"), figure("lost_percent")
     below = "Below a millisecond in a private cluster, on average."

@@ -30,6 +30,10 @@ def beside(series, ours, at, where):
     return f"{where}, {ours} has {number(mine)}: {', '.join(others)}."
 
 
+def sentence(words):
+    return f"{words[0].upper()}{words[1:]}"
+
+
 def ratio(value):
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 

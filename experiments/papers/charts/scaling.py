@@ -2,7 +2,7 @@
 
 import scaling as laws
 
-from .parts import NOT_MEASURED, axis, chart
+from .parts import NOT_MEASURED, axis, chart, sentence
 
 MADE = {"cpu_us": "µs of CPU to make them", "bytes": "bytes of memory", "start_ms": "ms to start with them"}
 SCALED = {
@@ -23,7 +23,7 @@ def scaling(results):
     for kind, (name, figures) in SCALED.items():
         for figure, words in figures.items():
             series = [(words, [(one["count"], one[figure]) for one in results[kind] if one[figure] > 0])]
-            charts.append(chart(f"scaling-{kind}-{figure}", f"{words[0].upper()}{words[1:]}: {name}", axis(name, log=True),
+            charts.append(chart(f"scaling-{kind}-{figure}", f"{sentence(words)}: {name}", axis(name, log=True),
                                 axis(words, log=True), series, NOT_MEASURED, "Of all of them.", here=fitted(series, [LEAST.get(figure, 0)])))
     beside = [(name, [(one["count"], one["message_cpu_us"]) for one in results[kind]]) for kind, name in BESIDE.items()]
     charts.append(chart("scaling-beside", "CPU of a transient message beside what stands", axis("how many", log=True), axis("µs a message"),
