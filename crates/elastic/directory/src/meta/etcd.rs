@@ -19,6 +19,8 @@ use crate::ResultFuture;
 const NAME: &str = "etcd";
 /// How long etcd may take to answer one request.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
+/// How large one answer may be: as large as etcd sends any. The records of all queues come in one.
+const ANSWER_BYTES_MAX: usize = i32::MAX as usize;
 /// How long a connection to one endpoint may take; then the next is tried.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// A watch without changes says nothing for long: what shows that its connection is gone.
@@ -31,7 +33,7 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    /// Knows where etcd is; it need not answer yet.
+    /// Creates a store at these endpoints; etcd need not answer yet.
     ///
     /// # Errors
     /// If an endpoint is no address.
@@ -47,8 +49,8 @@ impl Etcd {
 
     async fn range(&self, key: &str, prefix: bool) -> Result<Listing, MetaError> {
         let options = prefix.then(|| GetOptions::new().with_prefix());
-        let mut answer =
-            timed(|| format!("read {key:?}"), self.client.kv_client().get(key, options)).await?;
+        let mut client = self.client.kv_client().max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut answer = timed(|| format!("read {key:?}"), client.get(key, options)).await?;
         let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
         let entries = answer.take_kvs().into_iter().filter_map(entry).collect();
         Ok(Listing { revision: revision_of(revision), entries })
@@ -139,8 +141,8 @@ impl MetaStore for Etcd {
             let options =
                 WatchOptions::new().with_prefix().with_start_revision(number_of(after.0) + 1);
             let what = || format!("watch {prefix:?}");
-            let stream =
-                timed(what, self.client.watch_client().watch(prefix, Some(options))).await?;
+            let mut client = self.client.watch_client().max_decoding_message_size(ANSWER_BYTES_MAX);
+            let stream = timed(what, client.watch(prefix, Some(options))).await?;
             Ok(Box::new(EtcdWatch { stream, after }) as Box<dyn Watch>)
         })
     }
@@ -190,7 +192,8 @@ fn change(event: &etcd_client::Event) -> Option<Change> {
     }
 }
 
-/// `None` for keys that are no text: they are nobody's that we know.
+/// Turns etcd's pair into an entry. `None` for keys that are no text: they are nobody's that we
+/// know.
 fn entry(pair: KeyValue) -> Option<Entry> {
     let (created, modified) = (pair.create_revision(), pair.mod_revision());
     let (key, value) = pair.into_key_value();
@@ -202,7 +205,7 @@ fn entry(pair: KeyValue) -> Option<Entry> {
     })
 }
 
-/// etcd's numbers are signed and never negative.
+/// Returns the revision of this number: etcd's are signed and never negative.
 fn revision_of(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or_default())
 }
@@ -211,7 +214,7 @@ fn number_of(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What etcd says, within the time that it may take.
+/// Waits for what etcd says, for the time that it may take.
 async fn timed<T>(
     what: impl Fn() -> String,
     asked: impl Future<Output = Result<T, etcd_client::Error>>,

@@ -33,6 +33,7 @@ pub(crate) async fn check(store: Arc<dyn MetaStore>, root: &str) {
     a_key_has_revisions(store.as_ref(), &format!("{root}a/")).await;
     a_claim_is_won_once_and_fences(store.as_ref(), &format!("{root}b/")).await;
     a_watch_reports_all_in_order(store.as_ref(), &format!("{root}c/")).await;
+    a_listing_of_many_records_comes_whole(store.as_ref(), &format!("{root}d/")).await;
 }
 
 async fn a_key_has_revisions(store: &dyn MetaStore, root: &str) {
@@ -98,4 +99,20 @@ async fn a_watch_reports_all_in_order(store: &dyn MetaStore, root: &str) {
     }
     let expected = ["1", "2", "gone"].map(|value| (key.clone(), value.to_owned()));
     assert_eq!(seen, expected);
+}
+
+/// Of more bytes than clients of gRPC take in one answer if nobody says more, which is 4 MiB.
+async fn a_listing_of_many_records_comes_whole(store: &dyn MetaStore, root: &str) {
+    const RECORDS: usize = 10;
+    const BYTES: usize = 500_000;
+    for number in 0..RECORDS {
+        let (key, value) = (format!("{root}{number}"), vec![b'r'; BYTES]);
+        done(
+            commit(store, Vec::new(), vec![Op::Put { key, value: value.into(), lease: None }])
+                .await,
+        );
+    }
+    let listing = store.list(root).await.unwrap();
+    let bytes: usize = listing.entries.iter().map(|entry| entry.value.len()).sum();
+    assert_eq!((listing.entries.len(), bytes), (RECORDS, RECORDS * BYTES));
 }
