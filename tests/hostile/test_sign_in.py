@@ -147,6 +147,28 @@ def test_who_signs_in_to_management_with_a_wrong_password_gives_way(quelea, prob
         opened.close()
 
 
+def test_streams_of_answers_give_way_to_another_client(quelea, probe):
+    places = 4
+    broker = quelea(QUELEA__HTTP__CONNECTIONS_MAX=str(places))
+    right = base64.b64encode(b"guest:guest").decode()
+    asked = "/quelea/v1/watch?path=/api/whoami&interval_ms=1000"
+    head = f"GET {asked} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {right}\r\n\r\n"
+    streams = half_open(broker.host, broker.http_port, head.encode(), places)
+    for stream in streams:
+        # Each has polled again, and goes on.
+        pushed = b""
+        while b"event: same" not in pushed:
+            read = stream.recv(65_536)
+            assert read, pushed
+            pushed += read
+    visitor = probe(broker)
+    visitor.http()
+    assert visitor.served["http"] == 1
+    assert metric(broker, "quelea_management_refused_total", cause="gave_way") >= 1
+    for stream in streams:
+        stream.close()
+
+
 ATTEMPTS = 20
 
 

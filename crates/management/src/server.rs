@@ -182,8 +182,9 @@ async fn respond(
     let is_get = parts.method == Method::POST && parts.uri.path().ends_with("/get");
     let is_change = !parts.method.is_safe() && !is_get;
     parts.extensions.insert(ConnectInfo(peer));
-    parts.extensions.insert(Arc::clone(place));
+    // Of a stream's polls: between them its connection is not at work, and gives way.
     let extensions = parts.extensions.clone();
+    parts.extensions.insert(Arc::clone(place));
     let (sharing, address) = (Arc::clone(shared), peer.ip());
     let take = Arc::new(move || sharing.rates.take(address, Instant::now()));
     let stopping = stopped.clone();
