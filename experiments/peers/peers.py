@@ -106,8 +106,6 @@ class Peer:
         self.name, self.label, self.command, self.environment = name, label, command, environment
         self.suite_options = []
         """What `quelea bench amqp-suite` has to know of it."""
-        self.exchange_options = []
-        """The same of the stock exchange."""
         self.is_durable = True
 
     def start(self, home):
@@ -136,7 +134,7 @@ def qpid():
         return None
     script = HERE / "qpid.py"
     peer = Peer("qpid", "Qpid Broker-J", lambda _: [sys.executable, script], {})
-    peer.suite_options = peer.exchange_options = ["--no-expires"]
+    peer.suite_options = ["--no-expires"]
     peer.is_durable = False
     return peer
 
