@@ -65,7 +65,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES | NAMED_SUITES))
     parser.add_argument("--binary", default=os.environ.get("QUELEA_BINARY"), help="the broker; built when not given")
-    parser.add_argument("--jobs", type=int, default=2, help="how many suites run at once (2; then two more while the processors are idle)")
+    parser.add_argument("--jobs", type=int, default=2, help="how many suites run at once (2; then up to six while the processors are idle)")
     parser.add_argument("--list", action="store_true", help="names the suites")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.suites if name not in SUITES | NAMED_SUITES]

@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-IDLE = 3
-"""Its place in the line of all processors, behind its name (proc_stat(5))."""
+NICE, IDLE = 1, 3
+"""Their places in the line of all processors, behind its name (proc_stat(5))."""
 
 
 class Idleness:
-    """The part of the processors' time in which they had nothing to do, since it was asked for last; none where nobody says."""
+    """The part of the processors' time in which they had nothing to do, or nothing that does not give way to others, since it was
+    asked for last; none where nobody says."""
 
     def __init__(self):
         self.restart()
@@ -27,7 +28,7 @@ class Idleness:
         before = self._times
         self.restart()
         passed = [now - then for now, then in zip(self._times, before)]
-        return passed[IDLE] / max(sum(passed), 1) if passed else 0
+        return (passed[IDLE] + passed[NICE]) / max(sum(passed), 1) if passed else 0
 
 
 def _times() -> list[int]:

@@ -15,10 +15,10 @@ from harness.processors import Idleness, available_bytes
 from harness.suite import Suite
 
 DURATIONS = "durations.json"
-LANES_MAX = 4
-"""With five, tests that depend on heartbeats of a second met clients that had been given no processor for longer."""
+LANES_MAX = 6
 IDLE_ENOUGH = 0.25
-"""A further suite runs while at least this part of the processors' time is left: many suites wait for most of theirs."""
+"""A further suite runs while at least this part of the processors' time is left, or goes to what gives way to others: many suites
+wait for most of their time."""
 LOOK_S = 6
 """How long the processors are looked at, and what started last is given to show what it takes."""
 BYTES_ENOUGH = 3_000_000_000

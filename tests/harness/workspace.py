@@ -36,6 +36,7 @@ EXPERIMENTS_PROGRAMS = ["-p", "quelea-bench", "-p", "quelea-stock-exchange"]
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests"]
 ALL_TARGETS = [*ALL_TESTS, "--examples", "--benches"]
 DOC_EXAMPLE = re.compile(r"^\s*//[/!] ```|^#\[doc = include_str!", re.MULTILINE)
+GIVE_WAY = ["nice", "-n", "10"]
 QUICK_CASES = {"QUELEA_SEEDS_MAX": 32, "PROPTEST_CASES": 32}
 _building = threading.Lock()
 _built: dict[str, Path] = {}
@@ -100,8 +101,9 @@ def _packages_with_doc_examples() -> list[str]:
 
 
 def _run_tests(workspace: Path, *words: str) -> Outcome:
+    # They compute all the time, while the suites beside them wait for most of theirs and have clients that send heartbeats.
     code, output = run_group(
-        [*test_command(workspace), *words],
+        [*GIVE_WAY, *test_command(workspace), *words],
         cwd=workspace,
         environment=checked_build.environment() | (QUICK_CASES if is_quick() else {}),
         timeout_s=BUILD_TIMEOUT_S + TEST_TIMEOUT_S,
