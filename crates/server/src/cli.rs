@@ -49,7 +49,7 @@ impl ShowArgs {
 }
 
 impl ConfigArgs {
-    /// All sources, in their order.
+    /// Returns the configuration of all sources, in their order.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         const FILE: &str = "quelea.toml";
         let mut settings = Settings::default();

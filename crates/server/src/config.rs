@@ -128,8 +128,8 @@ pub(crate) struct Logging {
 }
 
 impl Config {
-    /// Whether this process keeps elastic queues' messages itself: at a port of its own choice only if its directory can
-    /// tell relays of it.
+    /// Returns whether this process keeps elastic queues' messages itself: at a port of its own choice only if its
+    /// directory can tell relays of it.
     pub(crate) fn has_own_keeper(&self) -> bool {
         let keep_listen = &self.bridge.keep_listen;
         let is_unknown = keep_listen.ends_with(":0") && self.elastic.listen.is_empty();
@@ -192,12 +192,12 @@ impl Default for Logging {
     }
 }
 
-/// The default of tables' `vhost`.
+/// Returns the default of tables' `vhost`.
 fn root_vhost() -> String {
     "/".to_owned()
 }
 
-/// The default of tables' `prefetch`.
+/// Returns the default of tables' `prefetch`.
 const fn prefetch() -> u16 {
     1_000
 }

@@ -66,7 +66,7 @@ enum ConnectFailure {
 }
 
 impl ConnectFailure {
-    /// Whether the command has to be mended.
+    /// Returns whether the command has to be mended.
     const fn is_usage_error(&self) -> bool {
         matches!(self, Self::Key(_) | Self::Client(Error::Invalid { .. } | Error::NoDirectory))
     }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &ElasticArgs) -> ExitCode {
     }
 }
 
-/// A runtime of one thread, and what notifies of the first signal.
+/// Starts a runtime of one thread; returns it, and what notifies of the first signal.
 fn start() -> Result<(Runtime, Arc<Notify>), ConnectFailure> {
     let runtime =
         Builder::new_current_thread().enable_all().build().map_err(ConnectFailure::Start)?;
@@ -108,7 +108,8 @@ fn start() -> Result<(Runtime, Arc<Notify>), ConnectFailure> {
     Ok((runtime, signalled))
 }
 
-/// 0, or an error with its exit code: 2 if the command has to be mended, else 1.
+/// Returns exit code 0, or prints the error and returns its exit code: 2 if the command has to be
+/// mended, else 1.
 fn exit<E: std::fmt::Display>(
     command: &str,
     outcome: Result<(), E>,

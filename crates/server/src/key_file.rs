@@ -38,7 +38,8 @@ pub(crate) fn read(path: &Path) -> Result<[u8; KEY_BYTES], KeyFileError> {
     })
 }
 
-/// 32 bytes are the key, whatever they look like; else digits with white space around them.
+/// Parses a key: 32 bytes are the key, whatever they look like; else digits with white space around
+/// them.
 fn parse(bytes: &[u8]) -> Option<[u8; KEY_BYTES]> {
     if let Ok(key) = bytes.try_into() {
         return Some(key);

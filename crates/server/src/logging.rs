@@ -33,7 +33,7 @@ pub(crate) fn to_stderr(level: &str) -> Result<LogLevel, LevelError> {
 }
 
 impl LogLevel {
-    /// From now on this level is in force.
+    /// Puts this level in force from now on.
     ///
     /// # Errors
     /// [`LevelError`], as [`to_stderr`]; nothing has changed then.

@@ -38,7 +38,7 @@ impl PipeArgs {
         if self.records { Framing::Records } else { Framing::Lines }
     }
 
-    /// Whether all is encrypted.
+    /// Returns whether all is encrypted.
     pub(crate) const fn has_key(&self) -> bool {
         self.key_file.is_some()
     }
@@ -48,7 +48,7 @@ impl PipeArgs {
         FrameDecoder::new(self.framing(), self.message_bytes_max)
     }
 
-    /// The endpoint's settings.
+    /// Returns the endpoint's settings.
     pub(crate) fn config(&self) -> Result<Config, KeyFileError> {
         let key = self.key_file.as_deref().map(key_file::read).transpose()?;
         Ok(Config {
@@ -66,7 +66,7 @@ fn message_bytes_max(text: &str) -> Result<usize, String> {
 /// The longest time that one may ask for, a year: a clock overflows when much more is added to it.
 const SECONDS_MAX: f64 = 365.0 * 86_400.0;
 
-/// A time in seconds, as in `2.5`.
+/// Parses a time in seconds, as in `2.5`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if seconds > SECONDS_MAX {

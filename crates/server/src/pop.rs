@@ -315,7 +315,7 @@ impl Popping<'_> {
         let _ = tokio::time::timeout(LINGER_MAX, all_ended).await;
     }
 
-    /// Everything that is here.
+    /// Writes everything that is here.
     fn drain(&mut self) -> io::Result<()> {
         while self.left > 0
             && let Some(message) = self.queue.try_pop()
@@ -325,7 +325,7 @@ impl Popping<'_> {
         Ok(())
     }
 
-    /// A message and what is here behind it; then the reader has all of it.
+    /// Writes a message and what is here behind it; then the reader has all of it.
     fn batch(&mut self, first: Message) -> io::Result<()> {
         let mut next = Some(first);
         let mut room = BATCH_MESSAGES;
@@ -349,7 +349,8 @@ impl Popping<'_> {
     }
 }
 
-/// That nobody reads on is no failure: `quelea pop … | head -3`.
+/// Returns `End::Unwanted` if nobody reads on, which is no failure: `quelea pop … | head -3`.
+/// Returns any other error as it is.
 fn unread(error: io::Error) -> io::Result<End> {
     if error.kind() == ErrorKind::BrokenPipe { Ok(End::Unwanted) } else { Err(error) }
 }

@@ -157,8 +157,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long the word that a port is closed may take; on this machine it is there at once.
 const REFUSAL_WAIT: Duration = Duration::from_millis(300);
 
-/// Whether a datagram to there is answered by "port unreachable". An empty one says nothing to whoever does
-/// listen.
+/// Returns whether a datagram to there is answered by "port unreachable". An empty one says nothing to
+/// whoever does listen.
 fn port_refuses(address: SocketAddr) -> bool {
     let asked = UdpSocket::bind(local_address(address)).and_then(|socket| {
         socket.connect(address)?;
@@ -335,7 +335,7 @@ struct Pushing<'a> {
 }
 
 impl Pushing<'_> {
-    /// Until the input ends, a signal comes, or enough was pushed.
+    /// Pushes until the input ends, a signal comes, or enough was pushed.
     fn all(&mut self, input: &Receiver<Input>) -> Result<(), PushFailure> {
         // A line that is not ended is not known to be whole when a signal ends the input.
         while self.left > 0 && !self.signalled.load(Relaxed) {
@@ -349,7 +349,8 @@ impl Pushing<'_> {
         Ok(())
     }
 
-    /// The next input. Whoever typed a line wants it sent: nothing waits in a batch while we do.
+    /// Waits for the next input. Whoever typed a line wants it sent: nothing waits in a batch while
+    /// we do.
     fn wait(&self, input: &Receiver<Input>) -> Input {
         match input.try_recv() {
             Ok(input) => input,

@@ -169,8 +169,8 @@ fn relay(args: &RelayArgs) -> Result<Stopped, RelayFailure> {
 }
 
 impl RelayArgs {
-    /// A relay that stands alone is, without a key, for this machine only, as a directory's are. (Where those listen the
-    /// directory's settings say, which are checked there.)
+    /// Checks that a relay that stands alone is, without a key, for this machine only, as a
+    /// directory's are. (Where those listen the directory's settings say, which are checked there.)
     fn check_exposure(&self) -> Result<(), RelayFailure> {
         if !self.standalone || self.open_beyond_loopback {
             return Ok(());
@@ -225,7 +225,8 @@ impl RelayArgs {
     }
 }
 
-/// The request as REGISTER has it: with the token that proves it, if the provider has handed one over.
+/// Returns the request as REGISTER has it: with the token that proves it, if the provider has handed
+/// one over.
 fn proven(request: String) -> String {
     match std::env::var(quelea_elastic_directory::TOKEN_VARIABLE) {
         Ok(token) => format!("{request}#{token}"),

@@ -72,7 +72,7 @@ enum ServeError {
 }
 
 impl ServeError {
-    /// Whether the next start fails too, until the configuration is corrected.
+    /// Returns whether the next start fails too, until the configuration is corrected.
     const fn is_of_settings(&self) -> bool {
         match self {
             Self::Level(_) | Self::Exposure(_) => true,
@@ -336,14 +336,14 @@ struct Fronts {
     cluster: Option<Cluster>,
 }
 
-/// Where the broker and the SQS interface listen.
+/// Returns where the broker and the SQS interface listen.
 fn listeners(node: &Node, sqs: Option<&sqs::Prepared>) -> Vec<Listener> {
     let amqp = node.amqp_addresses().iter().map(|address| ("amqp", *address));
     let sqs = sqs.into_iter().flat_map(sqs::Prepared::addresses).map(|address| ("sqs", address));
     amqp.chain(sqs).map(|(protocol, address)| Listener { protocol, address }).collect()
 }
 
-/// Where elastic queues, what keeps their messages, and CMQ's front do.
+/// Returns where elastic queues, what keeps their messages, and CMQ's front listen.
 fn other_listeners(
     cmq: Option<&cmq::Prepared>,
     elastic: Option<&ElasticDirectory>,

@@ -18,13 +18,14 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// No events; it is 0 µs.
+    /// Returns an agenda without events; it is 0 µs.
     #[must_use]
     pub const fn new() -> Self {
         Self { now_us: 0, made: 0, events: BTreeMap::new() }
     }
 
-    /// The time of the last event that was taken, or to which it was found that there is none.
+    /// Returns the time of the last event that was taken, or to which it was found that there is
+    /// none.
     #[must_use]
     pub const fn now_us(&self) -> u64 {
         self.now_us
@@ -41,13 +42,13 @@ impl<E> Agenda<E> {
         self.events.insert((at_us.max(self.now_us), self.made), event);
     }
 
-    /// When the next event is due.
+    /// Returns when the next event is due.
     #[must_use]
     pub fn next_us(&self) -> Option<u64> {
         self.events.first_key_value().map(|((at_us, _), _)| *at_us)
     }
 
-    /// The next event that is due by `until_us`; else the time is `until_us` then.
+    /// Takes the next event that is due by `until_us`; else the time is `until_us` then.
     pub fn next_until(&mut self, until_us: u64) -> Option<E> {
         let Some(at_us) = self.next_us().filter(|at_us| *at_us <= until_us) else {
             self.now_us = self.now_us.max(until_us);

@@ -21,7 +21,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// The content's body as text.
+    /// Returns the content's body as text.
     ///
     /// # Panics
     /// If there is none.
@@ -45,7 +45,7 @@ pub struct AmqpClient {
 }
 
 impl AmqpClient {
-    /// A client that sends and takes frames of up to so many bytes.
+    /// Returns a client that sends and takes frames of up to so many bytes.
     #[must_use]
     pub fn new(frame_max: u32) -> Self {
         let (sent, reader) = (Output::new(), FrameReader::new(frame_max));
@@ -59,7 +59,7 @@ impl AmqpClient {
         self.sent.content(channel, &how.into(), &wire, body, self.frame_max);
     }
 
-    /// What one read of the other end gets.
+    /// Takes what one read of the other end gets.
     pub fn take_sent(&mut self, bytes_max: usize) -> Bytes {
         let mut bytes = self.sent.to_bytes();
         bytes.truncate(bytes_max);
@@ -67,7 +67,7 @@ impl AmqpClient {
         bytes
     }
 
-    /// What is complete with these bytes, in its order.
+    /// Takes these bytes, and returns what is complete with them, in its order.
     ///
     /// # Panics
     /// If the other end breaks the protocol.

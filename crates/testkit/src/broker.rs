@@ -10,14 +10,14 @@ use quelea_store::{LogStore, MemStore, Options, Recovered, Store};
 /// A store, and what a start finds in it.
 pub type OpenedStore = (Box<dyn Store>, Recovered);
 
-/// The store in memory, as it is.
+/// Opens the store in memory, as it is.
 #[must_use]
 pub fn open_memory(store: MemStore) -> OpenedStore {
     let recovered = store.recover();
     (Box::new(store), recovered)
 }
 
-/// The log on this disk, in segments of so many bytes.
+/// Opens the log on this disk, in segments of so many bytes.
 ///
 /// # Panics
 /// If it does not open.
@@ -28,7 +28,7 @@ pub fn open_log(disk: &FakeDisk, segment_bytes: u32, now: Timestamp) -> OpenedSt
     (Box::new(store), recovered)
 }
 
-/// A broker over a store; `guest` is there.
+/// Starts a broker over a store; `guest` is there.
 ///
 /// # Panics
 /// If what was recovered cannot be.
@@ -39,7 +39,7 @@ pub fn start(config: BrokerConfig, (store, recovered): OpenedStore, now: Timesta
     broker
 }
 
-/// The broker's store in memory.
+/// Returns the broker's store in memory.
 ///
 /// # Panics
 /// If it stands on a log.

@@ -96,7 +96,7 @@ pub struct DatagramNetwork {
 }
 
 impl Path {
-    /// A path that loses and reorders nothing.
+    /// Returns a path that loses and reorders nothing.
     #[must_use]
     pub const fn lossless(delay_us: u64, path_bytes: usize) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Path {
         }
     }
 
-    /// How long a datagram lives at most, microseconds.
+    /// Returns how long a datagram lives at most, microseconds.
     #[must_use]
     pub fn life_us(&self) -> u64 {
         let queued = self.rate.map_or(0, |(rate, queue)| (queue as f64 / rate) as u64 + 10_000);
@@ -121,7 +121,8 @@ impl Path {
 }
 
 impl DatagramNetwork {
-    /// `whole_trains`: what arrives in order and together is handed over together, as GRO does.
+    /// Returns a network of so many nodes. `whole_trains`: what arrives in order and together is
+    /// handed over together, as GRO does.
     #[must_use]
     pub fn new(path: Path, nodes: usize, whole_trains: bool, rng: Rng) -> Self {
         Self {
@@ -177,7 +178,7 @@ impl DatagramNetwork {
         self.arrive(leaves_us, arrival(run, segment_bytes));
     }
 
-    /// Whether the datagram gets through, and when it has left the queue.
+    /// Returns when the datagram has left the queue, if it gets through.
     fn pass(&mut self, now_us: u64, from: usize, to: usize, bytes: usize) -> Option<u64> {
         let way = &mut self.ways[from * self.nodes + to];
         let (to_bad, to_good) = self.path.turns;
@@ -223,18 +224,18 @@ impl DatagramNetwork {
         self.put(now_us, Arrival { from, to, bytes: BytesMut::from(bytes), segment_bytes });
     }
 
-    /// When something arrives next.
+    /// Returns when something arrives next.
     #[must_use]
     pub fn next_us(&self) -> Option<u64> {
         self.under_way.next_us()
     }
 
-    /// What has arrived by now, one after the other.
+    /// Takes what has arrived by now, one after the other.
     pub fn next_arrival(&mut self, now_us: u64) -> Option<Arrival> {
         self.under_way.next_until(now_us)
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.under_way.next_us().is_none()
@@ -248,8 +249,8 @@ mod tests {
     const NOBODY: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
 
-    /// What arrives of a thousand datagrams, sent a millisecond apart: how many, and how many of them after
-    /// one that was sent later.
+    /// Plays a thousand datagrams, sent a millisecond apart. Returns how many arrive, and how many
+    /// of them after one that was sent later.
     fn play(path: Path, shut: bool) -> (usize, usize) {
         let mut network = DatagramNetwork::new(path, 2, true, Rng::with_seed(1));
         network.set_shut(0, 1, shut);

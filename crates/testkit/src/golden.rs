@@ -1,6 +1,6 @@
 //! The examples of a page of `docs/formats`, which a test compares with what is sent and read.
 
-/// The blocks `hex NAME` of a page, in its order: each name with its bytes.
+/// Returns the blocks `hex NAME` of a page, in its order: each name with its bytes.
 ///
 /// # Panics
 /// If a block has no end, or is not made of bytes in hexadecimal digits.

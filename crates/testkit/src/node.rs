@@ -20,22 +20,23 @@ const TURNS_MAX: usize = 10_000;
 
 /// The other end of a connection.
 pub trait Client: Sized {
-    /// What it has sent and the session has not read, as much as one read takes; empty if there is nothing.
+    /// Takes what it has sent and the session has not read, as much as one read takes; empty if
+    /// there is nothing.
     fn take_sent(&mut self) -> Bytes;
 
     /// Takes what the session wrote.
     fn receive(&mut self, bytes: Bytes);
 
-    /// Whether it takes what the session writes.
+    /// Returns whether it takes what the session writes.
     fn reads(&self) -> bool;
 
-    /// What the shell says of its password.
+    /// Returns what the shell says of its password.
     fn verify(&self, request: &AuthRequest) -> AuthOutcome {
         let _ = request;
         AuthOutcome::Accepted
     }
 
-    /// Who connects when its connection has ended; nobody, unless it says so.
+    /// Returns who connects when its connection has ended; nobody, unless it says so.
     fn successor(&self) -> Option<Self> {
         None
     }
@@ -73,7 +74,7 @@ pub struct End<C> {
 }
 
 impl<C: Client> Node<C> {
-    /// A node without connections; `disk` is the log's, if the broker stands on one.
+    /// Returns a node without connections; `disk` is the log's, if the broker stands on one.
     #[must_use]
     pub fn new(
         broker: Broker,
@@ -92,7 +93,7 @@ impl<C: Client> Node<C> {
         node
     }
 
-    /// A client connects. Returns its place in `ends`.
+    /// Connects a client. Returns its place in `ends`.
     pub fn accept(&mut self, client: C, loopback: bool) -> usize {
         let at = self.ends.len();
         let session = self.session(at, loopback);
@@ -149,7 +150,7 @@ impl<C: Client> Node<C> {
         panic!("the node does not come to rest");
     }
 
-    /// One turn of the shell; whether anything happened.
+    /// Runs one turn of the shell; returns whether anything happened.
     pub fn turn(&mut self) -> bool {
         let mut busy = false;
         for end in &mut self.ends {
@@ -177,7 +178,8 @@ impl<C: Client> Node<C> {
         busy
     }
 
-    /// The log's threads do one thing a turn, and begin it in the turn after it was asked for.
+    /// Lets the log's threads do one thing a turn, and begin it in the turn after it was asked for.
+    /// Returns whether there was anything to do.
     fn do_a_job(&mut self) -> bool {
         if self.is_disk_slow {
             return false;
@@ -216,7 +218,7 @@ impl<C: Client> Node<C> {
     }
 }
 
-/// By the same clock, in its finer unit.
+/// Returns the time by the same clock, in its finer unit.
 const fn time_of(now: Timestamp) -> Time {
     Time::ZERO.plus_ms(now.as_millis())
 }
@@ -245,7 +247,7 @@ impl<C: Client> End<C> {
         busy
     }
 
-    /// The session's output goes to the client, if that reads.
+    /// Writes the session's output to the client, if that reads. Returns whether there was any.
     fn write(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
         let bytes = self.session.output().to_bytes();
         if bytes.is_empty() || !self.client.reads() {

@@ -9,20 +9,20 @@ use std::str::FromStr;
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// A generator of its own for one part of a run, so that what one part draws does not change what
-    /// another does.
+    /// Returns a generator of its own for one part of a run, so that what one part draws does not
+    /// change what another does.
     #[must_use]
     pub fn rng(self, part: &str) -> fastrand::Rng {
         self.child(part, 0).generator()
     }
 
-    /// The same for the `index`th of many equal parts.
+    /// Returns such a generator for the `index`th of many equal parts.
     #[must_use]
     pub fn rng_of(self, part: &str, index: u64) -> fastrand::Rng {
         self.child(part, index).generator()
     }
 
-    /// A seed for a run within the run.
+    /// Returns a seed for a run within the run.
     #[must_use]
     pub fn child(self, part: &str, index: u64) -> Self {
         // FNV-1a over the name, then a mix as in SplitMix64: short and the same on every machine.

@@ -34,7 +34,7 @@ pub fn for_each(seeds: Range<u64>, mut property: impl FnMut(Seed)) {
     }
 }
 
-/// A number that the environment holds.
+/// Returns a number that the environment holds.
 ///
 /// # Panics
 /// If it is none.
@@ -55,7 +55,7 @@ fn chosen(seeds: Range<u64>, first: Option<u64>, count: Option<u64>) -> RangeInc
     begin..=begin.saturating_add(count.unwrap_or(all).max(1) - 1)
 }
 
-/// The test's thread has its name.
+/// Returns the line that tries a seed again. The test's thread has its name.
 fn replay(seed: u64, directory: &str, test: &str) -> String {
     format!("replay with: {SEED}={seed} cargo test --manifest-path {directory}/Cargo.toml {test}")
 }

@@ -142,7 +142,7 @@ pub enum Arrival {
 }
 
 impl<P: Copy + Eq> StreamNetwork<P> {
-    /// No machines yet; jitter and chances come of `rng`.
+    /// Returns a network without machines; jitter and chances come of `rng`.
     #[must_use]
     pub fn new(paths: Paths, rng: Rng) -> Self {
         let (conns, addresses) = (BTreeMap::new(), BTreeMap::new());
@@ -205,7 +205,8 @@ impl<P: Copy + Eq> StreamNetwork<P> {
         }
     }
 
-    /// How many bytes the socket takes now. If none, [`SocketEvent::Writable`] comes when it does.
+    /// Returns how many bytes the socket takes now. If none, [`SocketEvent::Writable`] comes when
+    /// it does.
     pub fn room(&mut self, id: ConnId, node: NodeId) -> usize {
         let buffer_bytes = self.paths.buffer_bytes;
         let Some(conn) = self.conns.get_mut(&id) else { return buffer_bytes };
@@ -327,21 +328,21 @@ impl<P: Copy + Eq> StreamNetwork<P> {
         }
     }
 
-    /// Whether a rule keeps bytes from getting there.
+    /// Returns whether a rule keeps bytes from getting there.
     #[must_use]
     pub fn is_cut(&self, from: P, to: P) -> bool {
         let is = |rule: Option<P>, participant| rule.is_none_or(|of| of == participant);
         self.cuts.iter().any(|rule| is(rule.from, from) && is(rule.to, to))
     }
 
-    /// Whose the side is.
+    /// Returns whose the side is.
     #[must_use]
     pub fn receiver(&self, id: ConnId, side: Side) -> Option<NodeId> {
         self.conns.get(&id).map(|conn| conn.nodes[side])
     }
 
-    /// Something gets to one side: `is_alive` says whether a incarnation goes on, `is_silent` whether a
-    /// machine is gone without anybody to say so.
+    /// Lets what is next get to one side: `is_alive` says whether an incarnation goes on,
+    /// `is_silent` whether a machine is gone without anybody to say so.
     pub fn arrive<E: From<StreamEvent>>(
         &mut self,
         agenda: &mut Agenda<E>,
@@ -423,7 +424,7 @@ impl<P: Copy + Eq> StreamNetwork<P> {
         }
     }
 
-    /// How long a request and its answer take between a machine and a service.
+    /// Returns how long a request and its answer take between a machine and a service.
     pub fn delay_us(&mut self) -> u64 {
         self.paths.delay_us + self.rng.u64(0..=self.paths.jitter_us)
     }

@@ -26,7 +26,7 @@ impl Trace {
         }
     }
 
-    /// The hash of all that was added so far.
+    /// Returns the hash of all that was added so far.
     #[must_use]
     pub const fn sum(self) -> u64 {
         self.0

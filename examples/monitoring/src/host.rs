@@ -21,7 +21,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Each metric with its value. CPU and network are known from the second time on.
+    /// Reads the counters below `proc`. Returns each metric with its value: CPU and network are
+    /// known from the second time on.
     pub(crate) fn measure(&mut self, proc: &Path) -> io::Result<Vec<(&'static str, f64)>> {
         let read = |file: &str| {
             let path = proc.join(file);
@@ -50,7 +51,7 @@ impl Host {
     }
 }
 
-/// The part of the memory that is not available to new programs (proc(5), MemAvailable).
+/// Returns the part of the memory that is not available to new programs (proc(5), MemAvailable).
 fn memory_used(meminfo: &str) -> Option<f64> {
     let field = |name: &str| -> Option<f64> {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -60,7 +61,8 @@ fn memory_used(meminfo: &str) -> Option<f64> {
     (all > 0.0).then(|| (1.0 - free / all).clamp(0.0, 1.0))
 }
 
-/// Ticks in which the processors were busy, and all: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Returns the ticks in which the processors were busy, and all: user, nice, system, idle, iowait,
+/// irq, softirq, steal.
 fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Option<Vec<u64>> =
@@ -71,7 +73,7 @@ fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((all - idle, all))
 }
 
-/// Bytes received and sent by all interfaces but the loopback.
+/// Returns the bytes that all interfaces but the loopback have received and sent.
 fn network_bytes(dev: &str) -> Option<u64> {
     let mut sum = 0;
     for line in dev.lines().skip(2) {

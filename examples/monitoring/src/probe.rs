@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &ProbeArgs) -> Outcome {
     }
 }
 
-/// A part of a topic.
+/// Checks a part of a topic, and returns it.
 fn word(text: &str) -> Result<String, String> {
     match text {
         "" => Err("must not be empty".to_owned()),

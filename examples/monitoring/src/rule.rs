@@ -79,7 +79,7 @@ mod tests {
         Sample { metric, group, host: host.to_owned(), value, unix_ms: second * 1_000 }
     }
 
-    /// The hosts of each alert that these samples give.
+    /// Returns the hosts of each alert that these samples give.
     fn alerts(samples: &[(&str, f64, u64)]) -> Vec<Vec<String>> {
         let mut watch = watch();
         let alerts = samples

@@ -26,8 +26,8 @@ pub(crate) struct Alert {
 }
 
 impl Sample {
-    /// `METRIC.GROUP.HOST`: an aggregator of a metric, or of a group's metric, takes a prefix of it. So all
-    /// that one rule has to see comes to the same aggregator.
+    /// Returns the topic `METRIC.GROUP.HOST`: an aggregator of a metric, or of a group's metric,
+    /// takes a prefix of it. So all that one rule has to see comes to the same aggregator.
     pub(crate) fn topic(&self) -> String {
         format!("{}.{}.{}", self.metric, self.group, self.host)
     }
@@ -38,14 +38,14 @@ impl Alert {
         format!("{}.{}", self.metric, self.group)
     }
 
-    /// The same for one event, whichever aggregator found it.
+    /// Returns a key that is the same for one event, whichever aggregator found it.
     pub(crate) fn key(&self) -> String {
         let crossings = self.crossings.iter().map(|it| format!("{}@{}", it.host, it.unix_ms));
         format!("{}:{}", self.topic(), crossings.collect::<Vec<_>>().join(","))
     }
 }
 
-/// Now, as samples have it.
+/// Returns the time now, as samples have it.
 pub(crate) fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)

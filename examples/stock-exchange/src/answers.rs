@@ -37,7 +37,7 @@ pub struct AnsweringBook {
 }
 
 impl AnsweringBook {
-    /// An empty one.
+    /// Returns an empty book.
     #[must_use]
     pub const fn new(rule: Rule) -> Self {
         Self { book: Book::new(rule), quote: (0, 0) }
@@ -59,7 +59,7 @@ impl AnsweringBook {
         }
     }
 
-    /// The book.
+    /// Returns the book.
     #[must_use]
     pub const fn book(&self) -> &Book {
         &self.book
@@ -160,19 +160,19 @@ impl AnswerCheck {
         }
     }
 
-    /// What has come, each once.
+    /// Returns the tally of what has come, each once.
     #[must_use]
     pub const fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// How many orders are answered.
+    /// Returns how many orders are answered.
     #[must_use]
     pub const fn orders(&self) -> u32 {
         self.next_order
     }
 
-    /// Whether all has come that was sent.
+    /// Returns whether all has come that was sent.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.is_closed
@@ -192,7 +192,7 @@ mod tests {
         bytes
     }
 
-    /// The answers to some orders, and their end.
+    /// Returns the answers to some orders, and their end.
     fn answers(seed: u64, orders: usize, rule: Rule) -> Vec<Message> {
         let (mut book, mut tally, mut answers) =
             (AnsweringBook::new(rule), Tally::default(), Vec::new());

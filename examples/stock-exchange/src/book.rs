@@ -42,7 +42,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty one.
+    /// Returns an empty book.
     #[must_use]
     pub const fn new(rule: Rule) -> Self {
         Self { rule, bids: BTreeMap::new(), asks: BTreeMap::new() }
@@ -77,7 +77,7 @@ impl Book {
         }
     }
 
-    /// The highest bid and the lowest ask; 0 where there is none.
+    /// Returns the highest bid and the lowest ask; 0 where there is none.
     #[must_use]
     pub fn quote(&self) -> (u16, u16) {
         let bid = self.bids.last_key_value().map_or(0, |(price, _)| *price);
@@ -85,7 +85,8 @@ impl Book {
         (bid, ask)
     }
 
-    /// The best `count` prices of each side with the lots that rest there: bids downwards, asks upwards.
+    /// Returns the best `count` prices of each side with the lots that rest there: bids downwards,
+    /// asks upwards.
     #[must_use]
     pub fn depth(&self, count: usize) -> [Vec<(u16, u64)>; 2] {
         let lots = |(price, queue): (&u16, &VecDeque<Resting>)| {
@@ -95,7 +96,8 @@ impl Book {
         [bids, self.asks.iter().take(count).map(lots).collect()]
     }
 
-    /// A number that two books share only if the same orders rest in them, in the same order.
+    /// Returns a number that two books share only if the same orders rest in them, in the same
+    /// order.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut sum = Fnv::new();
@@ -119,7 +121,7 @@ impl Book {
         }
     }
 
-    /// The price at which an order trades next.
+    /// Returns the price at which an order trades next.
     fn matching(&self, order: &Order) -> Option<u16> {
         match (self.rule, order.side) {
             (Rule::Exact, Side::Buy) => self.asks.get_key_value(&order.price),

@@ -42,7 +42,7 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     #[must_use]
     pub fn uri(&self) -> BrokerUri {
         BrokerUri {
@@ -54,13 +54,15 @@ impl Broker {
         }
     }
 
-    /// Seconds of CPU time that it has used, over all its lives; `None` if its process cannot be seen.
+    /// Returns the seconds of CPU time that it has used, over all its lives; `None` if its process
+    /// cannot be seen.
     #[must_use]
     pub fn cpu_s(&self) -> Option<f64> {
         cpu_s(self.process.as_ref()?.pid()).map(|used_s| self.killed_cpu_s + used_s)
     }
 
-    /// Its elastic queues' directory, in which there is a queue of that name now.
+    /// Makes an elastic queue of that name. Returns the address of the directory of its elastic
+    /// queues, in which there is such a queue now.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -99,7 +101,7 @@ impl Broker {
     }
 }
 
-/// Seconds of CPU time that a process has used; `None` if it is not there.
+/// Returns the seconds of CPU time that a process has used; `None` if it is not there.
 pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
     sample(pid).ok().map(|sample| sample.cpu_us as f64 / 1e6)
 }

@@ -133,7 +133,8 @@ impl Venue {
     }
 }
 
-/// RabbitMQ says ok of what is not there, Qpid closes the channel.
+/// Deletes a queue or an exchange, if it is there. RabbitMQ says ok of what is not there, Qpid
+/// closes the channel, which is then opened again.
 fn delete(client: &mut Client, method: impl Into<Method>) -> Result<(), BenchError> {
     let not_found = ReplyCode::NotFound.code();
     match client.call(CHANNEL, &method.into()) {
@@ -235,13 +236,13 @@ impl Connection {
         push_ack(&mut self.output, CHANNEL, tag);
     }
 
-    /// Whether so much waits to be written that nothing more should be made.
+    /// Returns whether so much waits to be written that nothing more should be made.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.output.len() - self.written > OUTPUT_BYTES_MAX
     }
 
-    /// Whether all is written.
+    /// Returns whether all is written.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
         self.output.is_empty()
@@ -266,7 +267,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come, once; hands it to `take`. Whether anything came.
+    /// Reads what has come, once, and hands it to `take`. Returns whether anything came.
     ///
     /// # Errors
     /// If the connection is broken or was closed, or as `take`.
@@ -360,7 +361,7 @@ fn next_frame(data: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     Ok(Some(Frame { kind: head[0], payload: &rest[..size] }))
 }
 
-/// What a method says; of a delivery it notes the tag.
+/// Decodes a method. Returns what it says; of a delivery it notes the tag.
 fn method<'a>(payload: &[u8], delivery: &mut Option<u64>) -> Result<Option<Event<'a>>, Error> {
     let number = |at: usize| {
         let bytes = payload.get(at..at + 8)?;
@@ -398,7 +399,7 @@ fn method<'a>(payload: &[u8], delivery: &mut Option<u64>) -> Result<Option<Event
     }
 }
 
-/// The number that stands in a content header.
+/// Returns the number that stands in a content header.
 fn number(header: &[u8]) -> Option<u32> {
     let properties = PropertyView::new(header.get(CONTENT_BYTES..)?);
     properties.message_id().and_then(|digits| u32::from_str_radix(digits, 16).ok())

@@ -82,7 +82,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a new connection may help: the broker has died, or is restarting.
+    /// Returns whether a new connection may help: the broker has died, or is restarting.
     #[must_use]
     pub const fn is_disconnect(&self) -> bool {
         matches!(

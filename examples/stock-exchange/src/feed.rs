@@ -38,7 +38,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// As on the command line.
+    /// Returns its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ pub fn check_ways(ways: &[Way]) -> Result<(), Error> {
 }
 
 impl FeedArgs {
-    /// As options of a program.
+    /// Returns these arguments as options of a program.
     #[must_use]
     pub fn to_words(&self) -> Vec<String> {
         let Self { directory, group, multicast_interface } = self;
@@ -111,7 +111,7 @@ impl FeedArgs {
         words.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
     }
 
-    /// A runtime for the elastic queue's client.
+    /// Builds a runtime for the elastic queue's client.
     ///
     /// # Errors
     /// The system's reason.
@@ -120,7 +120,7 @@ impl FeedArgs {
         runtime.map_err(|source| Error::System { what: "start a thread".to_owned(), source })
     }
 
-    /// A client of the directory.
+    /// Returns a client of the directory.
     ///
     /// # Errors
     /// If the address is none.
@@ -129,7 +129,7 @@ impl FeedArgs {
         Ok(Client::connect([self.directory.clone()], options)?)
     }
 
-    /// A socket that takes what the group is sent.
+    /// Opens a socket that takes what the group is sent.
     ///
     /// # Errors
     /// The system's reason.
@@ -143,7 +143,7 @@ impl FeedArgs {
     }
 }
 
-/// Nanoseconds of a clock that all programs of a machine share.
+/// Returns the nanoseconds of a clock that all programs of a machine share.
 #[must_use]
 pub fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
@@ -186,7 +186,7 @@ impl Feed {
         Ok(Self { by_broker, elastic: elastic.transpose()?, cmq: cmq.transpose()?, ticks: 0 })
     }
 
-    /// The next quote as a message of the feed.
+    /// Makes the next quote a message of the feed, with the next number, and returns it.
     pub fn tick(&mut self, bid: u16, ask: u16) -> Message {
         let number = self.ticks;
         self.ticks += 1;
@@ -239,7 +239,7 @@ impl Feed {
         Ok(())
     }
 
-    /// The last message of the feed.
+    /// Returns the last message of the feed.
     #[must_use]
     pub const fn closing(&self) -> Message {
         Message::Closing { count: self.ticks, digest: 0 }

@@ -19,7 +19,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// The orders of a seed.
+    /// Returns the orders of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { rng: fastrand::Rng::with_seed(seed), next: 0 }
@@ -50,7 +50,7 @@ pub struct Expected {
     pub answers: Tally,
 }
 
-/// What the first `count` orders of a seed lead to.
+/// Returns what the first `count` orders of a seed lead to.
 #[must_use]
 pub fn expected(seed: u64, count: u32, rule: Rule) -> Expected {
     let (mut book, mut answers) = (AnsweringBook::new(rule), Tally::default());

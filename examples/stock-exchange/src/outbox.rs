@@ -26,13 +26,13 @@ struct Published {
 }
 
 impl Outbox {
-    /// One that keeps messages, or not.
+    /// Returns an empty outbox that keeps messages, or not.
     #[must_use]
     pub const fn new(keeps: bool) -> Self {
         Self { keeps, unconfirmed: VecDeque::new(), first: 1, counts: [0; Route::ALL.len()] }
     }
 
-    /// Whether it keeps messages.
+    /// Returns whether it keeps messages.
     #[must_use]
     pub const fn keeps(&self) -> bool {
         self.keeps
@@ -73,19 +73,19 @@ impl Outbox {
         }
     }
 
-    /// The number of the first message that is not confirmed.
+    /// Returns the number of the first message that is not confirmed.
     #[must_use]
     pub const fn first_unconfirmed(&self) -> u64 {
         self.first
     }
 
-    /// The number of the next message.
+    /// Returns the number of the next message.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.first + self.unconfirmed.len() as u64
     }
 
-    /// Whether all are.
+    /// Returns whether all messages are confirmed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.unconfirmed.is_empty()

@@ -58,7 +58,7 @@ impl Packets {
         Ok(Self { packets, bytes, at: Instant::now() })
     }
 
-    /// What has passed since an earlier reading.
+    /// Returns what has passed since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Passed {
         let packets = self.packets - earlier.packets;

@@ -52,14 +52,14 @@ fn prefix(text: &str) -> Result<String, String> {
 }
 
 impl ProgramArgs {
-    /// Where it trades.
+    /// Returns where it trades.
     #[must_use]
     pub fn venue(&self) -> Venue {
         let (uri, prefix) = (self.uri.clone(), self.prefix.clone());
         Venue { uri, prefix, durable: self.durable, feed: false, expires: !self.no_expires }
     }
 
-    /// How many samples a run has.
+    /// Returns how many samples a run has.
     #[must_use]
     pub const fn samples(&self) -> u32 {
         self.orders.div_ceil(SAMPLE_ORDERS)
@@ -103,7 +103,7 @@ pub fn say_ready() {
 /// See [`say_ready`].
 pub const READY: &str = "ready";
 
-/// Seconds of CPU time that this process has used.
+/// Returns the seconds of CPU time that this process has used.
 #[must_use]
 pub fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -134,7 +134,7 @@ impl Line {
         Self::over(args.venue(), route, f64::from(args.patience_s))
     }
 
-    /// The same at a venue.
+    /// Connects to a venue, and consumes the queue of `route`.
     ///
     /// # Errors
     /// As [`Connection::open`].
@@ -149,12 +149,16 @@ impl Line {
         self.heard_at = Instant::now();
     }
 
+    /// Checks that something has come lately.
+    ///
     /// # Errors
     /// [`Error::Silence`] if nothing has come for [`SILENCE`], with what is `missing`.
     pub fn check_silence(&self, missing: impl FnOnce() -> String) -> Result<(), Error> {
         self.check_silence_of(SILENCE, missing)
     }
 
+    /// Checks that something has come within `longest`.
+    ///
     /// # Errors
     /// The same, where that long is usual.
     pub fn check_silence_of(
@@ -168,8 +172,8 @@ impl Line {
         Err(Error::Silence { seconds: longest.as_secs(), missing: missing() })
     }
 
-    /// One step of a program that only takes: writes, hands the messages that have come to `take` and acknowledges them; or
-    /// waits, if nothing has come.
+    /// Runs one step of a program that only takes: writes, hands the messages that have come to
+    /// `take` and acknowledges them; or waits, if nothing has come.
     ///
     /// # Errors
     /// If the connection is broken, as `take`, or [`Error::Silence`] with what is `missing` after so long.
@@ -201,7 +205,8 @@ impl Line {
         Ok(())
     }
 
-    /// After an error: connects anew and publishes again what was not confirmed, if that can help.
+    /// Recovers from an error: connects anew and publishes again what was not confirmed, if that
+    /// can help.
     ///
     /// # Errors
     /// The error, if it cannot; or why there is no new connection.

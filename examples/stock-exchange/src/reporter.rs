@@ -38,7 +38,7 @@ impl Row {
         self.gateway.is_some() && self.engine.is_some() && self.completion.is_some()
     }
 
-    /// Whether what `message` measures has come.
+    /// Returns whether what `message` measures has come.
     const fn has(&self, message: &Message) -> bool {
         match message {
             Message::Throughput { source: Source::Gateway, .. } => self.gateway.is_some(),

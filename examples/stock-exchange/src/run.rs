@@ -142,7 +142,7 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// What clap cannot say of options that contradict one another.
+/// Checks the options for what clap cannot say of them: that they contradict one another.
 fn check(args: &RunArgs) -> Result<(), Error> {
     check_ways(&args.ways)?;
     let orders = args.program.orders;
@@ -174,7 +174,7 @@ fn trade(
     follow(args, broker, &said, interrupt)
 }
 
-/// Holds what the programs have found beside what the orders lead to.
+/// Compares what the programs have found with what the orders lead to.
 fn compare(args: &RunArgs, gateway: &Outcome, engine: &Outcome) -> Result<(), Error> {
     let orders = args.program.orders;
     let expected = expected(args.seed, orders, args.rule);
@@ -195,7 +195,7 @@ fn compare(args: &RunArgs, gateway: &Outcome, engine: &Outcome) -> Result<(), Er
     Ok(())
 }
 
-/// Seconds of CPU time that the broker has used; `None` where its process is not known.
+/// Returns the seconds of CPU time that the broker has used; `None` where its process is not known.
 fn broker_cpu_s(args: &RunArgs, broker: Option<&Broker>) -> Option<f64> {
     match broker {
         Some(broker) => broker.cpu_s(),
@@ -215,7 +215,7 @@ impl Drop for Children {
     }
 }
 
-/// What a program is called.
+/// Returns what a program is called.
 fn name(at: usize) -> &'static str {
     PROGRAMS.get(at).copied().unwrap_or("ticker")
 }

@@ -106,7 +106,8 @@ impl Taken {
         Ok(Self { next: 0, received: 0, missed: 0, latencies_ns, is_done: false })
     }
 
-    /// The same where none may be missed, and none comes twice unless it `may_repeat`.
+    /// Takes a message as `take` does, where none may be missed, and none comes twice unless it
+    /// `may_repeat`.
     fn take_each(&mut self, message: Message, may_repeat: bool) -> Result<(), Error> {
         let due = self.next;
         match message {

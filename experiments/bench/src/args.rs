@@ -301,7 +301,7 @@ pub enum ExchangeType {
 }
 
 impl ExchangeType {
-    /// As in `exchange.declare`.
+    /// Returns its name in `exchange.declare`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -316,7 +316,7 @@ impl ExchangeType {
 pub const DEFAULT_QUEUE: &str = "quelea-bench";
 
 impl BrokerArgs {
-    /// The URI's parts.
+    /// Returns the URI's parts.
     ///
     /// # Errors
     /// [`UriError`] for what is wrong with it.

@@ -2,7 +2,8 @@
 
 use quelea_model::byte_size;
 
-/// The number of bytes, as in the broker's settings; a letter alone is the binary unit, as in `dd` and `fio`.
+/// Parses a number of bytes, as in the broker's settings; a letter alone is the binary unit, as in
+/// `dd` and `fio`.
 ///
 /// # Errors
 /// Says what of the text is no size.

@@ -108,17 +108,17 @@ impl Client {
         Ok(())
     }
 
-    /// The negotiated frame limit, bytes.
+    /// Returns the negotiated frame limit, bytes.
     pub(crate) const fn frame_max(&self) -> usize {
         self.frame_max
     }
 
-    /// The broker's name and version, as it gives them.
+    /// Returns the broker's name and version, as it gives them.
     pub(crate) fn product(&self) -> &str {
         &self.product
     }
 
-    /// The port and whether the broker runs on this machine.
+    /// Returns the broker's port, and whether it runs on this machine.
     pub(crate) fn broker_address(&self) -> Option<(u16, bool)> {
         let peer = self.stream.peer_addr().ok()?;
         let local = self.stream.local_addr().ok()?;
@@ -166,7 +166,7 @@ impl Client {
         self.stream.write_all(&frames).map_err(BenchError::Socket)
     }
 
-    /// The next answer to what was sent without waiting, `asked`.
+    /// Waits for the next answer to what was sent without waiting, `asked`, and returns it.
     pub(crate) fn answer(&mut self, asked: &'static str) -> Result<Method, BenchError> {
         self.read_method(asked)
     }
@@ -232,12 +232,12 @@ impl Client {
         Ok(Some((kind, channel, frame.slice(7..frame.len() - 1))))
     }
 
-    /// The connection for the hot path, with what has arrived already.
+    /// Makes it the connection for the hot path, with what has arrived already.
     pub(crate) fn into_link(self) -> Result<Link, BenchError> {
         Link::new(self.stream, &self.received)
     }
 
-    /// The socket, with what has been read of it beyond the last answer.
+    /// Returns the socket, with what has been read of it beyond the last answer.
     #[must_use]
     pub fn into_parts(self) -> (TcpStream, BytesMut) {
         (self.stream, self.received)
@@ -290,12 +290,12 @@ pub(crate) fn channel_closed(close: &channel::Close) -> BenchError {
     BenchError::ChannelClosed { code: close.reply_code, text: close.reply_text.to_string() }
 }
 
-/// The broker answered `asked` with something else than its `-ok`.
+/// Returns the error that the broker answered `asked` with something else than its `-ok`.
 pub(crate) fn unexpected(asked: &'static str) -> BenchError {
     ProtocolError(format!("an unexpected answer to {asked}")).into()
 }
 
-/// A name as a short string, or words about what is too long.
+/// Returns a name as a short string, or words about what is too long.
 pub(crate) fn short(text: &str, what: &'static str) -> Result<ShortStr, BenchError> {
     ShortStr::from_bytes(Bytes::copy_from_slice(text.as_bytes()))
         .map_err(|error| BenchError::Arguments(format!("{what} '{text}': {error}")))

@@ -38,7 +38,8 @@ pub(crate) struct DeviceSample {
 }
 
 impl Device {
-    /// The device below `directory`. A file system without one (tmpfs, overlay) is an error.
+    /// Returns the device below `directory`. A file system without one (tmpfs, overlay) is an
+    /// error.
     pub(crate) fn below(directory: &Path) -> Result<Self, DeviceError> {
         let error = |reason: String| DeviceError { directory: directory.to_owned(), reason };
         let id = fs::metadata(directory).map_err(|e| error(e.to_string()))?.dev();
@@ -67,7 +68,8 @@ impl DeviceSample {
     }
 }
 
-/// Field 5: writes completed, 7: sectors written, 16: flushes (kernel's Documentation/block/stat).
+/// Parses a device's statistics. Field 5: writes completed, 7: sectors written, 16: flushes
+/// (kernel's Documentation/block/stat).
 fn parse(text: &str) -> Option<DeviceSample> {
     let fields: Vec<u64> = text.split_ascii_whitespace().map_while(|f| f.parse().ok()).collect();
     Some(DeviceSample {

@@ -53,7 +53,7 @@ pub(crate) trait Sink {
     fn confirm(&mut self, confirm: Confirm) -> Result<(), Self::Error>;
     /// A mandatory message came back.
     fn returned(&mut self);
-    /// Any other method, undecoded.
+    /// Takes any other method, undecoded.
     fn control(&mut self, channel: u16, payload: &[u8]) -> Result<(), Self::Error>;
 }
 
@@ -160,7 +160,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Class, weight, body size, properties (AMQP 0-9-1 §4.2.6.1).
+    /// Takes a content header: class, weight, body size, properties (AMQP 0-9-1 §4.2.6.1).
     fn header(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         let content = match &mut self.content {
             Some(content) if !content.has_header => content,
@@ -230,15 +230,16 @@ impl Content {
     }
 }
 
-/// The tag behind the consumer tag in the arguments of `basic.deliver`.
+/// Returns the tag behind the consumer tag in the arguments of `basic.deliver`.
 fn delivery_tag(arguments: &[u8]) -> Option<u64> {
     let (length, rest) = arguments.split_first()?;
     let tag = rest.get(usize::from(*length)..)?.first_chunk::<8>()?;
     Some(u64::from_be_bytes(*tag))
 }
 
-/// The property `timestamp`, 0 if there is none. The two shapes that this generator publishes are
-/// read in place; a broker that added headers (`x-delivery-count`) costs a real decoding.
+/// Returns the property `timestamp`, 0 if there is none. The two shapes that this generator
+/// publishes are read in place; a broker that added headers (`x-delivery-count`) costs a real
+/// decoding.
 fn stamp_property(properties: &[u8]) -> u64 {
     let Some((flags, values)) = properties.split_first_chunk::<2>() else { return 0 };
     let value = match u16::from_be_bytes(*flags) {

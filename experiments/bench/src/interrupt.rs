@@ -50,7 +50,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Whether the user asked.
+    /// Returns whether the user asked.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -65,7 +65,7 @@ async fn came(signal: Option<&mut Signal>) {
     }
 }
 
-/// Whether who started this process has a signal ignored.
+/// Returns whether who started this process has a signal ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignores(&status, kind)

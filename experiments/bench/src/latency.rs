@@ -61,7 +61,7 @@ impl Latencies {
         }
     }
 
-    /// The standard deviation, ms.
+    /// Returns the standard deviation, ms.
     pub(crate) fn deviation_ms(&self) -> f64 {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.stdev() / 1e6 }
     }

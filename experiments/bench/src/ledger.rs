@@ -42,7 +42,7 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// What is wrong with them, if anything is.
+    /// Returns what is wrong with them, if anything is.
     pub(crate) fn complaint(&self) -> Option<String> {
         self.audit.complaint(&self.expected, "replies")
     }
@@ -61,7 +61,8 @@ impl Audit {
         self.damaged += u64::from(delivery.is_damaged);
     }
 
-    /// What is wrong, if anything is, with what one consumer got of what was sent; `things` is what these are.
+    /// Returns what is wrong, if anything is, with what one consumer got of what was sent; `things`
+    /// is what these are.
     pub(crate) fn complaint(&self, sent: &Ledger, things: &str) -> Option<String> {
         let (got, expected) = (self.ledger.count, sent.count);
         let complaint = match (got.cmp(&expected), self.damaged, self.out_of_order) {

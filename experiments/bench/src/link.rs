@@ -37,7 +37,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// `received` is what the set-up has read beyond its last answer.
+    /// Makes the socket a link. `received` is what the set-up has read beyond its last answer.
     pub(crate) fn new(stream: TcpStream, received: &[u8]) -> Result<Self, BenchError> {
         stream.set_nonblocking(true).map_err(BenchError::Socket)?;
         stream.set_nodelay(true).map_err(BenchError::Socket)?;

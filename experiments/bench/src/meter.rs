@@ -34,7 +34,7 @@ impl Meter {
         self.thread_ended_ns = now(Scope::Thread);
     }
 
-    /// Nanoseconds so far.
+    /// Returns the nanoseconds of CPU time so far.
     pub(crate) fn cpu_ns(&self) -> u64 {
         let others = match self.scope {
             Scope::Process => {
@@ -47,7 +47,7 @@ impl Meter {
     }
 }
 
-/// CPU time so far, nanoseconds.
+/// Returns the CPU time so far, nanoseconds.
 pub(crate) fn now(scope: Scope) -> u64 {
     let clock = match scope {
         Scope::Process => ClockId::ProcessCPUTime,

@@ -108,7 +108,7 @@ impl Observer {
         })
     }
 
-    /// The generator's own CPU time between two snapshots, µs.
+    /// Returns the generator's own CPU time between two snapshots, µs.
     pub(crate) const fn own_cpu_us(from: &Snapshot, to: &Snapshot) -> u64 {
         to.own.cpu_us.saturating_sub(from.own.cpu_us)
     }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &PapersArgs) -> Result<(), BenchError> {
     Err(BenchError::File { doing: "cannot run python3 with", path: script, source })
 }
 
-/// The checkout that this was built in.
+/// Returns the checkout that this was built in.
 fn tree_of_the_build() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

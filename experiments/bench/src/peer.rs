@@ -103,17 +103,18 @@ impl Peer {
         self.is_blocked
     }
 
-    /// Whether the socket should be asked if it takes more.
+    /// Returns whether the socket should be asked if it takes more.
     pub(crate) fn wants_to_write(&self, now: u64) -> bool {
         self.link.has_output() || self.wakes_at(now).is_some_and(|at| at <= now)
     }
 
-    /// When its publisher can go on without hearing from the broker.
+    /// Returns when its publisher can go on without hearing from the broker.
     pub(crate) fn wakes_at(&self, now: u64) -> Option<u64> {
         self.publisher.as_ref().and_then(|publisher| publisher.wakes_at(now))
     }
 
-    /// A peer without a publisher never finishes by itself, so it does not hold up the others.
+    /// Returns whether all is written and its publisher is finished. A peer without a publisher
+    /// never finishes by itself, so it does not hold up the others.
     pub(crate) fn is_finished(&self) -> bool {
         !self.link.has_output() && self.publisher.as_ref().is_none_or(Publisher::is_finished)
     }

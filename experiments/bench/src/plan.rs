@@ -79,24 +79,24 @@ impl Plan {
         })
     }
 
-    /// Indices of the keys of producer `index`: with fewer producers than keys each takes its
-    /// share of them in turn, otherwise producers share a key.
+    /// Returns the indices of the keys of producer `index`: with fewer producers than keys each
+    /// takes its share of them in turn, otherwise producers share a key.
     pub(crate) fn keys_of(&self, index: u32) -> Vec<usize> {
         share(index, self.producers, self.keys.len())
     }
 
-    /// Indices of the queues of consumer `index`, by the same rule.
+    /// Returns the indices of the queues of consumer `index`, by the same rule.
     pub(crate) fn queues_of(&self, index: u32) -> Vec<usize> {
         share(index, self.consumers, self.queues.len())
     }
 
-    /// Of `messages` in all, those of producer `index`.
+    /// Returns how many of `messages` in all are those of producer `index`.
     pub(crate) fn messages_of(&self, index: u32, messages: u64) -> u64 {
         let (count, producers) = (messages, u64::from(self.producers));
         count / producers + u64::from(u64::from(index) < count % producers)
     }
 
-    /// The pace of producer `index` in a run that starts at `start_ns`.
+    /// Returns the pace of producer `index` in a run that starts at `start_ns`.
     pub(crate) fn pace_of(&self, index: u32, start_ns: u64) -> Pace {
         self.rate.map_or(Pace::Free, |rate| {
             let (index, producers) = (u64::from(index), u64::from(self.producers));
@@ -104,12 +104,12 @@ impl Plan {
         })
     }
 
-    /// Whether a queue may be replaced and deleted: only the benchmark's own.
+    /// Returns whether a queue may be replaced and deleted: only the benchmark's own.
     pub(crate) fn owns(queue: &str) -> bool {
         queue.starts_with(DEFAULT_QUEUE)
     }
 
-    /// One line for people.
+    /// Returns a description on one line, for people.
     pub(crate) fn describe(&self) -> String {
         let plural =
             |count: u64, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
@@ -191,7 +191,8 @@ fn acknowledge(args: &LoadArgs) -> Acknowledge {
     })
 }
 
-/// Deliveries that are acknowledged together: half of what the prefetch allows, and no more than a hundred.
+/// Returns how many deliveries are acknowledged together: half of what the prefetch allows, and no
+/// more than a hundred.
 pub(crate) fn acknowledge_every(prefetch: u16) -> u64 {
     match prefetch {
         0 => ACK_EVERY_MAX,
@@ -199,7 +200,7 @@ pub(crate) fn acknowledge_every(prefetch: u16) -> u64 {
     }
 }
 
-/// One queue keeps the name; several get numbers.
+/// Returns the names of so many queues: one queue keeps the name; several get numbers.
 fn names(name: &str, count: u32) -> Vec<String> {
     match count {
         1 => vec![name.to_owned()],

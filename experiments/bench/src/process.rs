@@ -47,8 +47,8 @@ pub struct ProcessSample {
     pub peak_bytes: u64,
 }
 
-/// The process that listens on `port`, found through `/proc/net/tcp*` and the open files of all
-/// processes.
+/// Returns the process that listens on `port`, found through `/proc/net/tcp*` and the open files of
+/// all processes.
 pub(crate) fn listening_pid(port: u16) -> Result<u32, ProcessError> {
     let mut inodes = Vec::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -66,9 +66,9 @@ pub(crate) fn listening_pid(port: u16) -> Result<u32, ProcessError> {
         .ok_or(ProcessError::Hidden { port })
 }
 
-/// Inodes of the sockets that listen on `port` in a table of the form of `/proc/net/tcp`:
-/// `sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …`, hexadecimal port
-/// after the colon, state `0A` for listening.
+/// Returns the inodes of the sockets that listen on `port` in a table of the form of
+/// `/proc/net/tcp`: `sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …`,
+/// hexadecimal port after the colon, state `0A` for listening.
 fn listening_inodes(table: &str, port: u16) -> Vec<u64> {
     table
         .lines()
@@ -91,7 +91,7 @@ fn holds_one_of(pid: u32, sockets: &[String]) -> bool {
         .any(|target| sockets.iter().any(|socket| Path::new(socket) == target))
 }
 
-/// CPU time and memory of `pid` now.
+/// Reads CPU time and memory of `pid` now.
 ///
 /// # Errors
 /// [`ProcessError`] if it is gone.
@@ -106,7 +106,7 @@ pub fn sample(pid: u32) -> Result<ProcessSample, ProcessError> {
     })
 }
 
-/// User and system time of this process so far, µs; finer than [`sample`]'s.
+/// Returns user and system time of this process so far, µs; finer than [`sample`]'s.
 pub(crate) fn own_cpu_us() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1_000
@@ -127,8 +127,8 @@ fn unreadable(pid: u32, file: &'static str, reason: &str) -> ProcessError {
     ProcessError::Unreadable { pid, file, reason: reason.to_owned() }
 }
 
-/// utime + stime, fields 14 and 15 of `stat`. The name in field 2 may hold blanks and brackets,
-/// so counting starts after its last bracket, at field 3.
+/// Returns utime + stime, fields 14 and 15 of `stat`. The name in field 2 may hold blanks and
+/// brackets, so counting starts after its last bracket, at field 3.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let user: u64 = fields.nth(11)?.parse().ok()?;
@@ -136,7 +136,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// A `Name:   123 kB` line of `status`, in bytes.
+/// Returns the value of a `Name:   123 kB` line of `status`, in bytes.
 fn status_bytes(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;

@@ -54,7 +54,8 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// Publishes `templates` in turn, `remaining` messages in all (`u64::MAX`: no end).
+    /// Returns a publisher of `templates` in turn, `remaining` messages in all (`u64::MAX`: no
+    /// end).
     pub(crate) fn new(templates: Vec<Template>, pace: Pace, confirm: u64, remaining: u64) -> Self {
         debug_assert!(!templates.is_empty(), "a publisher needs something to publish");
         Self {
@@ -101,7 +102,7 @@ impl Publisher {
         self.batch = if messages == 0 { FILL_MESSAGES } else { messages.min(FILL_MESSAGES) };
     }
 
-    /// Whether its writes are kept smaller than they could be.
+    /// Returns whether its writes are kept smaller than they could be.
     pub(crate) const fn writes_small(&self) -> bool {
         self.batch < FILL_MESSAGES
     }
@@ -152,8 +153,8 @@ impl Publisher {
         self.remaining > 0 && self.window.as_ref().is_none_or(Window::has_room)
     }
 
-    /// When it can send next by its own clock: `Some(now)` for at once, `None` if it waits for
-    /// the broker.
+    /// Returns when it can send next by its own clock: `Some(now)` for at once, `None` if it waits
+    /// for the broker.
     pub(crate) fn wakes_at(&self, now: u64) -> Option<u64> {
         if !self.may_send() {
             return None;
@@ -170,7 +171,8 @@ impl Publisher {
         self.window.as_mut()
     }
 
-    /// A reply arrived; returns the time since the message was sent that it answers (ping-pong).
+    /// Takes a reply that arrived. Returns the time since the message was sent that it answers
+    /// (ping-pong).
     pub(crate) fn reply(&mut self, delivery: &Delivery, now: u64) -> Option<u64> {
         match self.pace {
             Pace::OnReply => self.reply_audit.add(delivery),
@@ -185,8 +187,8 @@ impl Publisher {
         matches!(self.pace, Pace::OnReply).then(|| now.saturating_sub(self.last_sent))
     }
 
-    /// What came back, beside what had to: in ping-pong each message, else what the [`Reply::After`] of each consumer has made of
-    /// the last one.
+    /// Returns what came back, beside what had to: in ping-pong each message, else what the
+    /// [`Reply::After`] of each consumer has made of the last one.
     ///
     /// [`Reply::After`]: crate::subscriber::Reply::After
     pub(crate) fn replies(&self) -> Replies {
@@ -198,14 +200,14 @@ impl Publisher {
         Replies { expected, audit: self.reply_audit }
     }
 
-    /// Everything is sent, confirmed and replied to.
+    /// Returns whether everything is sent, confirmed and replied to.
     pub(crate) fn is_finished(&self) -> bool {
         self.remaining == 0
             && self.replies_due == 0
             && self.window.as_ref().is_none_or(Window::is_empty)
     }
 
-    /// How far behind its schedule it is, in nanoseconds.
+    /// Returns how far behind its schedule it is, in nanoseconds.
     pub(crate) fn lag_ns(&self, now: u64) -> u64 {
         match &self.pace {
             Pace::Scheduled(schedule) => {

@@ -2,7 +2,7 @@
 
 use quelea_model::Value;
 
-/// `name=value`; a value that reads as a number or as true/false is sent as one.
+/// Parses `name=value`; a value that reads as a number or as true/false is sent as one.
 pub(crate) fn parse_argument(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let value = match (value.parse::<i64>(), value.parse::<bool>()) {

@@ -104,7 +104,7 @@ impl Report {
         }
     }
 
-    /// Some ten lines.
+    /// Returns the report in some ten lines.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}: {}\n", self.broker, self.load);

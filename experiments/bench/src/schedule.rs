@@ -19,8 +19,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The share of one of `publishers` in `rate` messages a second in all, from `start_ns` on.
-    /// The publishers' times interleave evenly: publisher `index` begins `index / rate` seconds
+    /// Returns the share of one of `publishers` in `rate` messages a second in all, from `start_ns`
+    /// on. The publishers' times interleave evenly: publisher `index` begins `index / rate` seconds
     /// after the first.
     pub(crate) fn share(rate: u64, index: u64, publishers: u64, start_ns: u64) -> Self {
         debug_assert!(rate > 0 && publishers > index, "{rate} {publishers} {index}");
@@ -36,12 +36,13 @@ impl Schedule {
         }
     }
 
-    /// When the next message is to be sent.
+    /// Returns when the next message is to be sent.
     pub(crate) const fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// The intended time of the next message if that has come; then moves on to the one after it.
+    /// Takes the next message, if its intended time has come: returns that time, and moves on to
+    /// the message after it.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<u64> {
         if self.next_ns > now_ns {
             return None;

@@ -93,7 +93,7 @@ impl ServeProcess {
         Ok(process)
     }
 
-    /// What its ready line says of a name, such as the address of `sqs`.
+    /// Returns what its ready line says of a name, such as the address of `sqs`.
     ///
     /// # Errors
     /// [`ServeStartError`] with the line, if it says nothing of it.
@@ -103,7 +103,7 @@ impl ServeProcess {
         found.ok_or_else(|| ServeStartError(self.ready_line.clone()))
     }
 
-    /// Its number.
+    /// Returns its process number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -119,7 +119,7 @@ impl ServeProcess {
         send_signal(self.pid(), signal);
     }
 
-    /// False if it takes too long.
+    /// Waits for its end. Returns false if it takes too long.
     pub(crate) fn wait_for_end(&mut self) -> bool {
         let deadline = now_ns() + STOP_S * SECOND_NS;
         while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
@@ -146,7 +146,7 @@ pub(crate) fn send_signal(pid: u32, signal: Signal) -> bool {
     pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
-/// The program to start: the one that is named, or the `quelea` beside this one.
+/// Returns the program to start: the one that is named, or the `quelea` beside this one.
 ///
 /// # Errors
 /// [`ServeStartError`] if nobody knows where this one lies.

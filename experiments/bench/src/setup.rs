@@ -37,7 +37,7 @@ impl Admin {
         result
     }
 
-    /// Ready messages of a queue, `None` if it does not exist.
+    /// Returns how many messages of a queue are ready, `None` if it does not exist.
     pub(crate) fn ready_messages(&mut self, name: &str) -> Result<Option<u32>, BenchError> {
         let queue = short(name, "queue")?;
         match self.call(queue::Declare { queue, passive: true, ..Default::default() }) {

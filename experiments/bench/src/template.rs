@@ -80,7 +80,7 @@ impl Template {
         }
     }
 
-    /// Bytes on the wire for each message.
+    /// Returns the bytes on the wire for each message.
     #[cfg(test)]
     pub(crate) const fn wire_bytes(&self) -> usize {
         self.frames.len()
@@ -131,8 +131,8 @@ impl Template {
     }
 }
 
-/// A message's body, but for its stamp: bytes that a compressing layer could not make disappear, the same in every
-/// message.
+/// Returns a message's body, but for its stamp: bytes that a compressing layer could not make
+/// disappear, the same in every message.
 pub(crate) fn body(size: usize) -> Vec<u8> {
     (0..size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect()
 }

@@ -1,6 +1,6 @@
 //! Figures as people read them.
 
-/// A duration with three significant digits and its unit.
+/// Returns a duration with three significant digits and its unit.
 pub(crate) fn milliseconds(ms: f64) -> String {
     match ms {
         ms if ms < 1.0 => format!("{:.0} µs", ms * 1e3),
@@ -11,7 +11,7 @@ pub(crate) fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// A whole number with commas between its thousands.
+/// Returns a whole number with commas between its thousands.
 pub(crate) fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

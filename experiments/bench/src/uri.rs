@@ -86,7 +86,7 @@ impl FromStr for BrokerUri {
 }
 
 impl BrokerUri {
-    /// The whole of it, for another process: `Display` is for people.
+    /// Returns the whole URI, for another process: `Display` is for people.
     #[must_use]
     pub fn with_password(&self) -> String {
         let host =
@@ -97,7 +97,7 @@ impl BrokerUri {
     }
 }
 
-/// Every byte that could mean something in a URI by its number.
+/// Returns a text with every byte that could mean something in a URI replaced by its number.
 #[must_use]
 pub fn percent_encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {

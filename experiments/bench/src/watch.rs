@@ -110,7 +110,7 @@ impl Watch<'_> {
         })
     }
 
-    /// Until a time; true if the user ended it.
+    /// Watches until a time. Returns true if the user ended it.
     fn watch_until(&mut self, until: u64, total: &mut Records) -> Result<bool, BenchError> {
         loop {
             let now = now_ns();
@@ -169,7 +169,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Once a second a line and the latencies so far; true if the user wants the end.
+    /// Shows a line and the latencies so far once a second. Returns true if the user wants the end.
     fn step(&mut self, total: &mut Records) -> Result<bool, BenchError> {
         if self.pool.has_failed() {
             // The only way for a thread to end before it is stopped is an error.

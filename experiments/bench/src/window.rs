@@ -38,7 +38,8 @@ impl Window {
         self.open += 1;
     }
 
-    /// The broker answered; `settled` gets the stamp of every message it answered for.
+    /// Settles what the broker answered for; `settled` gets the stamp of every message it answered
+    /// for.
     pub(crate) fn settle(
         &mut self,
         confirm: Confirm,

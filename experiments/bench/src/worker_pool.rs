@@ -44,7 +44,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// When it was made: just before the first message.
+    /// Returns when it was made: just before the first message.
     pub(crate) const fn started_ns(&self) -> u64 {
         self.started_ns
     }
@@ -53,27 +53,27 @@ impl WorkerPool {
         Counts::read(self.gauges.iter().map(Arc::as_ref))
     }
 
-    /// Time of the last message, confirm or delivery.
+    /// Returns the time of the last message, confirm or delivery.
     pub(crate) fn last_ns(&self) -> u64 {
         self.gauges.iter().map(|gauge| gauge.last_ns.load(Ordering::Relaxed)).max().unwrap_or(0)
     }
 
-    /// How far the slowest publisher is behind its schedule, ns.
+    /// Returns how far the slowest publisher is behind its schedule, ns.
     pub(crate) fn lag_ns(&self) -> u64 {
         self.gauges.iter().map(|gauge| gauge.lag_ns.load(Ordering::Relaxed)).max().unwrap_or(0)
     }
 
-    /// Connections that the broker has blocked.
+    /// Returns how many connections the broker has blocked.
     pub(crate) fn blocked(&self) -> u64 {
         self.gauges.iter().map(|gauge| gauge.blocked.load(Ordering::Relaxed)).sum()
     }
 
-    /// All publishers have sent, and seen confirmed, all they had to.
+    /// Returns whether all publishers have sent, and seen confirmed, all they had to.
     pub(crate) fn is_finished(&self) -> bool {
         self.gauges.iter().all(|gauge| gauge.finished.load(Ordering::Relaxed))
     }
 
-    /// A thread ended by itself: [`WorkerPool::stop`] returns why.
+    /// Returns whether a thread ended by itself: [`WorkerPool::stop`] returns why.
     pub(crate) fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }

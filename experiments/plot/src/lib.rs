@@ -49,7 +49,7 @@ pub struct Series {
 }
 
 impl Plot {
-    /// The whole chart as the text of an SVG file.
+    /// Returns the whole chart as the text of an SVG file.
     #[must_use]
     pub fn to_svg(&self) -> String {
         let all = || self.series.iter().flat_map(|series| &series.points);
@@ -180,7 +180,7 @@ impl Frame {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that there are about [`TICKS`].
+/// Returns 1, 2 or 5 times a power of ten, so that there are about [`TICKS`].
 fn step(top: f64) -> f64 {
     let rough = top / TICKS;
     let power = 10_f64.powf(rough.log10().floor());
@@ -188,7 +188,7 @@ fn step(top: f64) -> f64 {
     digit * power
 }
 
-/// With thousands as k and millions as M.
+/// Returns a number as text, with thousands as k and millions as M.
 fn figure(value: f64) -> String {
     let (value, unit) = match value {
         value if value >= 1e6 => (value / 1e6, "M"),

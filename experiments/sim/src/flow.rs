@@ -50,7 +50,7 @@ impl Options {
         Ok(text)
     }
 
-    /// The run that a seed stands for.
+    /// Returns the run that a seed stands for.
     #[must_use]
     pub fn plan(&self, seed: Seed) -> Plan {
         let mut plan = Plan::plain(seed, Acknowledge::Relayed);

@@ -84,7 +84,7 @@ fn a_fleet_is_the_sum_of_its_queues() {
     assert_eq!(sum.moves, sum.relief_moves + sum.fill_moves + sum.drain_moves);
 }
 
-/// A queue with a tenth of the usual load, which is easily carried by one or two relays.
+/// Returns a scenario with a tenth of the usual load, which is easily carried by one or two relays.
 fn quiet() -> Scenario {
     Scenario { mean_rate: 0.005, rate_max: 0.05, flash_every_s: 0.0, ..two_hours() }
 }

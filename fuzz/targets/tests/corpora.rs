@@ -8,12 +8,12 @@ use quelea_fuzz_targets::TARGETS;
 /// Seeds are read by people and run in every test.
 const SEED_BYTES_MAX: usize = 64 * 1024;
 
-/// The folder `fuzz/`, or one below it.
+/// Returns the folder `fuzz/`, or one below it.
 fn fuzz_folder(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("fuzz/targets has a parent").join(below)
 }
 
-/// What is in a folder, sorted.
+/// Returns what is in a folder, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -21,7 +21,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A path's last part without its ending.
+/// Returns a path's last part without its ending.
 fn stem(path: &Path) -> String {
     path.file_stem().expect("a listed path has a name").to_string_lossy().into_owned()
 }

@@ -19,14 +19,15 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Over a listener; `accepted` says in the log what could not be accepted ("AMQP connections").
+    /// Returns an acceptor over a listener; `accepted` says in the log what could not be accepted
+    /// ("AMQP connections").
     #[must_use]
     pub const fn new(listener: TcpListener, accepted: &'static str) -> Self {
         Self { listener, accepted, failing: false }
     }
 
-    /// Returns the next connection and its peer; `failed` is called for each attempt that fails. A caller that stops
-    /// waiting loses no connection.
+    /// Returns the next connection and its peer; `failed` is called for each attempt that fails. A
+    /// caller that stops waiting loses no connection.
     pub async fn accept(&mut self, mut failed: impl FnMut()) -> (TcpStream, SocketAddr) {
         loop {
             match self.listener.accept().await {

@@ -27,8 +27,9 @@ pub fn listen(address: &str) -> Result<std::net::TcpListener, ListenError> {
     bind(resolve(address).map_err(failed)?).map_err(failed)
 }
 
-/// Whether who listens on `HOST:PORT` does so on every address of this machine, so that nobody elsewhere can connect
-/// to it by that text. Nothing is bound; a name that is not known is not every address, and [`listen`] refuses it.
+/// Returns whether who listens on `HOST:PORT` does so on every address of this machine, so that
+/// nobody elsewhere can connect to it by that text. Nothing is bound; a name that is not known is
+/// not every address, and [`listen`] refuses it.
 #[must_use]
 pub fn is_every_address(address: &str) -> bool {
     resolve(address).is_ok_and(|address| address.ip().to_canonical().is_unspecified())

@@ -48,7 +48,7 @@ impl Front {
     pub const ALL: [Self; 5] =
         [Self::Amqp, Self::Management, Self::Elastic, Self::Keeper, Self::Zmtp];
 
-    /// As metrics call it.
+    /// Returns the name that metrics use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,8 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// Whether a line is to be logged: for the first one, and whenever their number has doubled.
+    /// Returns whether a line is to be logged: for the first one, and whenever their number has
+    /// doubled.
     #[must_use]
     pub const fn is_logged(self) -> bool {
         self.in_row.is_power_of_two()
@@ -90,8 +91,8 @@ struct Shared {
 }
 
 impl SignInFailures {
-    /// One more has failed: counts it, and says how long its answer is to wait. Of sign-ins that name no user, `user` is
-    /// what they should have shown.
+    /// Counts another sign-in that has failed, and returns how long its answer is to wait. Of
+    /// sign-ins that name no user, `user` is what they should have shown.
     #[must_use]
     pub fn add(&self, front: Front, peer: IpAddr, user: &str) -> Failed {
         self.0.counts[front as usize].fetch_add(1, Ordering::Relaxed);
@@ -100,7 +101,7 @@ impl SignInFailures {
         recent.add(peer, user, Instant::now())
     }
 
-    /// How many have failed at a front since the start.
+    /// Returns how many have failed at a front since the start.
     #[must_use]
     pub fn count(&self, front: Front) -> u64 {
         self.0.counts[front as usize].load(Ordering::Relaxed)

@@ -37,8 +37,8 @@ pub fn prepare_socket(socket: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// A peer of this socket may take nothing for as long as it lives, since others wait for it on purpose; whether it
-/// lives shows in a protocol's own heartbeat.
+/// Allows a peer of this socket to take nothing for as long as it lives, since others wait for it
+/// on purpose; whether it lives shows in a protocol's own heartbeat.
 ///
 /// # Errors
 /// As [`prepare_socket`].

@@ -18,7 +18,8 @@ pub struct HostNames {
 }
 
 impl HostNames {
-    /// `configured` are names without port; a leading `*.` stands for all names below.
+    /// Returns the names of this server. `configured` are names without port; a leading `*.` stands
+    /// for all names below.
     #[must_use]
     pub fn new(configured: &[String]) -> Self {
         let configured = configured.iter().map(|name| plain(name)).collect();
@@ -27,7 +28,7 @@ impl HostNames {
         Self { configured, own: plain(own.trim()).into() }
     }
 
-    /// Whether the value of a header `Host` names this server for sure.
+    /// Returns whether the value of a header `Host` names this server for sure.
     #[must_use]
     pub fn is_known(&self, host: &str) -> bool {
         let name = plain(name_of(host));
@@ -42,7 +43,7 @@ impl HostNames {
     }
 }
 
-/// The host without its port.
+/// Returns the host without its port.
 fn name_of(host: &str) -> &str {
     // Colons of an address of IPv6 stand within brackets.
     match host.rsplit_once(':') {
@@ -51,7 +52,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// In small letters, without the dot that ends a whole name.
+/// Returns a name in small letters, without the dot that ends a whole name.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
@@ -85,8 +86,9 @@ pub struct WebHeaders<'a> {
 }
 
 impl<'a> WebHeaders<'a> {
-    /// The header by which a page of another origin gives itself away. That the origin's host is the one that is asked for
-    /// proves something only if that [is known](HostNames::is_known).
+    /// Returns the header by which a page of another origin gives itself away. That the host of the
+    /// origin is the one that is asked for proves something only if that
+    /// [is known](HostNames::is_known).
     #[must_use]
     pub fn foreign(&self) -> Option<&'static str> {
         // The user has entered the address, or the page came from here.
@@ -102,7 +104,8 @@ impl<'a> WebHeaders<'a> {
         self.origin.is_some_and(is_foreign).then_some("Origin")
     }
 
-    /// Whether a browser sends it: browsers have had `Sec-Fetch-…` since 2023, and this beginning of their name since 1994.
+    /// Returns whether a browser sends it: browsers have had `Sec-Fetch-…` since 2023, and this
+    /// beginning of their name since 1994.
     #[must_use]
     pub fn is_browser(&self) -> bool {
         self.origin.is_some()
@@ -111,7 +114,8 @@ impl<'a> WebHeaders<'a> {
             || self.user_agent.is_some_and(|agent| agent.starts_with("Mozilla/"))
     }
 
-    /// Whether the user follows a link or enters an address, so that no page learns the answer.
+    /// Returns whether the user follows a link or enters an address, so that no page learns the
+    /// answer.
     #[must_use]
     pub fn is_navigation(&self) -> bool {
         self.origin.is_none() && self.fetch_mode == Some("navigate")

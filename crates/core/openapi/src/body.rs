@@ -15,7 +15,7 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     from_value(value)
 }
 
-/// The same of a JSON value.
+/// Reads an object of a JSON value, as [`from_slice`] does of a text.
 ///
 /// # Errors
 /// As [`from_slice`].

@@ -36,7 +36,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// One without paths.
+    /// Returns a document without paths.
     #[must_use]
     pub fn new(info: Info) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
@@ -65,7 +65,7 @@ impl Document {
         self
     }
 
-    /// All of it.
+    /// Returns the whole document.
     #[must_use]
     pub fn into_json(mut self) -> Value {
         let error = (self.info.error)(&mut self.generator);
@@ -137,7 +137,8 @@ impl Document {
         operation
     }
 
-    /// What can be wrong with a request depends on what it holds.
+    /// Returns whether a request may be refused with that status: what can be wrong with it depends
+    /// on what it holds.
     fn may_refuse(&self, status: u16, path: &str, says: &Operation) -> bool {
         let (has_body, has_path) = (says.body.is_some(), path.contains('{'));
         match status {
@@ -152,7 +153,7 @@ impl Document {
     }
 }
 
-/// The names that stand in braces.
+/// Returns the names that stand in braces.
 fn parameters_of(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
 }
@@ -162,7 +163,7 @@ fn path_parameter(name: &str) -> Value {
     json!({ "name": name, "in": "path", "required": true, "schema": schema })
 }
 
-/// The fields of an object, as parameters behind `?`.
+/// Returns the fields of an object, as parameters behind `?`.
 fn query_parameters(fields: &Schema) -> Vec<Value> {
     let required = fields.get("required").and_then(Value::as_array);
     let properties = fields.get("properties").and_then(Value::as_object);
@@ -202,7 +203,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// Unique, since method and path are.
+/// Returns an identifier of an operation, which is unique, since method and path are.
 fn operation_id(method: &Method, path: &str) -> String {
     let words = path.split(['/', '-', '{', '}', '_']).filter(|word| !word.is_empty());
     words.fold(method.as_str().to_ascii_lowercase(), |id, word| id + "_" + word)

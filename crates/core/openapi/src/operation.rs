@@ -32,7 +32,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// One that does what `summary` says.
+    /// Returns an operation that does what `summary` says.
     #[must_use]
     pub const fn new(summary: &'static str) -> Self {
         Self {
@@ -45,20 +45,20 @@ impl Operation {
         }
     }
 
-    /// It takes the fields of `T` behind `?`.
+    /// Says that it takes the fields of `T` behind `?`.
     #[must_use]
     pub fn query<T: JsonSchema>(mut self) -> Self {
         self.queries.push(|generator| T::json_schema(generator));
         self
     }
 
-    /// It takes a `T`.
+    /// Says that it takes a `T`.
     #[must_use]
     pub fn body<T: JsonSchema>(self) -> Self {
         self.with_body::<T>(true)
     }
 
-    /// It takes a `T`, or nothing.
+    /// Says that it takes a `T`, or nothing.
     #[must_use]
     pub fn optional_body<T: JsonSchema>(self) -> Self {
         self.with_body::<T>(false)
@@ -69,7 +69,7 @@ impl Operation {
         self
     }
 
-    /// It answers a `T`.
+    /// Says that it answers a `T`.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
         let schema: SchemaOf = |generator| generator.subschema_for::<T>();
@@ -77,21 +77,21 @@ impl Operation {
         self
     }
 
-    /// It answers a status alone.
+    /// Says that it answers a status alone.
     #[must_use]
     pub fn answers_status(mut self, status: u16) -> Self {
         self.answers.push(Answer { status, schema: None });
         self
     }
 
-    /// Nobody has to sign in for it.
+    /// Says that nobody has to sign in for it.
     #[must_use]
     pub const fn public(mut self) -> Self {
         self.is_public = true;
         self
     }
 
-    /// It may be refused with these, beside those that every request may be refused with.
+    /// Says that it may be refused with these, beside those that every request may be refused with.
     #[must_use]
     pub fn refuses(mut self, statuses: &[u16]) -> Self {
         self.refusals.extend(statuses);

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-/// The answer of that status which says why. Its `error` is the API's word for the status.
+/// Returns the answer of that status which says why. Its `error` is the API's word for the status.
 pub fn refusal(status: StatusCode, reason: impl ToString) -> Response {
     let error = match status {
         StatusCode::NOT_FOUND => "Object Not Found",

@@ -16,37 +16,37 @@ pub struct Route<S = ()> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Route<S> {
-    /// A path in axum's form, such as `/queues/{queue}`.
+    /// Returns a route of a path in axum's form, such as `/queues/{queue}`.
     #[must_use]
     pub fn at(path: &'static str) -> Self {
         Self { path, methods: MethodRouter::new(), operations: Vec::new() }
     }
 
-    /// Its path.
+    /// Returns the route's path.
     #[must_use]
     pub const fn path(&self) -> &'static str {
         self.path
     }
 
-    /// What answers GET.
+    /// Adds what answers GET.
     #[must_use]
     pub fn get<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
         self.with(Method::GET, operation, |methods| methods.get(handler))
     }
 
-    /// What answers PUT.
+    /// Adds what answers PUT.
     #[must_use]
     pub fn put<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
         self.with(Method::PUT, operation, |methods| methods.put(handler))
     }
 
-    /// What answers POST.
+    /// Adds what answers POST.
     #[must_use]
     pub fn post<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
         self.with(Method::POST, operation, |methods| methods.post(handler))
     }
 
-    /// What answers DELETE.
+    /// Adds what answers DELETE.
     #[must_use]
     pub fn delete<H: Handler<T, S>, T: 'static>(self, handler: H, operation: Operation) -> Self {
         self.with(Method::DELETE, operation, |methods| methods.delete(handler))
@@ -63,14 +63,14 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         self
     }
 
-    /// The same with each handler wrapped or given its state.
+    /// Returns the route with each handler wrapped or given its state.
     #[must_use]
     pub fn map<S2>(self, change: impl FnOnce(MethodRouter<S>) -> MethodRouter<S2>) -> Route<S2> {
         Route { path: self.path, methods: change(self.methods), operations: self.operations }
     }
 }
 
-/// The routes, with the state that their handlers need.
+/// Returns the routes, with the state that their handlers need.
 pub fn with_state<S: Clone + Send + Sync + 'static>(
     routes: impl IntoIterator<Item = Route<S>>,
     state: &S,
@@ -79,7 +79,7 @@ pub fn with_state<S: Clone + Send + Sync + 'static>(
     routes.into_iter().map(with_state).collect()
 }
 
-/// A router of all of them.
+/// Returns a router of all of them.
 pub fn router<S: Clone + Send + Sync + 'static>(
     routes: impl IntoIterator<Item = Route<S>>,
 ) -> Router<S> {

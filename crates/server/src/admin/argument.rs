@@ -4,12 +4,12 @@ use serde_json::{Map, Value};
 
 use super::AdminError;
 
-/// All of them as an object. Numbers and booleans are recognised.
+/// Returns all arguments as an object. Numbers and booleans are recognised.
 pub(crate) fn object(texts: &[String]) -> Result<Map<String, Value>, AdminError> {
     texts.iter().map(|text| pair(text)).collect()
 }
 
-/// The name and the value of `NAME=VALUE`.
+/// Returns the name and the value of `NAME=VALUE`.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(name, _)| !name.is_empty())
 }

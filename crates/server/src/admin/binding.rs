@@ -64,7 +64,7 @@ impl Binding {
     }
 }
 
-/// By the key of the one that is alike.
+/// Removes a binding, by the key of the one that is alike.
 fn remove(binding: &Binding, client: &Client) -> Result<(), AdminError> {
     let arguments = Value::Object(argument::object(&binding.arguments)?);
     let all = client.get(&binding.path())?;

@@ -69,7 +69,7 @@ impl Client {
         Ok(Self { agent, address, authorization })
     }
 
-    /// `HOST:PORT`.
+    /// Returns the address: `HOST:PORT`.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -78,7 +78,7 @@ impl Client {
         self.request(Method::GET, path, None)
     }
 
-    /// `None` if there is no such object.
+    /// Gets an object; `None` if there is no such object.
     pub(crate) fn find(&self, path: &str) -> Result<Option<Value>, ClientError> {
         match self.get(path) {
             Err(ClientError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
@@ -98,7 +98,8 @@ impl Client {
         self.delete_because(path, None)
     }
 
-    /// The same with a reason, which the client of a connection that is closed gets.
+    /// Deletes as [`Client::delete`] does, with a reason, which the client of a connection that is
+    /// closed gets.
     pub(crate) fn delete_because(
         &self,
         path: &str,
@@ -159,13 +160,13 @@ impl Client {
     }
 }
 
-/// Whether a connection could not be made: every failure but those of one that was there.
+/// Returns whether a connection could not be made: every failure but those of one that was there.
 fn never_connected(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     ![BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof].contains(&error.kind())
 }
 
-/// A name as one segment of a path.
+/// Returns a name as one segment of a path.
 pub(crate) fn segment(name: &str) -> String {
     let mut path = String::with_capacity(name.len());
     for byte in name.bytes() {

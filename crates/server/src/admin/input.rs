@@ -4,7 +4,7 @@ use std::io::{BufRead as _, Read as _};
 
 use super::AdminError;
 
-/// The text that was given; without one, or with `-`, all of standard input.
+/// Returns the text that was given; without one, or with `-`, all of standard input.
 ///
 /// # Errors
 /// [`AdminError::Input`].
@@ -17,7 +17,7 @@ pub(crate) fn text(given: Option<String>) -> Result<String, AdminError> {
     Ok(text)
 }
 
-/// The password that was given, or else a line of standard input.
+/// Returns the password that was given, or else a line of standard input.
 ///
 /// # Errors
 /// [`AdminError::Input`].

@@ -72,7 +72,7 @@ pub(crate) fn run(
     }
 }
 
-/// The last moves out of a queue.
+/// Lists the last moves out of a queue.
 pub(crate) fn list(
     client: &Client,
     vhost: &str,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::AdminError;
 use super::client::{Client, segment};
 
-/// A whole list, page by page; `key` is the field whose value names where a page ends.
+/// Gets a whole list, page by page; `key` is the field whose value names where a page ends.
 ///
 /// # Errors
 /// Those of the API.

@@ -179,14 +179,14 @@ fn path(vhost: &str, name: &str) -> String {
     format!("/api/queues/{}/{}", segment(vhost), segment(name))
 }
 
-/// What is ready, left as it is.
+/// Returns the path of what is ready, which leaves it as it is.
 fn peek_path(vhost: &str, name: &str, count: usize, truncate: Option<usize>) -> String {
     let truncate = truncate.map_or_else(String::new, |bytes| format!("&truncate={bytes}"));
     let (vhost, name) = (segment(vhost), segment(name));
     format!("/quelea/v1/queues/{vhost}/{name}/messages?count={count}{truncate}")
 }
 
-/// Messages that leave the queue by being got.
+/// Takes messages, which leave the queue by being got.
 fn take_messages(
     client: &Client,
     path: &str,

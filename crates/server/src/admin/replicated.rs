@@ -181,12 +181,12 @@ fn path(account: &str) -> String {
     format!("/quelea/v1/replicated/{}", segment(account))
 }
 
-/// What operations call a queue.
+/// Returns what operations call a queue.
 fn url(account: &str, name: &str) -> Value {
     format!("/{account}/{name}").into()
 }
 
-/// Attributes are texts, also numbers.
+/// Reads attributes, which are texts, also numbers.
 fn read(attributes: &[String]) -> Result<Map<String, Value>, AdminError> {
     let read = |text: &String| match argument::split(text) {
         Some((name, value)) => Ok((name.to_owned(), value.into())),

@@ -27,7 +27,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Its id.
+    /// Returns the account's id.
     ///
     /// # Errors
     /// Those of the API, when it has to be looked up; [`AdminError::NoAccount`].
@@ -57,7 +57,7 @@ pub(crate) fn run(args: SqsArgs, client: &Client) -> Result<(), AdminError> {
     Ok(())
 }
 
-/// Does an operation.
+/// Carries out an operation.
 ///
 /// # Errors
 /// Those of the API.

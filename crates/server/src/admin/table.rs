@@ -37,7 +37,7 @@ fn format(rows: &Value, columns: &[&str]) -> String {
     text
 }
 
-/// A field, or one inside of another: `queue.name`.
+/// Returns a field, or one inside of another: `queue.name`.
 fn at<'a>(row: &'a Value, column: &str) -> &'a Value {
     column.split('.').fold(row, |value, field| &value[field])
 }
@@ -97,8 +97,8 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// A text for the terminal. The name of a queue, say, may hold what would move the cursor or write into the window's
-/// title: each such character is shown as one that does nothing.
+/// Returns a text for the terminal. The name of a queue, say, may hold what would move the cursor
+/// or write into the window's title: each such character is shown as one that does nothing.
 pub(crate) fn visible(text: &str) -> String {
     text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
 }

@@ -56,7 +56,7 @@ impl JsonSchema for Origin {
     }
 }
 
-/// Whether a text is an origin. `*` and `null` are none: they would be every page.
+/// Returns whether a text is an origin. `*` and `null` are none: they would be every page.
 pub(super) fn is_origin(text: &str) -> bool {
     let is_authority = |authority: &str| {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
@@ -69,7 +69,7 @@ pub(super) fn is_origin(text: &str) -> bool {
     })
 }
 
-/// Whether a text is `HOST:PORT`.
+/// Returns whether a text is `HOST:PORT`.
 pub(super) fn is_address(text: &str) -> bool {
     text.rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())

@@ -11,7 +11,7 @@ use serde::{Deserialize as _, Deserializer, Serializer};
 
 /// An enum of another crate, whose values people name.
 pub(super) trait Choices: Copy + PartialEq {
-    /// All values with their names, in the order in which the reference lists them.
+    /// Returns all values with their names, in the order in which the reference lists them.
     fn choices() -> Vec<(&'static str, Self)>;
 }
 

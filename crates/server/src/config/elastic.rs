@@ -244,7 +244,8 @@ const fn drop_newest() -> SlowPolicy {
     SlowPolicy::DropNewest
 }
 
-/// An entry has no store to spill to.
+/// Returns the policies that an entry may have: none that spills, since it has no store to spill
+/// to.
 fn entry_policies() -> Vec<&'static str> {
     let allowed = SlowPolicy::NAMES.iter().filter(|(_, policy)| *policy != SlowPolicy::Spill);
     allowed.map(|(name, _)| *name).collect()

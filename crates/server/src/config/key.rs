@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Tables(Vec<Key>),
 }
 
-/// All keys in the order of the reference: sections together.
+/// Returns all keys in the order of the reference: sections together.
 pub(super) fn keys() -> &'static [Key] {
     static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         // As it is written every field is required, which keeps the order of the source.
@@ -59,12 +59,12 @@ pub(super) fn keys() -> &'static [Key] {
 }
 
 impl Key {
-    /// The key of that dotted name.
+    /// Returns the key of that dotted name.
     pub(super) fn find(name: &str) -> Option<&'static Self> {
         keys().iter().find(|key| key.name == name)
     }
 
-    /// The key that was probably meant: same last part, or the one that starts most alike.
+    /// Returns the key that was probably meant: same last part, or the one that starts most alike.
     pub(super) fn nearest(name: &str) -> Option<&'static Self> {
         let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
         let same = keys().iter().find(|key| last(&key.name) == last(name));
@@ -81,7 +81,7 @@ impl Key {
         same.or_else(|| alike.max_by_key(|key| common(key)))
     }
 
-    /// The fields of a structure, and of the sections in it.
+    /// Returns the fields of a structure, and of the sections in it.
     fn all(prefix: &str, structure: &Value) -> Vec<Self> {
         let mut keys = Vec::new();
         for field in structure["required"].as_array().into_iter().flatten() {

@@ -23,7 +23,7 @@ dot. There and in `--set` a list is separated by commas, or written as in the fi
 `quelea config --show` prints what is in force.
 ";
 
-/// The reference in Markdown: a table per section.
+/// Returns the reference in Markdown: a table per section.
 pub(crate) fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut section = None;
@@ -51,7 +51,7 @@ fn row(key: &Key) -> String {
     format!("| `{name}` | {} | `{default}` | {meaning} |\n", type_name(kind))
 }
 
-/// What is in force, as a TOML file that would set exactly this. Passwords are not shown.
+/// Returns what is in force, as a TOML file that would set exactly this. Passwords are not shown.
 pub(crate) fn show(config: &Config) -> String {
     let table =
         toml::Table::try_from(config).expect("the configuration holds only types that TOML knows");
@@ -77,7 +77,7 @@ fn is_secret(key: &Key) -> bool {
     key.name.ends_with("password")
 }
 
-/// TOML, sizes with their unit.
+/// Returns a value as TOML, sizes with their unit.
 fn value_text(kind: &Kind, value: &Value) -> String {
     match (kind, value.as_integer()) {
         (Kind::Size(_), Some(bytes)) => format!("\"{}\"", byte_size::format(bytes as u64)),

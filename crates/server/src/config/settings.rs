@@ -93,7 +93,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The typed configuration.
+    /// Returns the typed configuration.
     pub(crate) fn config(&self) -> Config {
         Config::deserialize(self.table.clone())
             .expect("every value was checked against its key's kind and limits")
@@ -105,7 +105,8 @@ fn find(origin: &str, name: &str) -> Result<&'static Key, ConfigError> {
         .ok_or_else(|| ConfigError::UnknownKey { origin: origin.to_owned(), name: name.to_owned() })
 }
 
-/// The variable that was meant by one that differs in its underscores only, such as `QUELEA_AMQP_LISTEN`.
+/// Returns the variable that was meant by one that differs in its underscores only, such as
+/// `QUELEA_AMQP_LISTEN`.
 fn meant_by(variable: &str) -> Option<String> {
     let letters = |name: &str| name.replace(['_', '.'], "").to_lowercase();
     let wanted = letters(variable.strip_prefix("QUELEA_")?);
@@ -113,7 +114,7 @@ fn meant_by(variable: &str) -> Option<String> {
     Some(format!("{ENVIRONMENT_PREFIX}{}", key.name.replace('.', "__").to_uppercase()))
 }
 
-/// A value that is written as in a TOML file.
+/// Parses a value that is written as in a TOML file.
 fn inline(origin: &str, text: &str) -> Result<Value, ConfigError> {
     let parsed = format!("value = {text}").parse::<toml::Table>();
     let syntax = |reason| ConfigError::Syntax { origin: origin.to_owned(), reason };
@@ -121,7 +122,7 @@ fn inline(origin: &str, text: &str) -> Result<Value, ConfigError> {
     table.remove("value").ok_or_else(|| syntax(format!("{text:?} is no value")))
 }
 
-/// Dotted names and their values, in order.
+/// Returns the dotted names and their values, in order.
 fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     let mut flat = Vec::new();
     for (name, value) in table {

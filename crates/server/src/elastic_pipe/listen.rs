@@ -111,7 +111,7 @@ impl Listening<'_> {
         self.args.timeout.is_some() && self.printed < wanted
     }
 
-    /// Until enough came, nothing comes, a signal does, or nobody reads.
+    /// Listens until enough came, nothing comes, a signal does, or nobody reads.
     async fn all(&mut self, signalled: &Notify) -> Result<(), ListenFailure> {
         while self.args.count.is_none_or(|count| self.printed < count) {
             let event = match self.listener.try_next() {
@@ -172,7 +172,7 @@ impl Listening<'_> {
     }
 }
 
-/// The topic and what follows it, with a space between each two parts.
+/// Writes the topic and what follows it, with a space between each two parts.
 fn write(
     output: &mut BufWriter<Stdout>,
     framing: Framing,
@@ -190,7 +190,7 @@ fn write(
     framing.write(output, &text)
 }
 
-/// False if nobody reads the output any more, which ends a pipe without an error.
+/// Returns false if nobody reads the output any more, which ends a pipe without an error.
 fn is_read(written: io::Result<()>) -> Result<bool, ListenFailure> {
     match written {
         Ok(()) => Ok(true),

@@ -116,7 +116,7 @@ struct Publishing<'a> {
 }
 
 impl Publishing<'_> {
-    /// Until the input ends, a signal comes, or enough was published.
+    /// Publishes until the input ends, a signal comes, or enough was published.
     async fn all(&mut self, signalled: &Notify) -> Result<(), PublishFailure> {
         let mut decoder =
             FrameDecoder::new(self.args.connection.framing(), self.args.message_bytes_max);
@@ -167,14 +167,14 @@ impl Publishing<'_> {
     }
 }
 
-/// The first word, and what follows the space behind it; `None` if there is no space: the message has
-/// one part.
+/// Returns the first word, and what follows the space behind it; `None` if there is no space: the
+/// message has one part.
 fn split_topic(message: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(b' ', message)?;
     Some((&message[..at], &message[at + 1..]))
 }
 
-/// What is there of standard input; nothing at its end.
+/// Reads what is there of standard input; nothing at its end.
 async fn chunk() -> io::Result<Vec<u8>> {
     let read = tokio::task::spawn_blocking(|| {
         let mut chunk = vec![0; CHUNK_BYTES];

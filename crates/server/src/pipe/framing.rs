@@ -78,7 +78,8 @@ impl FrameDecoder {
         }
     }
 
-    /// At the end of the input: the line that no newline ended; an error if a record is cut.
+    /// Returns, at the end of the input, the line that no newline ended; an error if a record is
+    /// cut.
     pub(crate) fn finish(&mut self) -> Result<Option<&[u8]>, FramingError> {
         self.forget_given();
         if self.kept.is_empty() {
@@ -174,7 +175,7 @@ mod tests {
 
     const LIMIT: usize = 16;
 
-    /// All messages of a stream that comes in chunks of `chunk` bytes.
+    /// Cuts a stream that comes in chunks of `chunk` bytes, and returns all its messages.
     fn cut(framing: Framing, stream: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>, FramingError> {
         let mut decoder = FrameDecoder::new(framing, LIMIT);
         let mut messages = Vec::new();

@@ -43,7 +43,7 @@ pub(crate) struct ZmtpArgs {
 }
 
 impl ZmtpArgs {
-    /// Where anybody is let in, with the option.
+    /// Returns the addresses where anybody is let in, each with its option.
     pub(crate) fn open_addresses(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let sides = [("--zmtp-in", &self.zmtp_in), ("--zmtp-out", &self.zmtp_out)];
         let is_open = self.zmtp_security == ZmtpMechanism::Null;
@@ -53,7 +53,7 @@ impl ZmtpArgs {
             .filter_map(|(option, address)| Some((option, address.as_deref()?)))
     }
 
-    /// The edge, if a side of it is on.
+    /// Returns the edge's settings, if a side of it is on.
     pub(crate) fn config(&self) -> Result<Option<ZmtpConfig>, RunError> {
         let security = ZmtpSecurity::read(
             self.zmtp_security,
@@ -73,7 +73,7 @@ impl ZmtpArgs {
     }
 }
 
-/// What the ready line says of the edge.
+/// Returns what the ready line says of the edge.
 pub(crate) fn ready(addresses: &ZmtpAddresses) -> String {
     let side = |name, address: Option<_>| {
         address.map_or_else(String::new, |address| format!(" {name}={address}"))

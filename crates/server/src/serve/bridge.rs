@@ -44,7 +44,7 @@ pub(crate) enum BridgeError {
 }
 
 impl BridgeError {
-    /// Whether the next start fails too, until the configuration is corrected.
+    /// Returns whether the next start fails too, until the configuration is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         !matches!(self, Self::Listen(_) | Self::Listener(_) | Self::Start(_))
     }
@@ -101,7 +101,7 @@ pub(crate) fn check(config: &Config) -> Result<Checked, BridgeError> {
     }))
 }
 
-/// Whether what is to be kept is brought somewhere.
+/// Returns whether what is to be kept is brought somewhere.
 pub(crate) fn has_keeper(config: &Config) -> bool {
     !config.bridge.keep_advertise.is_empty() || config.has_own_keeper()
 }
@@ -151,7 +151,7 @@ impl Prepared {
         self.keeper.clone()
     }
 
-    /// Where what is kept comes to, if that is here.
+    /// Returns where what is kept comes to, if that is here.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.settings.keep.as_ref()?.local_addr().ok()
     }
@@ -179,12 +179,12 @@ impl Prepared {
 }
 
 impl ElasticBridge {
-    /// Where relays bring what is to be kept.
+    /// Returns where relays bring what is to be kept.
     pub(crate) fn keep_address(&self) -> Option<String> {
         self.front.keep_address().as_ref().map(SocketAddr::to_string)
     }
 
-    /// What it counts, for the metrics page.
+    /// Returns what it counts, for the metrics page.
     pub(crate) fn collector(&self) -> Arc<dyn Collector> {
         Arc::clone(&self.counters) as Arc<dyn Collector>
     }

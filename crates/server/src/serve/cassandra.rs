@@ -34,7 +34,7 @@ pub(crate) fn check(config: &Config) -> Result<(), CassandraError> {
     settings::check(config)
 }
 
-/// What a node beside that Cassandra is started with, and what serves it then.
+/// Returns what a node beside that Cassandra is started with, and what serves it then.
 pub(crate) fn node_parts(
     cluster: Option<&Cluster>,
     config: &Config,
@@ -50,7 +50,7 @@ pub(crate) fn node_parts(
     cluster.map(|cluster| cluster.node_parts(config))
 }
 
-/// What the management API shows of it.
+/// Returns what the management API shows of it.
 pub(crate) fn routes(cluster: Option<&Cluster>, config: &Config) -> Vec<Route> {
     #[cfg(feature = "cassandra")]
     return quelea_cassandra_front::routes(cluster, &config.cassandra.keyspace);

@@ -40,7 +40,7 @@ pub(crate) enum CmqError {
 }
 
 impl CmqError {
-    /// Whether the next start fails too, until the configuration is corrected.
+    /// Returns whether the next start fails too, until the configuration is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         !matches!(self, Self::Listen { .. } | Self::Start(_))
     }
@@ -122,7 +122,7 @@ fn forward(forward: &CmqForward) -> Result<ForwardSettings, CmqError> {
 }
 
 impl Prepared {
-    /// Where it will listen, if it does.
+    /// Returns where it will listen, if it does.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.socket.as_ref()?.local_addr().ok()
     }
@@ -139,7 +139,7 @@ impl Prepared {
 }
 
 impl CmqFront {
-    /// Where it listens; a dash if it only forwards.
+    /// Returns where it listens; a dash if it only forwards.
     pub(crate) fn address(&self) -> String {
         self.front.address().map_or_else(|| "-".to_owned(), |address| address.to_string())
     }

@@ -26,7 +26,7 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// Of `files` that are left for connections. A front that is not served takes none.
+    /// Shares out the `files` that are left for connections. A front that is not served takes none.
     pub(crate) fn of(config: &Config, files: u64) -> Self {
         let Config { amqp, sqs, http, elastic, .. } = config;
         let has_broker = config.store == Store::Embedded;
@@ -51,7 +51,8 @@ impl ConnectionLimits {
         Self { amqp, sqs, http, elastic, keeper, front_ends, entries }
     }
 
-    /// Of an entry that is to have so many: its part of what all entries may have.
+    /// Returns the limit of an entry that is to have so many: its part of what all entries may
+    /// have.
     pub(crate) fn of_entry(&self, configured: usize) -> usize {
         let (files, wanted) = self.entries;
         let share = configured as u128 * files as u128 / wanted.max(1) as u128;

@@ -79,7 +79,7 @@ pub(crate) enum ElasticError {
 }
 
 impl ElasticError {
-    /// Whether the next start fails too, until the configuration is corrected.
+    /// Returns whether the next start fails too, until the configuration is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         match self {
             Self::Listen(_) | Self::Program(_) | Self::Start(_) => false,
@@ -203,7 +203,7 @@ fn check_advertise(config: &ElasticConfig) -> Result<(), ElasticError> {
     Ok(())
 }
 
-/// What clients and relays have to show; empty if nothing is asked for.
+/// Returns what clients and relays have to show; empty if nothing is asked for.
 pub(crate) fn key(config: &ElasticConfig) -> Result<Vec<u8>, KeyFileError> {
     match config.key_file.as_str() {
         "" => Ok(Vec::new()),
@@ -272,7 +272,7 @@ impl Checked {
         Ok(Prepared { listener, checked: self, entries })
     }
 
-    /// Whether definitions keep messages although there is nowhere to keep them.
+    /// Checks that no definition keeps messages although there is nowhere to keep them.
     pub(crate) fn check_keeper(&self, has_keeper: bool) -> Result<(), ElasticError> {
         let default = ("elastic.default".to_owned(), &self.core.definition);
         let queues = self.queues.iter();
@@ -336,23 +336,23 @@ fn private_directory(path: &Path) -> std::io::Result<()> {
 }
 
 impl ElasticDirectory {
-    /// Where it listens.
+    /// Returns where it listens.
     pub(crate) fn address(&self) -> String {
         self.server.address().to_string()
     }
 
-    /// The same and where its entries do, with the protocol of each.
+    /// Returns where it and its entries listen, with the protocol of each.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> + '_ {
         let entries = self.entries.addresses().map(|address| ("zmtp", address));
         std::iter::once(("elastic", self.server.address())).chain(entries)
     }
 
-    /// What it and its entries count, for the metrics page.
+    /// Returns what it and its entries count, for the metrics page.
     pub(crate) fn collectors(&self) -> [Arc<dyn Collector>; 2] {
         [Arc::clone(&self.counters) as _, Arc::clone(&self.entries_counters) as _]
     }
 
-    /// What answers the management API.
+    /// Returns what answers the management API.
     pub(crate) fn handle(&self) -> DirectoryHandle {
         self.server.handle()
     }

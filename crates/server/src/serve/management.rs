@@ -62,7 +62,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// The classes of queue that there are at a broker.
+    /// Returns the classes of queue that there are at a broker.
     fn queue_classes(&self) -> Vec<&'static str> {
         let others = [
             ("replicated", self.has_replicated),
@@ -95,7 +95,7 @@ pub(crate) struct DefinitionsError {
 }
 
 impl DefinitionsError {
-    /// Whether the next start fails too, until the file or the setting is corrected.
+    /// Returns whether the next start fails too, until the file or the setting is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         self.is_of_settings
     }
@@ -301,7 +301,7 @@ fn settings(
 }
 
 impl Management {
-    /// Where it listens.
+    /// Returns where it listens.
     pub(crate) fn address(&self) -> String {
         self.address.clone()
     }

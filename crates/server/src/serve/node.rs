@@ -9,7 +9,7 @@ use quelea_node::NodeConfig;
 
 use crate::config::Config;
 
-/// The node's settings.
+/// Returns the node's settings.
 pub(crate) fn settings(config: &Config, connections_max: usize) -> NodeConfig {
     let connection = ConnectionConfig {
         frame_max: config.amqp.frame_max,

@@ -19,7 +19,8 @@ pub(crate) struct Reload<'a> {
 }
 
 impl<'a> Reload<'a> {
-    /// From now on the signal does not end the process, which is its default. Needs a runtime.
+    /// Watches for the signal, which from now on does not end the process as it does by default.
+    /// Needs a runtime.
     ///
     /// # Errors
     /// When the system refuses a handler.

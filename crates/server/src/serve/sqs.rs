@@ -57,7 +57,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// That of a node, with replicated queues if there is a cluster.
+    /// Returns the store of a node, with replicated queues if there is a cluster.
     pub(crate) fn of(node: &Node, beside: Option<(&Cluster, HeldNames)>, config: &Config) -> Self {
         let settings = EmbeddedSettings {
             account_id: config.sqs.account_id.as_str().into(),
@@ -73,7 +73,7 @@ impl Store {
         }
     }
 
-    /// The service on it, for other fronts than this.
+    /// Returns the service on the store, for other fronts than this.
     pub(crate) fn service(&self, config: &Config, observers: &Observers) -> AnyService {
         let settings = service_settings(config, observers);
         match self {
@@ -84,14 +84,14 @@ impl Store {
     }
 }
 
-/// What the service goes by beside a node, for the management API.
+/// Returns what the service goes by beside a node, for the management API.
 fn service_settings(config: &Config, observers: &Observers) -> ServiceSettings {
     let changes = observers.audit.changes_by("management");
     let (region, default_class) = (config.sqs.region.as_str().into(), config.sqs.default_class);
     ServiceSettings { region, default_class, changes }
 }
 
-/// What it goes by in a front-end alone, whose queues are all of one class.
+/// Returns the service of a front-end alone, whose queues are all of one class.
 #[cfg(feature = "cassandra")]
 pub(crate) fn service_alone(
     store: &FrontStore,
@@ -115,7 +115,7 @@ pub(crate) fn listen(config: &Sqs) -> Result<Option<Prepared>, SqsError> {
 }
 
 impl Prepared {
-    /// Where it listens.
+    /// Returns where it listens.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.0.iter().filter_map(|listener| listener.local_addr().ok())
     }
@@ -193,7 +193,7 @@ fn settings(config: &Config, observers: &Observers, connections_max: usize) -> S
 }
 
 impl SqsFront {
-    /// Where it listens, separated by commas.
+    /// Returns where it listens, separated by commas.
     pub(crate) fn addresses(&self) -> String {
         let addresses: Vec<_> = self.server.addresses().iter().map(ToString::to_string).collect();
         addresses.join(",")

@@ -79,7 +79,7 @@ impl Wait<'_> {
         }
     }
 
-    /// What an attempt gives; calls are refused if it takes long.
+    /// Waits for an attempt and returns what it gives; calls are refused if it takes long.
     async fn unless_long<T>(&mut self, attempt: impl Future<Output = T>) -> Result<T, ServeError> {
         let mut attempt = pin!(attempt);
         let mut patience = REFUSED_AFTER;

@@ -54,7 +54,7 @@ pub(crate) struct Broker {
     pub(crate) ready_line: String,
 }
 
-/// The command for a broker on `dir`, with keys of the configuration.
+/// Returns the command for a broker on `dir`, with keys of the configuration.
 pub(crate) fn command(dir: &Path, settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quelea"));
     command.arg("serve").current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -124,7 +124,7 @@ impl Broker {
         self.child.wait().unwrap()
     }
 
-    /// Resident memory of the process, in bytes, from `/proc`.
+    /// Returns the resident memory of the process, in bytes, from `/proc`.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -191,7 +191,7 @@ impl Drop for Starting {
     }
 }
 
-/// The value of `name=value` in a line.
+/// Returns the value of `name=value` in a line.
 pub(crate) fn word<'a>(line: &'a str, name: &str) -> &'a str {
     let words = line.split_whitespace().filter_map(|word| word.split_once('='));
     words.filter(|(key, _)| *key == name).map(|(_, value)| value).next().unwrap()

@@ -94,14 +94,14 @@ impl Ledger {
     }
 }
 
-/// A body that begins with the message's number.
+/// Returns a body that begins with the message's number.
 pub(crate) fn body(id: Id, len: usize) -> Bytes {
     let mut body = vec![id as u8; len.max(8)];
     body[..8].copy_from_slice(&id.to_be_bytes());
     Bytes::from(body)
 }
 
-/// The number, after a check of all the rest.
+/// Returns the number, after a check of all the rest.
 pub(crate) fn id(body: &[u8]) -> Id {
     let id = Id::from_be_bytes(body[..8].try_into().unwrap());
     assert!(body[8..].iter().all(|byte| *byte == id as u8), "the body of {id} is damaged");

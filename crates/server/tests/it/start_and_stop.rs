@@ -41,7 +41,7 @@ fn the_management_api_listens_where_the_ready_line_says_unless_off() {
     assert_eq!(broker.terminate().0.code(), Some(0));
 }
 
-/// What the management port answers, with its head.
+/// Returns what the management port answers, with its head.
 fn ask(broker: &Broker, path: &str) -> String {
     let mut stream = TcpStream::connect(word(&broker.ready_line, "http")).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

@@ -17,7 +17,7 @@ fn unit_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/quelea.service")
 }
 
-/// The value of a key of the unit, which has it once.
+/// Returns the value of a key of the unit, which has it once.
 fn value(key: &str) -> String {
     let text = fs::read_to_string(unit_path()).unwrap();
     let keys = text.lines().filter_map(|line| line.split_once('='));
@@ -26,7 +26,8 @@ fn value(key: &str) -> String {
     values[0].to_owned()
 }
 
-/// `ExecStart` with a configuration and a data directory in `dir`, or another word in the place of `serve`.
+/// Returns the command of `ExecStart` with a configuration and a data directory in `dir`, or
+/// another word in the place of `serve`.
 fn exec_start(dir: &DataDir, subcommand: &str) -> Command {
     let line = value("ExecStart");
     let (program, arguments) = line.split_once(' ').unwrap();

@@ -25,7 +25,8 @@ const CONSUMER: u8 = b'c';
 /// The consumer's reply to the last byte.
 const REPLY: u8 = b'.';
 
-/// The relay: for each case it takes one connection of each side and copies bytes both ways until they end.
+/// Runs the relay: for each case it takes one connection of each side and copies bytes both ways
+/// until they end.
 pub(super) fn relay(conversation: &mut Conversation) -> Result<(), BenchError> {
     loop {
         match conversation.next()? {
@@ -79,7 +80,7 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, at_once_bytes: usize) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// A case of either side. Returns whether the coordinator has no more.
+/// Carries out a case of either side. Returns whether the coordinator has no more.
 pub(super) fn serve(
     role: Role,
     relay: &str,
@@ -212,7 +213,7 @@ fn consume(
     Ok(own_cpu_us() - before)
 }
 
-/// What arrived, with what has come beyond the stream's end.
+/// Takes what has come beyond the stream's end. Returns what arrived, with that.
 fn with_surplus(stream: &mut TcpStream, audit: &mut PieceAudit) -> io::Result<Audit> {
     let mut surplus = [0; 64];
     stream.set_nonblocking(true)?;

@@ -70,7 +70,7 @@ impl Case {
         self.experiment == Experiment::DePp
     }
 
-    /// In words, with the parameter that is its own.
+    /// Returns the case in words, with the parameter that is its own.
     pub(crate) fn describe(&self) -> String {
         let name = self.experiment.name();
         match self.experiment {
@@ -89,7 +89,7 @@ impl Case {
 }
 
 impl Rounds {
-    /// Messages that each publisher sends in the first, short round of a size.
+    /// Returns how many messages each publisher sends in the first, short round of a size.
     pub(crate) fn pilot_messages(&self, case: &Case, size: usize) -> u64 {
         let copies = u64::from(case.pairs * case.fanout);
         let most = if case.is_ping_pong() { PILOT_PINGS_MAX } else { PILOT_MESSAGES_MAX };
@@ -97,7 +97,8 @@ impl Rounds {
         self.messages.map_or(pilot, |messages| pilot.min(messages))
     }
 
-    /// Messages of each publisher, after a round of `messages` went at `per_s`.
+    /// Returns how many messages each publisher sends in the round of a size, after the first went
+    /// at `per_s` messages a second.
     pub(crate) fn messages(&self, case: &Case, size: usize, per_s: f64) -> u64 {
         let copies = u64::from(case.pairs * case.fanout);
         let most = (ROUND_BYTES_MAX / copies / size.max(1) as u64).min(ROUND_MESSAGES_MAX);
@@ -107,7 +108,7 @@ impl Rounds {
     }
 }
 
-/// All cases, and their rounds.
+/// Returns all cases, and their rounds.
 ///
 /// # Errors
 /// [`BenchError::Arguments`] for what is out of range, or contradicts itself.
@@ -179,7 +180,7 @@ fn check(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     check_places(args)
 }
 
-/// Where the processes are.
+/// Checks where the processes are.
 fn check_places(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     let refuse = |words: &str| Err(BenchError::Arguments(words.to_owned()));
     let is_linked = args.network != Network::Loopback;
@@ -217,13 +218,14 @@ fn check_places(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Whether the relay, which is started here, is between roles that are started here, too, or on the broker's host.
+/// Returns whether the relay, which is started here, is between roles that are started here, too,
+/// or on the broker's host.
 fn may_have_relay(args: &AmqpSuiteArgs) -> Result<bool, BenchError> {
     let target: BrokerUri = args.target.parse()?;
     Ok(args.listen.is_none() || is_of_this_machine(&target.host))
 }
 
-/// Only an address of this machine can be listened at.
+/// Returns whether a host is this machine: only an address of this machine can be listened at.
 fn is_of_this_machine(host: &str) -> bool {
     (host, 0).to_socket_addrs().is_ok_and(|mut found| found.any(|at| TcpListener::bind(at).is_ok()))
 }

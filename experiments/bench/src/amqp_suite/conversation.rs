@@ -28,8 +28,8 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Over a connection to the coordinator's address, which may take so long to be there, or over standard input and
-    /// output.
+    /// Opens a conversation over a connection to the coordinator's address, which may take so long
+    /// to be there, or over standard input and output.
     pub(crate) fn open(coordinator: Option<&str>, timeout_s: f64) -> io::Result<Self> {
         match coordinator {
             Some(address) => {
@@ -61,7 +61,7 @@ impl Conversation {
         write_line(&mut self.out, word).map_err(BenchError::Socket)
     }
 
-    /// The next order.
+    /// Waits for the next order, and returns it.
     ///
     /// # Errors
     /// [`SuiteError::TurnedAway`] if the coordinator does not take this role, [`SuiteError::CoordinatorEnded`] if it is gone.
@@ -69,7 +69,7 @@ impl Conversation {
         self.orders.recv().map_err(|_| SuiteError::CoordinatorEnded).and_then(unless_turned_away)
     }
 
-    /// The next order, if it comes in time.
+    /// Waits for the next order, and returns it if it comes in time.
     ///
     /// # Errors
     /// As [`Conversation::next`].
@@ -89,7 +89,7 @@ fn unless_turned_away(order: Order) -> Result<Order, SuiteError> {
     }
 }
 
-/// Has the system notice a host that is gone without a word, within some two minutes.
+/// Lets the system notice a host that is gone without a word, within some two minutes.
 pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_IDLE)?;

@@ -166,7 +166,7 @@ impl Suite<'_> {
         Ok(self.roles.both_ready(&self.interrupt)?)
     }
 
-    /// Consumers connect first: a message that nobody waits for is another case.
+    /// Begins a case. Consumers connect first: a message that nobody waits for is another case.
     fn begin(&mut self, case: &Case) -> Result<(), BenchError> {
         self.roles.reset_counts();
         let delivery = self.delivery();
@@ -182,7 +182,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Where publisher and consumer find the relay.
+    /// Begins the baseline at the relay. Returns where publisher and consumer find it.
     fn begin_relay(&mut self) -> Result<(Option<String>, Option<String>), BenchError> {
         let order =
             Order::Begin { case: Case::baseline(), delivery: self.delivery(), target: None };
@@ -251,7 +251,7 @@ impl Suite<'_> {
         }
     }
 
-    /// How far the suite is, and how long it will go on if all rounds take as long.
+    /// Returns how far the suite is, and how long it will go on if all rounds take as long.
     fn progress(&self) -> String {
         let seconds = seconds_between(self.started_ns, now_ns());
         let left = seconds / self.done as f64 * (self.rounds - self.done) as f64;

@@ -33,7 +33,7 @@ struct Link {
 }
 
 impl Links {
-    /// None where publisher and consumer are on the broker's host.
+    /// Makes the links. Returns `None` where publisher and consumer are on the broker's host.
     pub(crate) fn make(network: Network) -> Result<Option<Self>, SuiteError> {
         let mbit = match network {
             Network::Loopback => return Ok(None),
@@ -59,7 +59,7 @@ impl Links {
         self.link(role).map(|link| link.namespace.as_str())
     }
 
-    /// This host's address, as the other end of the link reaches it.
+    /// Returns this host's address, as the other end of the link reaches it.
     pub(crate) fn address_for(&self, role: Role) -> Option<&str> {
         self.link(role).map(|link| link.address.as_str())
     }
@@ -97,7 +97,7 @@ impl Link {
         Self { namespace, address: format!("10.253.{network}.{host}") }
     }
 
-    /// The names of this end and of the other.
+    /// Returns the names of this end and of the other.
     fn interfaces(&self) -> (String, String) {
         let name = self.namespace.trim_start_matches(NAMESPACE_HEAD).replace('-', "");
         (format!("{INTERFACE_HEAD}{name}o"), format!("{INTERFACE_HEAD}{name}i"))
@@ -147,7 +147,7 @@ fn remove_stale() -> Result<(), SuiteError> {
     Ok(())
 }
 
-/// `7: qs123po@if2: <BROADCAST,…`
+/// Returns the interface in a line such as `7: qs123po@if2: <BROADCAST,…`.
 fn interface_of(line: &str) -> Option<&str> {
     line.split(' ').nth(1)?.split(['@', ':']).next()
 }
@@ -162,13 +162,14 @@ fn maker_of_interface(name: &str) -> Option<u32> {
     [PUBLISHER, CONSUMER].into_iter().find_map(|end| name.strip_suffix(end)?.parse().ok())
 }
 
-/// Whether that process lives and is one of this program in this role: its number may be another's by now.
+/// Returns whether that process lives and is one of this program in this role: its number may be
+/// another's by now.
 fn is_a_suite(process: u32) -> bool {
     let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     words.split(|byte| *byte == 0).any(|word| word == b"amqp-suite")
 }
 
-/// The third byte of addresses of which no interface here has one.
+/// Returns the third byte of addresses of which no interface here has one.
 fn free_network() -> Result<u32, SuiteError> {
     let addresses = run("ip -o -4 addr show")?;
     let first = std::process::id() % NETWORKS;
@@ -182,7 +183,7 @@ fn free_network() -> Result<u32, SuiteError> {
         })
 }
 
-/// Words without blanks in them. Returns what the command printed.
+/// Runs a command, whose words have no blanks in them. Returns what it printed.
 fn run(command: &str) -> Result<String, SuiteError> {
     let mut words = command.split(' ');
     let program = words.next().unwrap_or_default();

@@ -12,7 +12,8 @@ pub(super) const PIECE_BYTES: usize = 1024 * 1024;
 const NUMBER_BYTES: usize = size_of::<u64>();
 const _: () = assert!(PIECE_BYTES.is_multiple_of(NUMBER_BYTES));
 
-/// Bytes of a stream that carries `messages` of `size`: each piece has room for its number.
+/// Returns the bytes of a stream that carries `messages` of `size`: each piece has room for its
+/// number.
 pub(super) const fn stream_bytes(size: usize, messages: u64) -> u64 {
     (size as u64).saturating_mul(messages).next_multiple_of(NUMBER_BYTES as u64)
 }

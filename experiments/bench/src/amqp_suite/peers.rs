@@ -33,7 +33,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// All publishers, each with its reply queue.
+    /// Connects all publishers, each with its reply queue.
     pub(crate) fn publishers(
         uri: &BrokerUri,
         case: Case,
@@ -56,7 +56,7 @@ impl Side {
         Ok(Self::new(peers, case, delivery, frame_max, None))
     }
 
-    /// All consumers, and those whose patterns do not match (section 3.5).
+    /// Connects all consumers, and those whose patterns do not match (section 3.5).
     pub(crate) fn consumers(
         uri: &BrokerUri,
         case: Case,
@@ -141,7 +141,7 @@ impl Side {
         });
     }
 
-    /// When the first publisher of the round began and the last one had its answers, ns.
+    /// Returns when the first publisher of the round began and the last one had its answers, ns.
     pub(crate) fn span_ns(&mut self) -> (u64, u64) {
         let (mut started, mut finished) = (u64::MAX, 0);
         self.each(|peer, _| {
@@ -153,14 +153,14 @@ impl Side {
         (started, finished)
     }
 
-    /// What each publisher sent.
+    /// Returns what each publisher sent.
     pub(crate) fn ledgers(&mut self) -> Vec<Ledger> {
         let mut ledgers = Vec::new();
         self.each(|peer, _| ledgers.extend(peer.publisher.as_ref().map(|p| p.ledger)));
         ledgers
     }
 
-    /// What each publisher got back.
+    /// Returns what each publisher got back.
     pub(crate) fn replies(&mut self) -> Vec<Replies> {
         let mut replies = Vec::new();
         self.each(|peer, _| replies.extend(peer.publisher.as_ref().map(Publisher::replies)));
@@ -184,7 +184,7 @@ impl Side {
         Ok(())
     }
 
-    /// What each consumer got.
+    /// Returns what each consumer got.
     pub(crate) fn audits(&mut self) -> Vec<Audit> {
         let mut audits = Vec::new();
         self.each(|peer, _| {
@@ -210,7 +210,7 @@ impl Side {
     }
 }
 
-/// The pair and the number of each consumer.
+/// Returns the pair and the number of each consumer.
 fn consumers_of(case: &Case) -> impl Iterator<Item = (u32, u32)> + use<> {
     let (pairs, fanout) = (case.pairs, case.fanout);
     (0..pairs).flat_map(move |pair| (0..fanout).map(move |consumer| (pair, consumer)))
@@ -223,7 +223,7 @@ fn connect(uri: &BrokerUri, frame_max: &mut usize) -> Result<Client, BenchError>
     Ok(client)
 }
 
-/// To the default exchange.
+/// Returns a message to the default exchange.
 const fn message<'a>(routing_key: &'a str, size: usize, delivery: &Delivery) -> Message<'a> {
     Message {
         channel: CHANNEL,

@@ -95,7 +95,7 @@ pub(crate) fn write_line(out: &mut impl Write, what: &impl Serialize) -> io::Res
     out.flush()
 }
 
-/// None at the end.
+/// Reads a line. Returns `None` at the end.
 pub(crate) fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     // `by_ref` of a reader that is only borrowed here.
@@ -107,7 +107,7 @@ pub(crate) fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Re
     }
 }
 
-/// Names the machine, whose processes share a clock: the kernel's number of this start.
+/// Returns the kernel's number of this start, which names the machine: its processes share a clock.
 pub(crate) fn machine() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

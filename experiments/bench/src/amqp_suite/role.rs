@@ -39,7 +39,8 @@ pub(crate) fn run(args: &AmqpSuiteArgs) -> Result<(), BenchError> {
     if said.is_ok() && args.coordinator.is_none() { Ok(()) } else { served }
 }
 
-/// Where the relay is: a port alone is one of the broker's host, by the name that it has here.
+/// Returns where the relay is: a port alone is one of the broker's host, by the name that it has
+/// here.
 fn relay_address(args: &AmqpSuiteArgs, given: String) -> Result<String, BenchError> {
     let Some(port) = given.strip_prefix(':') else { return Ok(given) };
     let BrokerUri { host, .. } = args.target.parse()?;
@@ -88,7 +89,7 @@ fn serve(args: &AmqpSuiteArgs, conversation: &mut Conversation) -> Result<(), Be
     }
 }
 
-/// False if the coordinator has no more.
+/// Carries out a publisher's round. Returns false if the coordinator has no more.
 fn publish(
     side: &mut Side,
     conversation: &mut Conversation,
@@ -111,7 +112,7 @@ fn publish(
     conversation.say(&Word::Published(published)).map(|()| true)
 }
 
-/// False if the coordinator has no more.
+/// Carries out a consumer's round. Returns false if the coordinator has no more.
 fn consume(
     side: &mut Side,
     conversation: &mut Conversation,

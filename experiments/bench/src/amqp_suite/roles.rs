@@ -77,12 +77,12 @@ impl Roles {
         Ok(roles)
     }
 
-    /// Whether publisher and consumer have one clock.
+    /// Returns whether publisher and consumer have one clock.
     pub(crate) fn share_a_clock(&self) -> bool {
         !self.publisher.machine.is_empty() && self.publisher.machine == self.consumer.machine
     }
 
-    /// Whether they were started elsewhere, with the broker's address.
+    /// Returns whether they were started elsewhere, with the broker's address.
     pub(crate) const fn are_elsewhere(&self) -> bool {
         self.publisher.child.is_none()
     }
@@ -103,7 +103,7 @@ impl Roles {
         self.counts = (0, 0);
     }
 
-    /// What a role says next, but for how many messages moved.
+    /// Waits for what a role says next, but for how many messages moved, and returns it.
     ///
     /// # Errors
     /// [`SuiteError`]: one failed or ended, nothing moves any more, or the user wants the end.
@@ -134,7 +134,7 @@ impl Roles {
         }
     }
 
-    /// The one that has the word is this one.
+    /// Waits for the next word, which has to be this role's, and returns it.
     pub(crate) fn hear_from(
         &mut self,
         role: Role,
@@ -144,7 +144,7 @@ impl Roles {
         if from == role { Ok(word) } else { Err(unexpected(from, &word)) }
     }
 
-    /// A role has carried out its order.
+    /// Waits until a role has carried out its order.
     pub(crate) fn await_ready(
         &mut self,
         role: Role,
@@ -156,7 +156,7 @@ impl Roles {
         }
     }
 
-    /// Both carried out what they were ordered to.
+    /// Waits until both have carried out what they were ordered to.
     pub(crate) fn both_ready(&mut self, interrupt: &Interrupt) -> Result<(), SuiteError> {
         for _ in 0..2 {
             let (role, word) = self.hear(interrupt)?;
@@ -179,7 +179,8 @@ impl Roles {
         }
     }
 
-    /// One that ends has most often said why; a broker that is gone ends both.
+    /// Returns why a role has ended. One that ends has most often said why; a broker that is gone
+    /// ends both.
     fn reason_of_end(&self, role: Role) -> SuiteError {
         let said = self.words.try_iter().find_map(|(role, word)| match word {
             Some(Word::Failed { why }) => Some(SuiteError::Role { role, why }),
@@ -218,7 +219,7 @@ impl Drop for Roles {
     }
 }
 
-/// This program in another role, in the role's namespace if it has one.
+/// Starts this program in another role, in the role's namespace if it has one.
 fn spawn(
     role: Role,
     links: Option<&Links>,
@@ -263,7 +264,7 @@ fn listen(
     thread::Builder::new().name(format!("suite-{}", role.name())).spawn(read).map(|_| ())
 }
 
-/// Publisher and consumer that were started elsewhere.
+/// Waits for a publisher and a consumer that were started elsewhere, and returns them.
 fn await_both(
     address: &str,
     words: &SyncSender<(Role, Option<Word>)>,
@@ -312,7 +313,8 @@ fn await_both(
     }
 }
 
-/// The role, version and machine of whoever has connected; none if it does not say them.
+/// Reads the greeting of whoever has connected. Returns its role, version and machine; none if it
+/// does not say them.
 fn greeted(stream: &TcpStream) -> Option<(Role, String, String)> {
     stream.set_nonblocking(false).ok()?;
     stream.set_nodelay(true).ok()?;
@@ -325,7 +327,7 @@ fn greeted(stream: &TcpStream) -> Option<(Role, String, String)> {
     }
 }
 
-/// The reason why a role that has connected is not taken.
+/// Returns the reason why a role that has connected is not taken.
 fn why_not(role: Role, version: &str, has_one: bool) -> Option<String> {
     let own = env!("CARGO_PKG_VERSION");
     if version != own {

@@ -4,8 +4,8 @@ use super::args::Experiment;
 use super::case::Case;
 use super::protocol::{Consumed, Published};
 
-/// What is wrong with a round of `messages` from each publisher, if anything is. What is not reported is as wrong as what did
-/// not arrive.
+/// Returns what is wrong with a round of `messages` from each publisher, if anything is. What is
+/// not reported is as wrong as what did not arrive.
 pub(super) fn complaint(
     case: &Case,
     messages: u64,
@@ -47,7 +47,7 @@ mod tests {
 
     const MESSAGES: u64 = 3;
 
-    /// Publishers and consumers whose messages and replies all came.
+    /// Returns a round of publishers and consumers whose messages and replies all came.
     fn round(case: &Case) -> (Published, Consumed) {
         let (mut ledger, mut audit) = (Ledger::default(), Audit::default());
         for stamp in 1..=MESSAGES {

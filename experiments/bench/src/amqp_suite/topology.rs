@@ -80,7 +80,8 @@ pub(crate) fn delete(admin: &mut Admin, case: &Case) -> Result<(), BenchError> {
     queues(case).chain(strangers_of(case)).try_for_each(|name| delete_queue(admin, &name))
 }
 
-/// Queues and bindings in their order: consumers' bindings right behind their queues, strangers' at the end.
+/// Returns the steps that declare queues and bindings, in their order: consumers' bindings right
+/// behind their queues, strangers' at the end.
 fn steps(case: &Case) -> impl Iterator<Item = Step> {
     let case = *case;
     let own = (0..case.pairs).flat_map(move |pair| {
@@ -97,7 +98,7 @@ fn steps(case: &Case) -> impl Iterator<Item = Step> {
     own.chain(strangers_of(&case).map(Step::Queue)).chain(patterns)
 }
 
-/// Of publishers and consumers.
+/// Returns the names of the queues of publishers and consumers.
 fn queues(case: &Case) -> impl Iterator<Item = String> + use<> {
     let fanout = case.fanout;
     (0..case.pairs).flat_map(move |pair| {
@@ -124,7 +125,8 @@ fn delete_queue(admin: &mut Admin, name: &str) -> Result<(), BenchError> {
     absent_is_fine(admin.call(queue::Delete { queue, ..Default::default() }))
 }
 
-/// RabbitMQ says ok of what is not there, Qpid refuses.
+/// Passes on how a deletion ended; it is no error if nothing was there. RabbitMQ says ok of what is
+/// not there, Qpid refuses.
 fn absent_is_fine(deleted: Result<Method, BenchError>) -> Result<(), BenchError> {
     match deleted {
         Ok(_) | Err(BenchError::ChannelClosed { code: NOT_FOUND, .. }) => Ok(()),
@@ -157,7 +159,8 @@ fn exchange_type(case: &Case) -> &'static str {
     }
 }
 
-/// What publisher `pair` puts on its messages; and where, if they are never the same, its digits begin.
+/// Returns the routing key that publisher `pair` puts on its messages; and where, if they are never
+/// the same, its digits begin.
 pub(crate) fn key(case: &Case, pair: u32) -> (String, Option<usize>) {
     match (case.experiment, case.keys) {
         (Experiment::TeSpsc, Keys::One) => (format!("{KEY_HEAD}quotes{KEY_TAIL}"), None),
@@ -169,7 +172,7 @@ pub(crate) fn key(case: &Case, pair: u32) -> (String, Option<usize>) {
     }
 }
 
-/// What its consumers bind with.
+/// Returns the key that the consumers of `pair` bind with.
 fn binding(case: &Case, pair: u32) -> String {
     match case.experiment {
         Experiment::TeSpsc => format!("{KEY_HEAD}*{KEY_TAIL}"),
@@ -177,7 +180,7 @@ fn binding(case: &Case, pair: u32) -> String {
     }
 }
 
-/// Patterns of several shapes, of which none matches a key of [`key`].
+/// Returns one of the patterns of several shapes, of which none matches a key of [`key`].
 fn stranger_pattern(number: u32) -> String {
     match number % 6 {
         0 => format!("market.*.stranger-{number}"),
@@ -189,7 +192,7 @@ fn stranger_pattern(number: u32) -> String {
     }
 }
 
-/// Queues whose bindings do not match.
+/// Returns how many queues there are whose bindings do not match.
 pub(crate) fn strangers(case: &Case) -> u32 {
     (case.patterns - 1).min(STRANGERS_MAX)
 }

@@ -161,7 +161,8 @@ pub struct BdqsLoadArgs {
 }
 
 impl BdqsLoadArgs {
-    /// The least of them for a smoke run, all otherwise, unless others are named.
+    /// Returns the values that are named; if none are, the fewest for a smoke run, and all the
+    /// usual ones otherwise.
     pub(crate) fn series<T: Clone>(
         named: &[T],
         usual: &[T],
@@ -175,7 +176,7 @@ impl BdqsLoadArgs {
         }
     }
 
-    /// A figure that is another one in a smoke run.
+    /// Returns the usual figure, or the one of a smoke run in such a run.
     pub(crate) const fn or_smoke<T: Copy>(&self, usual: T, smoke: T) -> T {
         if self.smoke { smoke } else { usual }
     }

@@ -20,7 +20,7 @@ const WIDTHS: [u32; 4] = [1, 2, 4, 8];
 const DELAY_MS: u64 = 2;
 const COST: &str = "CPU a call";
 
-/// A front-end and a broker with its own log, in turns.
+/// Measures a front-end and a broker with its own log, in turns.
 pub(crate) fn cpu(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     let front_end = bench.site.front_ends(1)?;
     let broker = [bench.site.broker()?];
@@ -53,7 +53,8 @@ pub(crate) fn cpu(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     Ok(Section { experiment: "cpu", load, rows, ..Section::default() })
 }
 
-/// More and more front-ends, each with connections and queues of its own, over one node that answers late.
+/// Measures more and more front-ends, each with connections and queues of its own, over one node
+/// that answers late.
 pub(crate) fn share_nothing(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     if bench.site.contact_points().len() > 1 {
         // The driver finds the other nodes, and goes around the proxy.
@@ -98,7 +99,7 @@ pub(crate) fn share_nothing(bench: &mut Bench<'_>) -> Result<Section, BenchError
     Ok(Section { experiment: "share-nothing", load, rows, ..Section::default() })
 }
 
-/// Closed loops on queues of their own, one for each connection.
+/// Runs closed loops on queues of their own, one for each connection.
 fn loops(
     bench: &Bench<'_>,
     servers: &[FrontEnd],

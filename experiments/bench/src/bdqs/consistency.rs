@@ -68,7 +68,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// A row for that K, at front-ends of that kind.
+    /// Measures a row for that K, at front-ends of that kind.
     fn measure(
         &mut self,
         bench: &Bench<'_>,
@@ -91,7 +91,7 @@ impl Measured {
     }
 }
 
-/// A line for each K, by the number of receivers.
+/// Returns a plot with a line for each K, by the number of receivers.
 fn plot(name: &str, rows: &[Row], places: &[(String, f64)]) -> Plot {
     let mut series: Vec<Series> = Vec::new();
     for (row, (line, receivers)) in rows.iter().zip(places) {

@@ -24,8 +24,9 @@ pub(crate) struct DelayingProxy {
 }
 
 impl DelayingProxy {
-    /// Before `upstream`, `host:port`, on a free port of the same host: Cassandra's driver connects to a node at the address that the node
-    /// names, with the port that it was given.
+    /// Starts a proxy before `upstream`, `host:port`, on a free port of the same host: Cassandra's
+    /// driver connects to a node at the address that the node names, with the port that it was
+    /// given.
     pub(crate) fn start(upstream: &str, delay_ms: u64) -> Result<Self, BdqsError> {
         let failed = |error: io::Error| BdqsError::System {
             doing: "cannot start a proxy",

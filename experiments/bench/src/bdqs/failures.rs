@@ -18,12 +18,12 @@ const EXCESS: Column = ("λ of that", Unit::Ratio, |run| {
     run.consistency.duplication_rate / run.consistency.caused_duplication_rate
 });
 
-/// Requests and responses are each lost with a probability.
+/// Measures with requests and responses that are each lost with a probability.
 pub(crate) fn network(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     run(bench, "network", &|p, load| SqsArgs { request_loss: p, response_loss: p, ..load })
 }
 
-/// Receivers quit with a probability before they delete what they received.
+/// Measures with receivers that quit with a probability before they delete what they received.
 pub(crate) fn clients(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     run(bench, "clients", &|p, load| SqsArgs { crash: p, ..load })
 }

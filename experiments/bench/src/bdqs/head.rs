@@ -142,7 +142,7 @@ fn move_through(
     Ok(())
 }
 
-/// Up to ten; how many there were.
+/// Receives and deletes up to ten messages. Returns how many there were.
 fn receive_and_delete(client: &mut Client, url: &str, wait_s: u32) -> Result<usize, Error> {
     let receive = call::receive(url, BATCH, wait_s, None);
     let handles = call::handles(client.call("ReceiveMessage", &receive)?);
@@ -161,7 +161,7 @@ fn fill(service: &Service, url: &str, count: u32, size: usize) -> Result<(), Ben
     Ok(())
 }
 
-/// Each queue's times, of reads that found something.
+/// Reads a message of each queue in turns, and deletes it. Returns each queue's times of the reads.
 fn read_in_turns(
     service: &Service,
     urls: &[String; 2],

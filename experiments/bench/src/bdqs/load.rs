@@ -88,7 +88,7 @@ impl<'a> Bench<'a> {
         Ok(self.site.front_ends(self.args.site.front_ends)?)
     }
 
-    /// The default, smaller in a smoke run, with what the options say.
+    /// Returns the usual load, smaller in a smoke run, with what the options say.
     pub(crate) fn load(&self, usual: Load) -> Load {
         let args = &self.args.load;
         let small = |usual: u32, smoke: u32| args.or_smoke(usual, usual.min(smoke));
@@ -104,7 +104,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The options of `quelea bench sqs` for a load on these front-ends. A visibility timeout of 10 s, as in the paper.
+    /// Returns the options of `quelea bench sqs` for a load on these front-ends, with a visibility
+    /// timeout of 10 s, as in the paper.
     pub(crate) fn experiment(&self, load: Load, front_ends: &[FrontEnd]) -> SqsArgs {
         SqsArgs {
             service: service(front_ends),
@@ -138,7 +139,7 @@ impl<'a> Bench<'a> {
         self.runs_of(experiment).map(|again| self.measure(label, &again, &mut |_| {})).collect()
     }
 
-    /// The same as often as asked for, each time with another seed.
+    /// Returns the same experiment as often as asked for, each time with another seed.
     pub(crate) fn runs_of(&self, experiment: &SqsArgs) -> impl Iterator<Item = SqsArgs> {
         (0..self.args.load.repeat).map(|run| SqsArgs {
             seed: experiment.seed + u64::from(run) * 1_000_003,
@@ -167,7 +168,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// These front-ends, as `quelea bench sqs` has them.
+/// Returns the options with which `quelea bench sqs` finds these front-ends.
 pub(crate) fn service(front_ends: &[FrontEnd]) -> EndpointArgs {
     EndpointArgs {
         endpoint: front_ends.iter().map(FrontEnd::endpoint).collect(),
@@ -183,7 +184,7 @@ pub(crate) fn service(front_ends: &[FrontEnd]) -> EndpointArgs {
 }
 
 impl Row {
-    /// These figures of all runs.
+    /// Returns a row with these figures of all runs.
     pub(crate) fn of(
         label: impl Into<String>,
         runs: &[ExperimentReport],
@@ -200,7 +201,7 @@ impl Row {
 }
 
 impl Load {
-    /// As in the paper.
+    /// Returns the load in words, as in the paper.
     pub(crate) fn to_words(self, size: usize) -> String {
         let Self { queues, senders, receivers, messages, .. } = self;
         let mut words = format!(

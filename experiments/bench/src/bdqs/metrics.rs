@@ -28,7 +28,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Of all these front-ends together.
+    /// Reads the counts of all these front-ends, and returns their sum.
     pub(crate) fn of(front_ends: &[FrontEnd]) -> Result<Self, BdqsError> {
         front_ends.iter().try_fold(Self::default(), |sum, front_end| {
             let address = front_end.http();
@@ -45,7 +45,7 @@ impl Requests {
         })
     }
 
-    /// From OpenMetrics text; `None` if it has no such counter.
+    /// Parses OpenMetrics text. Returns `None` if it has no such counter.
     fn parse(text: &str) -> Option<Self> {
         let lines = text.lines().filter_map(|line| line.strip_prefix(REQUESTS));
         let mut found = None;

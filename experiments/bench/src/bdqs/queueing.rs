@@ -8,20 +8,22 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Those that have this response time when nothing waits, and this rate together.
+    /// Returns servers that have this response time when nothing waits, and this rate together.
     pub(crate) fn fitting(lightest_s: f64, heaviest_per_s: f64) -> Self {
         let count = (lightest_s * heaviest_per_s).round().clamp(1.0, 10_000.0);
         Self { count: count as u32, each_per_s: heaviest_per_s / count }
     }
 
-    /// Mean time from arrival to the end of service in seconds; `None` at rates that they cannot serve.
+    /// Returns the mean time from arrival to the end of service in seconds; `None` at rates that
+    /// they cannot serve.
     pub(crate) fn response_s(self, per_s: f64) -> Option<f64> {
         let spare_per_s = f64::from(self.count) * self.each_per_s - per_s;
         (spare_per_s > 0.0)
             .then(|| 1.0 / self.each_per_s + self.waits(per_s / self.each_per_s) / spare_per_s)
     }
 
-    /// Erlang's C, by his B: the probability of having to wait when so many servers are asked for on average.
+    /// Returns Erlang's C, by his B: the probability of having to wait when so many servers are
+    /// asked for on average.
     fn waits(self, load: f64) -> f64 {
         let mut blocked = 1.0;
         for servers in 1..=self.count {

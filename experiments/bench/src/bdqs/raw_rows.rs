@@ -47,7 +47,7 @@ impl Driver {
         Ok(Self { runtime, session: Arc::new(session) })
     }
 
-    /// Rows a second, all written with LOCAL_QUORUM.
+    /// Writes rows, all with LOCAL_QUORUM. Returns how many were written a second.
     pub(crate) fn rows_per_s(&self, load: RawLoad) -> Result<f64, BdqsError> {
         let keyspace = format!("quelea_bench_raw_{:08x}", fastrand::u32(..));
         let measured = self.runtime.block_on(write(&self.session, &keyspace, load));

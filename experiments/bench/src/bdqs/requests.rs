@@ -51,7 +51,7 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<Section, BenchError> {
     Ok(Section { experiment: "requests", load, rows: rows?, notes, ..Section::default() })
 }
 
-/// A run, with what these front-ends counted.
+/// Carries out a run. Returns its report, with what these front-ends counted.
 pub(crate) fn counted(
     bench: &Bench<'_>,
     label: &str,

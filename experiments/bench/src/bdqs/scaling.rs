@@ -60,7 +60,7 @@ pub(crate) fn scalability(bench: &mut Bench<'_>) -> Result<Section, BenchError> 
     Ok(section)
 }
 
-/// One replica of each row, so that more nodes store more.
+/// Measures by the number of nodes, with one replica of each row, so that more nodes store more.
 fn by_nodes(bench: &mut Bench<'_>, section: &mut Section) -> Result<(), BenchError> {
     let args = &bench.args.load;
     let mut depths = BdqsLoadArgs::series(&args.depths, &DEPTHS, &[1], args.smoke);

@@ -86,7 +86,8 @@ pub(crate) fn run(bench: &mut Bench<'_>, kind: Kind) -> Result<Section, BenchErr
     Ok(Section { experiment, load, rows, plots, ..Section::default() })
 }
 
-/// What `cap` has of servers that fail: the row of one mean time, with a load that is changed so.
+/// Measures what `cap` has of servers that fail: the row of one mean time, with a load that is
+/// changed so.
 pub(crate) fn row_at(
     bench: &Bench<'_>,
     name: &str,
@@ -135,14 +136,15 @@ fn row_of(
     Ok(row(trial.0, &runs))
 }
 
-/// Whether a row has as many runs, and as many failures in them, as are asked for.
+/// Returns whether a row has as many runs, and as many failures in them, as are asked for.
 fn are_enough(args: &BdqsLoadArgs, mttf_s: f64, runs: &[(ExperimentReport, Suffered)]) -> bool {
     let failures: u64 = runs.iter().map(|(_, suffered)| suffered.failures).sum();
     let has_failed = failures >= args.failures || mttf_s.is_infinite();
     runs.len() >= args.repeat as usize && (has_failed || runs.len() >= RUNS_MAX)
 }
 
-/// A front-end that was killed comes back at once, as a supervisor would have it.
+/// Returns the mean time until a server is back, in seconds. A front-end that was killed comes back
+/// at once, as a supervisor would have it.
 const fn mttr_s(bench: &Bench<'_>, fault: Fault) -> f64 {
     match fault {
         Fault::KillFrontEnd => 0.0,
@@ -150,7 +152,7 @@ const fn mttr_s(bench: &Bench<'_>, fault: Fault) -> f64 {
     }
 }
 
-/// One run, with front-ends of its own.
+/// Carries out one run, with front-ends of its own.
 fn fail(
     bench: &Bench<'_>,
     (label, load, change): Trial<'_>,

@@ -78,7 +78,7 @@ impl Site {
         self.replication = self.replication_wanted.unwrap_or_else(|| REPLICATION.min(count));
     }
 
-    /// Its nodes, which were started here.
+    /// Returns its nodes, if they were started here.
     ///
     /// # Errors
     /// [`BdqsError::NotOurs`].
@@ -99,7 +99,7 @@ impl Site {
         Ok(())
     }
 
-    /// Whether the nodes were started here.
+    /// Returns whether the nodes were started here.
     pub(crate) const fn has_nodes(&self) -> bool {
         self.nodes.is_some()
     }
@@ -115,6 +115,8 @@ impl Site {
         }
     }
 
+    /// Checks that no messages were lost.
+    ///
     /// # Errors
     /// [`BdqsError::Lost`].
     pub(crate) fn check_lost(&self) -> Result<(), BdqsError> {
@@ -184,7 +186,7 @@ impl Site {
         Driver::connect(&self.contact_points)
     }
 
-    /// Bytes of files below the directory of each node that was started here.
+    /// Returns the bytes of files below the directory of each node that was started here.
     pub(crate) fn stored_bytes(&self) -> Vec<u64> {
         self.nodes
             .as_ref()
@@ -207,7 +209,8 @@ impl Drop for Site {
     }
 }
 
-/// A file that goes away meanwhile counts as nothing.
+/// Returns the bytes of the files below a directory. One that goes away meanwhile counts as
+/// nothing.
 fn bytes_below(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries

@@ -108,14 +108,14 @@ impl Row {
         self.figures.push(Figure { name, unit, mean, min, max });
     }
 
-    /// The mean of a figure, if the row has it.
+    /// Returns the mean of a figure, if the row has it.
     pub(crate) fn mean(&self, name: &str) -> Option<f64> {
         self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.mean)
     }
 }
 
 impl Section {
-    /// A table in Markdown, and the notes.
+    /// Returns a table in Markdown, and the notes.
     pub(crate) fn to_text(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for figure in self.rows.iter().flat_map(|row| &row.figures) {

@@ -88,7 +88,7 @@ fn check(args: &CmqArgs) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// One size: the paper's measure, then sustained.
+/// Measures one size: the paper's measure, then sustained.
 fn measure(args: &CmqArgs, kind: Kind, size: usize) -> Result<Vec<Row>, CmqError> {
     let mut pair = Pair::start(args)?;
     let idle = (!args.wire.destination().mode.is_reliable()).then_some(IDLE);
@@ -106,7 +106,7 @@ fn measure(args: &CmqArgs, kind: Kind, size: usize) -> Result<Vec<Row>, CmqError
     Ok(rows)
 }
 
-/// How many messages take so long.
+/// Measures how many messages take so long.
 fn calibrate(pair: &mut Pair, run: impl Fn(u64) -> Run, seconds: f64) -> Result<u64, CmqError> {
     let mut messages = CALIBRATION_MESSAGES;
     loop {
@@ -120,7 +120,8 @@ fn calibrate(pair: &mut Pair, run: impl Fn(u64) -> Run, seconds: f64) -> Result<
     }
 }
 
-/// From before the first message to the arrival of the last; of a ping-pong, to the last answer.
+/// Returns the time from before the first message to the arrival of the last; of a ping-pong, to
+/// the last answer.
 fn wall_ns(kind: Kind, both: &PairOutcome) -> f64 {
     let ended = match kind {
         Kind::OneWay => both.received.ended_ns,

@@ -127,7 +127,7 @@ impl Destinations {
         Ok(Self { endpoint, dests: dests?, _sink: sink })
     }
 
-    /// One message each, sent at once, so that all are idle again.
+    /// Pushes one message to each destination, sent at once, so that all are idle again.
     fn use_each(&self) -> Result<(), CmqError> {
         for dest in &self.dests {
             dest.push(&[b'x'; USE_BYTES])?;

@@ -14,7 +14,7 @@ pub(crate) fn write(message: &mut [u8], number: u64) {
     }
 }
 
-/// How far behind the message `base` this one is; none if it is too short to have a number.
+/// Returns how far behind the message `base` this one is; none if it is too short to have a number.
 pub(crate) fn offset(message: &[u8], base: u64) -> Option<u64> {
     let bytes = message.first_chunk::<NUMBER_BYTES>()?;
     let number = bytes.iter().rev().fold(0, |number, byte| number << 7 | u64::from(*byte));

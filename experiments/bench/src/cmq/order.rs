@@ -57,15 +57,15 @@ pub(crate) trait End {
     /// Whether it says `armed` before it begins.
     const ARMS: bool;
 
-    /// Its address, where the other end has to know it.
+    /// Returns its address, where the other end has to know it.
     fn bound(&self) -> String;
 
-    /// Does a run.
+    /// Carries out a run.
     fn run(&mut self, run: &Run) -> Result<Outcome, CmqError>;
 }
 
 impl Run {
-    /// `run KIND SIZE MESSAGES IDLE_MS`.
+    /// Parses `run KIND SIZE MESSAGES IDLE_MS`.
     pub(crate) fn parse(line: &str, base: u64) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         if words.next()? != "run" {
@@ -79,7 +79,7 @@ impl Run {
         words.next().is_none().then_some(Self { kind, size, messages, idle, base })
     }
 
-    /// The line that says it.
+    /// Returns the line that says it.
     pub(crate) fn line(&self) -> String {
         let kind = match self.kind {
             Kind::OneWay => "one-way",

@@ -158,7 +158,7 @@ impl Line {
         Ok(self.receive::<Cost>()?.cpu_ns)
     }
 
-    /// Why it ended: a thread gives its error, a process has printed it.
+    /// Returns why it ended: a thread gives its error, a process has printed it.
     fn reason(&mut self) -> CmqError {
         let joined = match &mut self.runs {
             Runs::Thread(thread) => thread.take().and_then(|thread| thread.join().ok()),
@@ -178,7 +178,7 @@ impl Drop for Line {
     }
 }
 
-/// As on the command line, and in words.
+/// Returns a role's name on the command line, and in words.
 const fn name(role: CmqRole) -> (&'static str, &'static str) {
     match role {
         CmqRole::Send => ("send", "sender"),

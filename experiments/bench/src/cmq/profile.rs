@@ -50,7 +50,7 @@ impl WireArgs {
         Endpoint::bind(address, self.config()).map_err(|source| CmqError::Bind { address, source })
     }
 
-    /// The command line that says the same.
+    /// Returns the command line that says the same.
     pub(crate) fn words(&self) -> Vec<OsString> {
         let mode = self.mode.to_possible_value();
         let mut words: Vec<String> = vec!["--batch".to_owned(), self.batch.to_string()];
@@ -72,7 +72,7 @@ impl WireArgs {
         words.into_iter().map(OsString::from).collect()
     }
 
-    /// In words, for the report.
+    /// Returns the options in words, for the report.
     pub(crate) fn describe(&self) -> String {
         let mode = self.mode.to_possible_value();
         let mut words = vec![mode.map_or_else(String::new, |mode| mode.get_name().to_owned())];

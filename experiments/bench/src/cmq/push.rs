@@ -110,7 +110,8 @@ impl Bench {
         Ok(Self { endpoint, dests, message: vec![b'x'; size], each, _sink: sink })
     }
 
-    /// Round and round, so that no destination is in the cache because it was just used.
+    /// Pushes to all destinations, round and round, so that no destination is in the cache because
+    /// it was just used.
     fn by_handle(&self) -> Result<(), CmqError> {
         for _ in 0..self.each {
             for dest in &self.dests {

@@ -121,7 +121,7 @@ impl Receiver {
         Ok(&self.answers_to.as_ref().expect("it was set just now").1)
     }
 
-    /// What the library says is lost since it was asked last.
+    /// Takes the library's events. Returns what they say is lost since it was asked last.
     fn lost(&self) -> u64 {
         let mut lost = 0;
         while let Some(event) = self.endpoint.try_event() {

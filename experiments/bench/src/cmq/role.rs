@@ -11,7 +11,7 @@ use crate::cmq::receiver::Receiver;
 use crate::cmq::sender::Sender;
 use crate::meter::{Meter, Scope};
 
-/// Is one end, on standard input and output, until the input ends.
+/// Runs one end, on standard input and output, until the input ends.
 pub(crate) fn run(args: &CmqArgs, role: CmqRole) -> Result<(), CmqError> {
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
     match role {

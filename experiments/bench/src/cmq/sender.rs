@@ -39,8 +39,8 @@ impl Sender {
         Ok(Self { dest, answers, is_reliable, batch: wire.batch.max(1) })
     }
 
-    /// All messages, as fast as there is credit. In reliable modes it ends when the last one is
-    /// acknowledged.
+    /// Sends all messages, as fast as there is credit. In reliable modes it ends when the last one
+    /// is acknowledged.
     fn one_way(&self, run: &Run) -> Result<Outcome, CmqError> {
         let mut message = vec![b'x'; run.size];
         let begun_ns = now_ns();

@@ -274,7 +274,7 @@ impl Flow {
     }
 }
 
-/// What an endpoint has counted, without what it has not.
+/// Returns what an endpoint has counted, without what it has not.
 fn counters(endpoint: &Endpoint) -> String {
     let counted = endpoint.stats().counters().filter(|(_, count)| *count > 0);
     counted.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
@@ -288,7 +288,7 @@ fn write(message: &mut Vec<u8>, number: u64) {
     message.resize(size, filling(number));
 }
 
-/// The number of an undamaged message.
+/// Reads the number of a message; `None` if it is damaged.
 fn read(message: &[u8]) -> Option<u64> {
     let (first, rest) = message.split_first_chunk::<8>()?;
     let number = u64::from_le_bytes(*first);
@@ -329,7 +329,7 @@ impl SoakReport {
         }
     }
 
-    /// The paper's figure 7, of the whole process's resident memory.
+    /// Returns the paper's figure 7, of the whole process's resident memory.
     fn to_plot(&self) -> Plot {
         let minute = |place: usize| (place + 1) as f64 * self.resident_every_s / 60.0;
         let points = self.resident_bytes.iter().enumerate();
@@ -368,14 +368,14 @@ impl SoakReport {
     }
 }
 
-/// What is wrong with the memory, if it grew.
+/// Returns what is wrong with the memory, if it grew.
 fn growth(settled: f64, closing: f64) -> Option<String> {
     let is_flat = closing <= (settled * (1.0 + TOLERANCE)).max(settled + TOLERANCE_BYTES);
     let (settled, closing) = (settled / 1e6, closing / 1e6);
     (!is_flat).then(|| format!("memory grew from {settled:.1} MB to {closing:.1} MB"))
 }
 
-/// The median memory after settling, and at the end.
+/// Returns the median memory after settling, and at the end.
 fn levels(residents: &[f64]) -> (f64, f64) {
     let median = |part: &[f64]| {
         let mut part = part.to_vec();
@@ -441,7 +441,7 @@ mod tests {
         assert!(short.to_text().contains("nothing lost; memory is compared in runs of a minute"));
     }
 
-    /// A flow whose counts are made up.
+    /// Returns a flow whose counts are made up.
     fn flow(mode: Mode, sent: u64, received: u64) -> Flow {
         let flow = Flow::new("made up", mode, false).unwrap();
         flow.sent.store(sent, Ordering::Relaxed);

@@ -29,7 +29,7 @@ pub(crate) struct Spread {
 const MAD_SCALE: f64 = 1.4826;
 
 impl Spread {
-    /// None of no values.
+    /// Sums up a sample. Returns `None` of no values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -56,7 +56,7 @@ impl Spread {
     }
 }
 
-/// The median of sorted values.
+/// Returns the median of sorted values.
 fn middle(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     if sorted.len().is_multiple_of(2) {
@@ -66,8 +66,8 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The 97.5 % quantile of Student's t with so many degrees of freedom: the expansion of Cornish and
-/// Fisher, exact to 1 % from three degrees on.
+/// Returns the 97.5 % quantile of Student's t with so many degrees of freedom: the expansion of
+/// Cornish and Fisher, exact to 1 % from three degrees on.
 fn student_95(freedom: usize) -> f64 {
     let z: f64 = 1.959_964;
     let f = freedom as f64;

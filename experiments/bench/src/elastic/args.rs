@@ -126,7 +126,7 @@ pub enum RulesKind {
 }
 
 impl RulesKind {
-    /// As in a queue's definition.
+    /// Returns its name in a queue's definition.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -223,7 +223,7 @@ pub enum AcknowledgeKind {
 }
 
 impl AcknowledgeKind {
-    /// As in a queue's definition.
+    /// Returns its name in a queue's definition.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -316,7 +316,7 @@ pub enum WireKind {
 }
 
 impl WireKind {
-    /// As on the command line.
+    /// Returns its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -91,6 +91,8 @@ pub(crate) struct Outcome {
 }
 
 impl FleetSize {
+    /// Returns the size that the options ask for.
+    ///
     /// # Errors
     /// Names the option that is out of range.
     pub(crate) fn of(args: &FleetArgs) -> Result<Self, BenchError> {
@@ -112,7 +114,7 @@ impl FleetSize {
 }
 
 impl<'a> Fleet<'a> {
-    /// Listeners first: they get everything.
+    /// Opens a fleet, listeners first: they get everything.
     pub(crate) fn open(site: &'a Site, queue: &str, size: FleetSize) -> Result<Self, ElasticError> {
         let shared = Arc::new(Shared {
             run: fastrand::u64(..),
@@ -152,13 +154,13 @@ impl<'a> Fleet<'a> {
         })
     }
 
-    /// All producers that there is room for, with so many messages a second together.
+    /// Lets all producers join that there is room for, with so many messages a second together.
     pub(crate) fn join_all(&mut self, per_s: f64) -> Result<(), ElasticError> {
         let producers = self.size.producers;
         (0..producers).try_for_each(|_| self.join(per_s / producers as f64))
     }
 
-    /// One more producer with so many messages a second.
+    /// Lets one more producer join, with so many messages a second.
     pub(crate) fn join(&mut self, per_s: f64) -> Result<(), ElasticError> {
         let number = lock(&self.shared.producers).len();
         assert!(number < self.size.producers, "room was made for {}", self.size.producers);
@@ -171,7 +173,7 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// The producer sends no more, waits for what it is owed, and leaves.
+    /// Lets a producer leave: it sends no more, and waits for what it is owed.
     pub(crate) fn leave(&mut self, number: usize) -> Result<(), ElasticError> {
         let producer = lock(&self.shared.producers)[number].producer.take();
         let Some(producer) = producer else { return Ok(()) };
@@ -187,41 +189,41 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// A listener that connects and never takes a message.
+    /// Adds a listener that connects and never takes a message.
     pub(crate) fn add_stalled(&mut self) -> Result<(), ElasticError> {
         let opened = self.client.listener(self.queue.as_str(), [""]);
         self.stalled.push(self.listener_runtime.open("the stalled listener".to_owned(), opened)?);
         Ok(())
     }
 
-    /// Producers that have joined and not left: number, identity, relay, history.
+    /// Returns the producers that have joined and not left: number, identity, relay, history.
     pub(crate) fn producers(&self) -> Vec<(usize, ClientId, Option<RelayId>, ProducerStats)> {
         let producers = lock(&self.shared.producers);
         let known = producers.iter().filter_map(|paced| Some((paced, paced.producer.as_ref()?)));
         known.map(|(paced, it)| (paced.number, paced.id, it.relay(), it.stats())).collect()
     }
 
-    /// Messages of all producers so far.
+    /// Returns how many messages all producers have sent so far.
     pub(crate) fn sent(&self) -> u64 {
         lock(&self.shared.producers).iter().map(|paced| paced.sent).sum()
     }
 
-    /// Messages of one producer so far.
+    /// Returns how many messages one producer has sent so far.
     pub(crate) fn sent_by(&self, number: usize) -> u64 {
         lock(&self.shared.producers)[number].sent
     }
 
-    /// Distinct messages at all listeners so far.
+    /// Returns how many distinct messages have come at all listeners so far.
     pub(crate) fn delivered(&self) -> u64 {
         self.probes.iter().map(|probe| lock(probe).tally.distinct()).sum()
     }
 
-    /// Messages that listeners miss so far, as a later one of the same producer came.
+    /// Returns how many messages listeners miss so far, as a later one of the same producer came.
     pub(crate) fn overtaken(&self) -> u64 {
         self.probes.iter().map(|probe| lock(probe).tally.overtaken()).sum()
     }
 
-    /// Latencies of all listeners since this was asked last.
+    /// Takes the latencies of all listeners since this was asked last.
     pub(crate) fn take_latencies(&self) -> Latencies {
         let mut sum = Latencies::new();
         for probe in &self.probes {
@@ -237,8 +239,8 @@ impl<'a> Fleet<'a> {
         self.shared.mark_ns.store(at_ns, Ordering::Relaxed);
     }
 
-    /// When the last listener had a message of each of these producers that was meant to leave after the
-    /// mark; `None` while one has none.
+    /// Returns when the last listener had a message of each of these producers that was meant to
+    /// leave after the mark; `None` while one has none.
     pub(crate) fn flowing_since(&self, producers: &[usize]) -> Option<u64> {
         let mark = self.shared.mark_ns.load(Ordering::Relaxed);
         let mut last = mark;
@@ -251,7 +253,7 @@ impl<'a> Fleet<'a> {
         Some(last)
     }
 
-    /// Whether all goes well still.
+    /// Checks whether all goes well still. A failure is returned once.
     pub(crate) fn check(&self) -> Result<(), ElasticError> {
         lock(&self.shared.failure).take().map_or(Ok(()), Err)
     }
@@ -312,7 +314,7 @@ impl Shared {
     }
 }
 
-/// Another thread prints its panic itself.
+/// Locks a mutex, also after a panic: another thread prints its panic itself.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -138,7 +138,7 @@ impl Listener {
         Ok(())
     }
 
-    /// A few bytes, once in a while: they find room, or the server does not read at all.
+    /// Writes a few bytes, once in a while: they find room, or the server does not read at all.
     fn answer(&self, bytes: &[u8]) -> Result<(), ElasticError> {
         (&self.stream)
             .write_all(bytes)

@@ -97,7 +97,7 @@ impl ProducerConnection {
         Ok(if self.blocked { Wait::Kernel } else { wait })
     }
 
-    /// Nothing is left to be written.
+    /// Returns whether nothing is left to be written.
     pub(crate) const fn is_flushed(&self) -> bool {
         self.written == self.output.len()
     }
@@ -195,14 +195,16 @@ impl ProducerConnection {
 }
 
 impl Pace {
-    /// Producers of one rate, begun one after the other.
+    /// Returns the pace of one of `producers` that have one rate, `per_s` together, and begin one
+    /// after the other.
     pub(crate) fn of(number: usize, producers: usize, per_s: f64, begin_ns: u64) -> Self {
         let period_ns = SECOND_NS as f64 * producers as f64 / per_s;
         let offset = period_ns * number as f64 / producers as f64;
         Self { next_ns: begin_ns + offset as u64, period_ns, rest_ns: 0.0 }
     }
 
-    /// The time of the message that is due; the next one is due a period later.
+    /// Moves on by one message. Returns the time of the message that is due; the next one is due a
+    /// period later.
     pub(crate) fn step(&mut self) -> u64 {
         let due = self.next_ns;
         let exact = self.period_ns + self.rest_ns;

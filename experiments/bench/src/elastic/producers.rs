@@ -60,7 +60,7 @@ fn flush(producers: &mut [ProducerConnection], wire: &Wire) -> Result<(), Elasti
     Ok(())
 }
 
-/// When a producer that waits for this wants to be looked at again without an event.
+/// Returns when a producer that waits for this wants to be looked at again without an event.
 fn wake(wait: Wait, now: u64) -> u64 {
     match wait {
         Wait::Nothing => now,

@@ -53,7 +53,7 @@ impl Shared {
         self.reached[thread * self.producers + producer].store(next, Ordering::Relaxed);
     }
 
-    /// What every listener has of this producer.
+    /// Returns what every listener has of this producer.
     pub(crate) fn reached(&self, producer: usize) -> u64 {
         let threads = self.reached.iter().skip(producer).step_by(self.producers);
         threads.map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
@@ -67,7 +67,7 @@ impl Shared {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Does a thread's work; the others learn if it fails.
+    /// Runs a thread's work; the others learn if it fails.
     pub(crate) fn watched<T>(
         self: &Arc<Self>,
         work: impl FnOnce(&Arc<Self>) -> Result<T, ElasticError>,

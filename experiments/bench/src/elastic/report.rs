@@ -127,14 +127,14 @@ fn describe(args: &FanoutArgs) -> String {
     )
 }
 
-/// Mean and percentiles on one line.
+/// Returns mean and percentiles on one line.
 pub(crate) fn short(found: &Percentiles) -> String {
     let [mean, p50, p99, max] =
         [found.mean_ms, found.p50_ms, found.p99_ms, found.max_ms].map(milliseconds);
     format!("mean {mean}  p50 {p50}  p99 {p99}  max {max}")
 }
 
-/// What became of all messages, on one line.
+/// Returns what became of all messages, on one line.
 pub(crate) fn order_words(sent: u64, order: &Order, gaps: u64) -> String {
     let [sent, received, lost, duplicates, out_of_order, gaps] =
         [sent, order.received, order.lost, order.duplicates, order.out_of_order, gaps]

@@ -59,12 +59,12 @@ impl Site {
         started.borrow_mut().restart(by)
     }
 
-    /// Whether the directory was started here.
+    /// Returns whether the directory was started here.
     pub(crate) const fn is_ours(&self) -> bool {
         self.started.is_some()
     }
 
-    /// A client of this site.
+    /// Returns a client of this site.
     pub(crate) fn client(&self) -> Result<Client, ElasticError> {
         let options = Options { name: "quelea-bench".to_owned(), ..Options::default() };
         let who = || "the clients".to_owned();
@@ -168,7 +168,7 @@ impl Queue<'_> {
         })
     }
 
-    /// A figure of the queue's own, such as `moves_done`.
+    /// Returns a figure of the queue's own, such as `moves_done`.
     pub(crate) fn figure(&self, name: &str) -> Result<u64, ElasticError> {
         Ok(self.site.api.queue(&self.name)?[name].as_u64().unwrap_or_default())
     }

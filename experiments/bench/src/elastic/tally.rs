@@ -40,7 +40,7 @@ impl Tally {
         Self { flows: vec![Flow::default(); producers] }
     }
 
-    /// A message came; `false` if there is no such producer.
+    /// Counts a message that came. Returns `false` if there is no such producer.
     pub(crate) fn take(&mut self, producer: u64, sequence: u64) -> bool {
         let Some(flow) = usize::try_from(producer).ok().and_then(|at| self.flows.get_mut(at))
         else {
@@ -55,22 +55,22 @@ impl Tally {
         true
     }
 
-    /// One past the highest that came of this producer.
+    /// Returns one past the highest message that came of this producer.
     pub(crate) fn reached(&self, producer: usize) -> u64 {
         self.flows[producer].expected
     }
 
-    /// Distinct messages.
+    /// Returns how many distinct messages came.
     pub(crate) fn distinct(&self) -> u64 {
         self.flows.iter().map(|flow| flow.order.received - flow.order.duplicates).sum()
     }
 
-    /// Messages that a later one overtook and that have not come.
+    /// Returns how many messages there are that a later one overtook and that have not come.
     pub(crate) fn overtaken(&self) -> u64 {
         self.flows.iter().map(|flow| flow.order.lost).sum()
     }
 
-    /// The sum, when producers have sent so many messages each.
+    /// Returns the sum over all flows, when producers have sent so many messages each.
     pub(crate) fn finish(&self, sent: &[u64]) -> Order {
         let mut sum = Order::default();
         for (flow, sent) in self.flows.iter().zip(sent) {
@@ -82,8 +82,8 @@ impl Tally {
 }
 
 impl Tally {
-    /// How many of this producer's messages are missing without having been announced, when it has sent
-    /// so many; `announced` are first and one past the last, in any order.
+    /// Returns how many of this producer's messages are missing without having been announced, when
+    /// it has sent so many; `announced` are first and one past the last, in any order.
     pub(crate) fn unannounced(&self, producer: usize, sent: u64, announced: &[(u64, u64)]) -> u64 {
         let flow = &self.flows[producer];
         let mut announced = announced.to_vec();
@@ -94,7 +94,7 @@ impl Tally {
     }
 }
 
-/// Numbers of `from..to` in none of the ranges, which are sorted.
+/// Returns how many numbers of `from..to` are in none of the ranges, which are sorted.
 fn uncovered(mut from: u64, to: u64, ranges: &[(u64, u64)]) -> u64 {
     let mut uncovered = 0;
     for (first, next) in ranges {
@@ -108,7 +108,7 @@ fn uncovered(mut from: u64, to: u64, ranges: &[(u64, u64)]) -> u64 {
 }
 
 impl Order {
-    /// Each message once, and in its order.
+    /// Checks that each message came once, and in its order.
     ///
     /// # Errors
     /// [`ElasticError::Disorder`].
@@ -155,7 +155,7 @@ impl Flow {
 mod tests {
     use super::*;
 
-    /// What a listener that got these messages of a producer that sent `sent` says.
+    /// Returns what a listener says that got these messages of a producer that sent `sent`.
     fn judged(messages: &[u64], sent: u64) -> Order {
         let mut tally = Tally::new(1);
         messages.iter().for_each(|sequence| assert!(tally.take(0, *sequence)));

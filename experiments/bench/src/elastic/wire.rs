@@ -90,8 +90,8 @@ impl Wire {
         }
     }
 
-    /// The first piece of `input` with its length; `None` if it is not whole yet. The error is what
-    /// the server said, or what is wrong with what it said.
+    /// Returns the first piece of `input` with its length; `None` if it is not whole yet. The error
+    /// is what the server said, or what is wrong with what it said.
     pub(crate) fn cut<'a>(&self, input: &'a [u8]) -> Result<Option<(usize, Piece<'a>)>, String> {
         match self.kind {
             WireKind::Native => native::cut(input),

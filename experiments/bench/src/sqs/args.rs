@@ -198,7 +198,7 @@ impl Kind {
     pub const ALL: [Self; 5] =
         [Self::Send, Self::Receive, Self::SendBatch, Self::ReceiveBatch, Self::Mix];
 
-    /// In words.
+    /// Returns its name in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -210,7 +210,7 @@ impl Kind {
         }
     }
 
-    /// Whether it needs messages that a phase before it left.
+    /// Returns whether it needs messages that a phase before it left.
     #[must_use]
     pub const fn drains(self) -> bool {
         matches!(self, Self::Receive | Self::ReceiveBatch)

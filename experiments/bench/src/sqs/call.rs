@@ -51,23 +51,24 @@ struct SendAnswer {
     message_id: Box<str>,
 }
 
-/// `SendMessage`; the text has no character that JSON escapes.
+/// Returns the body of a `SendMessage`; the text has no character that JSON escapes.
 pub(crate) fn send(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
     send_with(url, text, &delay(delay_s))
 }
 
-/// The same with further members, such as [`in_group`] gives.
+/// Returns the body of a `SendMessage` with further members, such as [`in_group`] gives.
 pub(crate) fn send_with(url: &str, text: &str, members: &str) -> Vec<u8> {
     format!(r#"{{"QueueUrl":"{url}","MessageBody":"{text}"{members}}}"#).into_bytes()
 }
 
-/// `SendMessageBatch` with ten times the same text.
+/// Returns the body of a `SendMessageBatch` with ten times the same text.
 pub(crate) fn send_batch(url: &str, text: &str, delay_s: u32) -> Vec<u8> {
     let delay = delay(delay_s);
     send_batch_with(url, std::iter::repeat_n((text, &*delay), BATCH))
 }
 
-/// `SendMessageBatch` of texts with their further members; the id of an entry is its place.
+/// Returns the body of a `SendMessageBatch` of texts with their further members; the id of an entry
+/// is its place.
 pub(crate) fn send_batch_with<'a>(
     url: &str,
     texts: impl Iterator<Item = (&'a str, &'a str)>,
@@ -79,7 +80,8 @@ pub(crate) fn send_batch_with<'a>(
     format!(r#"{{"QueueUrl":"{url}","Entries":[{}]}}"#, entries.join(",")).into_bytes()
 }
 
-/// The members of a message of a FIFO queue: its group, and the place in it by which it is deduplicated.
+/// Returns the members of a message of a FIFO queue: its group, and the place in it by which it is
+/// deduplicated.
 pub(crate) fn in_group(group: u32, place: u32) -> String {
     format!(r#","MessageGroupId":"g{group}","MessageDeduplicationId":"g{group}-{place}""#)
 }
@@ -88,7 +90,7 @@ fn delay(seconds: u32) -> String {
     if seconds == 0 { String::new() } else { format!(r#","DelaySeconds":{seconds}"#) }
 }
 
-/// `ReceiveMessage`.
+/// Returns the body of a `ReceiveMessage`.
 pub(crate) fn receive(url: &str, max: usize, wait_s: u32, visibility_s: Option<u32>) -> Vec<u8> {
     let visibility =
         visibility_s.map_or_else(String::new, |s| format!(r#","VisibilityTimeout":{s}"#));
@@ -98,20 +100,21 @@ pub(crate) fn receive(url: &str, max: usize, wait_s: u32, visibility_s: Option<u
     .into_bytes()
 }
 
-/// `DeleteMessage`; handles have no character that JSON escapes, or are given as JSON writes them.
+/// Returns the body of a `DeleteMessage`; handles have no character that JSON escapes, or are given
+/// as JSON writes them.
 pub(crate) fn delete(url: &str, handle: &str) -> Vec<u8> {
     format!(r#"{{"QueueUrl":"{url}","ReceiptHandle":"{handle}"}}"#).into_bytes()
 }
 
-/// `DeleteMessageBatch`.
+/// Returns the body of a `DeleteMessageBatch`.
 pub(crate) fn delete_batch(url: &str, handles: &[String]) -> Vec<u8> {
     let entry = |(id, handle)| format!(r#"{{"Id":"{id}","ReceiptHandle":"{handle}"}}"#);
     let entries: Vec<String> = handles.iter().enumerate().map(entry).collect();
     format!(r#"{{"QueueUrl":"{url}","Entries":[{}]}}"#, entries.join(",")).into_bytes()
 }
 
-/// The receipt handles in an answer to `ReceiveMessage`, as JSON writes them. A body cannot be
-/// mistaken for one, since quotes in it are escaped.
+/// Returns the receipt handles in an answer to `ReceiveMessage`, as JSON writes them. A body cannot
+/// be mistaken for one, since quotes in it are escaped.
 pub(crate) fn handles(answer: &[u8]) -> Vec<String> {
     const KEY: &str = "\"ReceiptHandle\"";
     let mut rest = str::from_utf8(answer).unwrap_or_default();
@@ -128,29 +131,30 @@ pub(crate) fn handles(answer: &[u8]) -> Vec<String> {
     found
 }
 
-/// The messages of an answer to `ReceiveMessage`.
+/// Returns the messages of an answer to `ReceiveMessage`.
 pub(crate) fn messages(answer: &[u8]) -> Result<Vec<Received<'_>>, serde_json::Error> {
     serde_json::from_slice::<ReceiveAnswer<'_>>(answer).map(|answer| answer.messages)
 }
 
-/// The MessageId in an answer to `SendMessage`; empty if there is none.
+/// Returns the MessageId in an answer to `SendMessage`; empty if there is none.
 pub(crate) fn message_id(answer: &[u8]) -> Box<str> {
     serde_json::from_slice::<SendAnswer>(answer).unwrap_or_default().message_id
 }
 
-/// The places of the entries of a batch that the service confirmed, and their messages' ids.
+/// Returns the places of the entries of a batch that the service confirmed, and their messages'
+/// ids.
 pub(crate) fn confirmed(answer: &[u8]) -> Result<Vec<(usize, Box<str>)>, serde_json::Error> {
     let Successes { successful } = serde_json::from_slice(answer)?;
     let entry = |one: Success| Some((one.id.parse().ok()?, one.message_id));
     Ok(successful.into_iter().filter_map(entry).collect())
 }
 
-/// Entries of a batch that the service refused.
+/// Returns how many entries of a batch the service refused.
 pub(crate) fn refused(answer: &[u8]) -> usize {
     serde_json::from_slice::<BatchAnswer>(answer).map_or(BATCH, |answer| answer.failed.len())
 }
 
-/// As an error of its own, for a count of errors.
+/// Returns refused entries as an error of its own, for a count of errors.
 pub(crate) fn refusal(entries: usize) -> ServiceError {
     ServiceError {
         status: 200,

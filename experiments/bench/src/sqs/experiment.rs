@@ -111,7 +111,8 @@ pub(crate) fn measure(
     })
 }
 
-/// The first messages that were lost. They can be looked for where they were sent to: those queues are not deleted.
+/// Returns the first messages that were lost, and keeps their queues. They can be looked for where
+/// they were sent to: those queues are not deleted.
 fn lost_messages(tracked: &[TrackedQueue], service: &mut Service) -> Vec<LostMessage> {
     let mut found = Vec::new();
     for queue in tracked {
@@ -135,7 +136,7 @@ pub(crate) enum Moment {
     Received,
 }
 
-/// Threads of the two sides.
+/// Returns how many threads the two sides have.
 fn threads(args: &SqsArgs) -> (u64, u64) {
     let queues = u64::from(args.queues);
     (queues * u64::from(args.senders), queues * u64::from(args.receivers))

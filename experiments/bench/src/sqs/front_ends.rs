@@ -28,7 +28,8 @@ struct FrontEnd {
 }
 
 impl FrontEnds {
-    /// `first` is the place of the front-end that gets the first call, so that threads do not all begin with the same.
+    /// Returns a client of these front-ends. `first` is the place of the front-end that gets the
+    /// first call, so that threads do not all begin with the same.
     pub(crate) fn new(
         clients: impl IntoIterator<Item = Client>,
         first: usize,
@@ -43,7 +44,8 @@ impl FrontEnds {
         Self { front_ends, next, retry, patience, answer: Vec::new(), rng: Rng::new() }
     }
 
-    /// Has each connection lose what the closure made for it says; closures get the connection's place.
+    /// Lets each connection lose what the closure made for it says; closures get the connection's
+    /// place.
     pub(crate) fn inject<F>(&mut self, mut faults: impl FnMut(usize) -> F)
     where
         F: FnMut() -> Option<Loss> + Send + Sync + 'static,
@@ -68,7 +70,7 @@ impl FrontEnds {
         self.call_waiting(action, body, 0)
     }
 
-    /// As [`Self::call`], for a call that the service may answer so many seconds later.
+    /// Makes a call as [`Self::call`] does, one that the service may answer so many seconds later.
     ///
     /// # Errors
     /// [`Error`] of the last try.
@@ -102,7 +104,8 @@ impl FrontEnds {
         }
     }
 
-    /// The place of the front-end whose turn it is; the next one's if it is passed over, unless all are.
+    /// Takes a turn. Returns the place of the front-end whose turn it is; the next one's if it is
+    /// passed over, unless all are.
     fn take_turn(&mut self, now: u64) -> usize {
         let count = self.front_ends.len();
         let in_turn = (0..count).map(|further| (self.next + further) % count);
@@ -112,7 +115,8 @@ impl FrontEnds {
         at
     }
 
-    /// Doubles from failure to failure, up to the longest.
+    /// Returns the longest pause after so many failures: it doubles from failure to failure, up to
+    /// the longest of all.
     fn span(&self, failures: u32) -> Duration {
         let doubled = self.retry.first.saturating_mul(1 << failures.saturating_sub(1).min(30));
         doubled.min(self.retry.longest)
@@ -123,7 +127,7 @@ impl FrontEnds {
 mod tests {
     use super::*;
 
-    /// Nobody listens there, and nobody is asked.
+    /// Returns three front-ends. Nobody listens there, and nobody is asked.
     fn three() -> FrontEnds {
         let client = |_| Client::new("http://127.0.0.1:1".parse().unwrap(), None);
         FrontEnds::new((0..3).map(client), 4, Retry::never(), Duration::from_secs(1))

@@ -112,7 +112,7 @@ fn measure(
     })
 }
 
-/// The two phases, on the queue given or on a fresh one.
+/// Carries out the two phases, on the queue given or on a fresh one.
 fn send_and_receive(
     args: &SqsHeldArgs,
     service: &mut Service,

@@ -25,7 +25,7 @@ pub(crate) struct Lifeline {
 }
 
 impl Lifeline {
-    /// Of a service that is there now.
+    /// Returns the lifeline of a service that is there now.
     pub(crate) fn new(endpoints: Vec<Endpoint>) -> Self {
         let now = Instant::now();
         Self {
@@ -61,7 +61,7 @@ impl Lifeline {
     }
 }
 
-/// A service that is too busy to answer is there.
+/// Returns whether a service is there. One that is too busy to answer is there.
 fn is_there(endpoint: &Endpoint) -> bool {
     let Ok(mut addresses) = (endpoint.host.as_str(), endpoint.port).to_socket_addrs() else {
         return true;

@@ -17,8 +17,8 @@ pub(crate) struct Disorder {
 }
 
 impl Disorder {
-    /// Of a sequence of messages, each given by its place in the correct one. A message that never
-    /// came leaves no hole: places are counted among those that came.
+    /// Returns the disorder of a sequence of messages, each given by its place in the correct one.
+    /// A message that never came leaves no hole: places are counted among those that came.
     pub(crate) fn of(received: &[u32]) -> Self {
         let mut correct = received.to_vec();
         correct.sort_unstable();
@@ -41,26 +41,28 @@ impl Disorder {
         }
     }
 
-    /// The paper's out-of-order rate.
+    /// Returns the paper's out-of-order rate.
     pub(crate) fn rate(&self) -> f64 {
         self.out_of_order as f64 / self.messages.max(1) as f64
     }
 
-    /// The paper's average displacement.
+    /// Returns the paper's average displacement.
     pub(crate) fn average_displacement(&self) -> f64 {
         self.displacement as f64 / self.messages.max(1) as f64
     }
 }
 
-/// How many messages of a sequence are out of order beyond doubt. `received` is in the correct order
-/// and gives for each message when its receive call began and ended: the service handed it out
-/// somewhere between. Two messages whose calls overlap may have been handed out either way round.
+/// Returns how many messages of a sequence are out of order beyond doubt. `received` is in the
+/// correct order and gives for each message when its receive call began and ended: the service
+/// handed it out somewhere between. Two messages whose calls overlap may have been handed out
+/// either way round.
 pub(crate) fn provably_out_of_order(received: &[(u64, u64)]) -> u64 {
     (received.len() - longest_rising(received.iter().copied())) as u64
 }
 
-/// Length of the longest subsequence for which one point can be chosen from each interval so that the
-/// points do not fall; with intervals of one point, the longest rising subsequence. O(n log n).
+/// Returns the length of the longest subsequence for which one point can be chosen from each
+/// interval so that the points do not fall; with intervals of one point, the longest rising
+/// subsequence. O(n log n).
 ///
 /// `ends` holds, for each length that a subsequence can have, the lowest point at which one of that
 /// length can end. An interval lets every subsequence that ends within it grow by one without ending
@@ -116,7 +118,7 @@ mod tests {
         assert_eq!((sum.rate(), sum.average_displacement()), (0.1, 0.2));
     }
 
-    /// The definition itself, over all subsequences.
+    /// Returns the same length by the definition itself, over all subsequences.
     fn longest_by_trying_all(intervals: &[(u64, u64)]) -> usize {
         let holds = |subset: u32| {
             let chosen = (0..intervals.len()).filter(|at| subset & (1 << at) != 0);

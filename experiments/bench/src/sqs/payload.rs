@@ -28,7 +28,7 @@ pub(crate) fn happens(rng: &mut Rng, probability: f64) -> bool {
     probability > 0.0 && rng.f64() < probability
 }
 
-/// A payload of `size` bytes.
+/// Returns a payload of `size` bytes.
 pub(crate) fn make(tag: Tag, size: usize, rng: &mut Rng) -> String {
     debug_assert!(size >= SIZE_MIN, "{size}");
     let mut rest = format!("{:08x}{:08x}{:08x}", tag.sender, tag.of_sender, tag.of_queue);
@@ -42,7 +42,7 @@ pub(crate) fn make(tag: Tag, size: usize, rng: &mut Rng) -> String {
     format!("{:08x}{rest}", crc32c::crc32c(rest.as_bytes()))
 }
 
-/// The tag, if the payload is whole.
+/// Returns the tag, if the payload is whole.
 pub(crate) fn check(text: &str) -> Option<Tag> {
     if text.len() < HEAD || !text.is_ascii() {
         return None;

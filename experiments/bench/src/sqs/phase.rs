@@ -219,7 +219,7 @@ impl Round {
 }
 
 impl Measured {
-    /// One line of a table.
+    /// Returns one line of a table.
     pub(crate) fn row(&self) -> String {
         let ms = milliseconds;
         let mut row = format!(

@@ -214,8 +214,8 @@ fn wake(
     })
 }
 
-/// One call after the other: at these rates a connection suffices. A message's text is the time at
-/// which it is sent.
+/// Sends messages, one call after the other: at these rates a connection suffices. A message's text
+/// is the time at which it is sent.
 fn send_at_rate(args: &SqsPollsArgs, service: &Service, queues: &[String]) -> Result<(), Error> {
     let mut client = service.patient_client();
     let mut schedule = Schedule::share(u64::from(args.wakeup_rate), 0, 1, now_ns());
@@ -229,7 +229,7 @@ fn send_at_rate(args: &SqsPollsArgs, service: &Service, queues: &[String]) -> Re
     Ok(())
 }
 
-/// When the message in an answer was sent; `None` if there is none.
+/// Returns when the message in an answer was sent; `None` if there is none.
 fn stamp(answer: &[u8]) -> Option<u64> {
     call::messages(answer).ok()?.first()?.body.parse().ok()
 }

@@ -42,7 +42,8 @@ struct Held {
 }
 
 impl<'a> Receiver<'a> {
-    /// `inject` makes each new connection of the thread fail as asked for.
+    /// Returns a receiving thread. `inject` makes each new connection of the thread fail as asked
+    /// for.
     pub(crate) fn new(
         args: &'a SqsArgs,
         queue: &'a TrackedQueue,
@@ -141,8 +142,9 @@ impl<'a> Receiver<'a> {
         u64::from(self.args.visibility_timeout_s) + QUIET_S
     }
 
-    /// Nothing was received: either because all is done, or because what is left is invisible, or because the service is
-    /// slow. A message counts as lost only when the service says that it has none.
+    /// Looks whether the queue is done, when nothing was received: either because all is done, or
+    /// because what is left is invisible, or because the service is slow. A message counts as lost
+    /// only when the service says that it has none.
     fn look_for_the_end(&mut self, now: u64) -> Result<(), Error> {
         let is_quiet = self.queue.empty_answers() >= EMPTY_ANSWERS;
         let is_over = if self.queue.quiet_ns(now) > GIVEN_UP_S * SECOND_NS {
@@ -158,7 +160,8 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Whether the service counts no more messages, visible or not: a second copy may be left. `None`: it does not count.
+    /// Asks whether the service counts no more messages, visible or not: a second copy may be left.
+    /// Returns `None` if it does not count.
     fn is_empty(&mut self) -> Result<Option<bool>, Error> {
         const COUNTS: [&str; 2] =
             ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];

@@ -144,7 +144,7 @@ impl Consistency {
 }
 
 impl ExperimentReport {
-    /// What was run.
+    /// Returns what was run, in words.
     fn parameters(&self) -> String {
         let hint = self.order_hint.as_ref().map_or_else(String::new, |k| format!(", K = {k}"));
         let batch = if self.batch > 1 { ", ten a call" } else { "" };

@@ -45,7 +45,8 @@ impl Trace {
         self.first_ns.get_or_insert(now);
     }
 
-    /// An operation failed in all its tries. One that the service refuses for good ends the run.
+    /// Counts an operation that failed in all its tries. One that the service refuses for good ends
+    /// the run.
     pub(crate) fn fail(&mut self, error: Error) -> Result<(), Error> {
         if !error.is_transient() {
             return Err(error);
@@ -111,7 +112,8 @@ impl Sender<'_> {
         }
     }
 
-    /// How often a sending was repeated, since its response was lost, and so made a second message. A FIFO queue knows it again.
+    /// Returns how often a sending was repeated, since its response was lost, and so made a second
+    /// message. A FIFO queue knows it again.
     fn doubled_since(&self, lost_before: u64) -> u64 {
         let lost = self.lost_responses.load(Ordering::Relaxed) - lost_before;
         if self.args.fifo { 0 } else { lost }
@@ -121,12 +123,13 @@ impl Sender<'_> {
         (payload::make(tag, self.args.size, &mut self.rng), self.members(tag))
     }
 
-    /// What a message has beside its body.
+    /// Returns what a message has beside its body.
     fn members(&self, tag: Tag) -> String {
         if self.args.fifo { call::in_group(tag.sender, tag.of_sender) } else { String::new() }
     }
 
-    /// What the answer does not confirm is sent again, by itself; whether all are confirmed in the end.
+    /// Sends a batch. What the answer does not confirm is sent again, by itself. Returns whether
+    /// all are confirmed in the end.
     fn send_batch(&mut self, mut tags: Vec<Tag>, trace: &mut Trace) -> Result<bool, Error> {
         for _ in 0..REFUSED_TRIES {
             let texts: Vec<(String, String)> = tags.iter().map(|tag| self.entry(*tag)).collect();

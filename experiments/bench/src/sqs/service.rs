@@ -66,41 +66,41 @@ impl Service {
         Ok(Self { clients, attributes, pids, queues: Vec::new(), run: now_ns() })
     }
 
-    /// The first front-end.
+    /// Returns the first front-end.
     pub(crate) fn endpoint(&self) -> &Endpoint {
         self.clients[0].endpoint()
     }
 
-    /// What says when none of the front-ends is there any more.
+    /// Returns what says when none of the front-ends is there any more.
     pub(crate) fn lifeline(&self) -> Lifeline {
         Lifeline::new(self.clients.iter().map(|client| client.endpoint().clone()).collect())
     }
 
-    /// All front-ends, in words.
+    /// Returns all front-ends, in words.
     pub(crate) fn endpoints(&self) -> String {
         let names: Vec<String> =
             self.clients.iter().map(|client| client.endpoint().to_string()).collect();
         names.join(", ")
     }
 
-    /// A client of one of the front-ends, counted round and round, with a connection of its own, which tries every call
-    /// just once.
+    /// Returns a client of one of the front-ends, counted round and round, with a connection of its
+    /// own, which tries every call just once.
     pub(crate) fn client_of(&self, number: usize) -> Client {
         self.clients[number % self.clients.len()].clone().with_retry(Retry::never())
     }
 
-    /// A client with a connection of its own, which tries again.
+    /// Returns a client with a connection of its own, which tries again.
     pub(crate) fn patient_client(&self) -> Client {
         self.clients[0].clone()
     }
 
-    /// A client whose calls go to all front-ends in turns; `number` is that of the thread.
+    /// Returns a client whose calls go to all front-ends in turns; `number` is that of the thread.
     pub(crate) fn front_ends(&self, number: usize, retry: Retry, patience_s: f64) -> FrontEnds {
         let patience = Duration::from_secs_f64(patience_s);
         FrontEnds::new(self.clients.iter().cloned(), number, retry, patience)
     }
 
-    /// How many front-ends there are.
+    /// Returns how many front-ends there are.
     pub(crate) const fn width(&self) -> usize {
         self.clients.len()
     }
@@ -139,7 +139,7 @@ impl Service {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// What the service's processes used until now, together, if they are visible.
+    /// Returns what the service's processes used until now, together, if they are visible.
     pub(crate) fn sample(&self) -> Option<ProcessSample> {
         let samples = self.pids.iter().filter_map(|pid| process::sample(*pid).ok());
         samples.reduce(|sum, one| ProcessSample {
@@ -149,7 +149,7 @@ impl Service {
         })
     }
 
-    /// What they used since `before`.
+    /// Returns what they used since `before`.
     pub(crate) fn cost_since(&self, before: Option<ProcessSample>) -> Option<ServerCost> {
         let (before, after) = (before?, self.sample()?);
         Some(ServerCost {
@@ -168,7 +168,8 @@ fn await_start(client: &mut Client, until: u64) -> Result<(), BenchError> {
     }
 }
 
-/// The processes that were named, or those that listen on the endpoints' ports here. All or none.
+/// Returns the processes that were named, or those that listen on the endpoints' ports here. All or
+/// none.
 fn find_processes(args: &EndpointArgs, endpoints: &[Endpoint]) -> Result<Vec<u32>, BenchError> {
     for pid in &args.pid {
         process::sample(*pid)?;

@@ -105,7 +105,7 @@ impl TrackedQueue {
         }
     }
 
-    /// The tag of the message that `sender` sends next as its `of_sender`th.
+    /// Returns the tag of the message that `sender` sends next as its `of_sender`th.
     pub(crate) fn tag(&self, sender: u32, of_sender: u32) -> Tag {
         let of_queue = self.next_of_queue.fetch_add(1, Ordering::Relaxed);
         Tag { sender, of_sender, of_queue }
@@ -126,7 +126,7 @@ impl TrackedQueue {
         self.senders_left.fetch_sub(1, Ordering::Release);
     }
 
-    /// A delivery; its tag, if it is whole.
+    /// Notes a delivery. Returns its tag, if it is whole.
     pub(crate) fn note_received(
         &self,
         receiver: u32,
@@ -160,13 +160,15 @@ impl TrackedQueue {
         }
     }
 
-    /// Whether every message that the service has said it has been received and deleted, and no more will be sent.
+    /// Returns whether every message that the service has said it has was received and deleted, and
+    /// no more will be sent.
     pub(crate) fn is_settled(&self) -> bool {
         let no_more = self.senders_left.load(Ordering::Acquire) == 0;
         no_more && self.ledger().undeleted.is_empty()
     }
 
-    /// Nanoseconds since something was sent or received, once nothing more will be sent.
+    /// Returns the nanoseconds since something was sent or received, once nothing more will be
+    /// sent.
     pub(crate) fn quiet_ns(&self, now: u64) -> u64 {
         if self.senders_left.load(Ordering::Acquire) > 0 {
             return 0;
@@ -222,7 +224,7 @@ impl TrackedQueue {
         }
     }
 
-    /// The messages that were lost, in the order in which they were sent.
+    /// Returns the messages that were lost, in the order in which they were sent.
     pub(crate) fn lost_messages(&self) -> Vec<LostMessage> {
         let ledger = self.ledger();
         let mut lost: Vec<_> = ledger.lost().collect();
@@ -236,14 +238,15 @@ impl TrackedQueue {
         lost.into_iter().map(message).collect()
     }
 
-    /// Each change to it is complete before the lock is given back.
+    /// Returns the ledger's guard. Each change to the ledger is complete before the lock is given
+    /// back.
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ledger {
-    /// What was confirmed and never came whole.
+    /// Returns what was confirmed and never came whole.
     fn lost(&self) -> impl Iterator<Item = (&Tag, &str)> {
         let missing = self.confirmed.iter().filter(|(tag, _)| !self.known.contains_key(tag));
         missing.map(|(tag, id)| (tag, &**id))
@@ -296,7 +299,7 @@ mod tests {
         now: u64,
     }
 
-    /// Two senders that took turns.
+    /// Returns a queue to which two senders sent that took turns.
     fn sent(count: u32) -> Sent {
         let queue = TrackedQueue::new("q".to_owned(), 2);
         let mut rng = Rng::with_seed(1);
@@ -312,7 +315,7 @@ mod tests {
     }
 
     impl Sent {
-        /// One call after the other, by one receiver.
+        /// Receives a message by one receiver, one call after the other.
         fn receive(&mut self, number: usize) -> Option<Tag> {
             self.receive_by(0, number)
         }

@@ -52,7 +52,8 @@ pub(crate) enum PollError {
 }
 
 impl WaitingPolls {
-    /// `calls` are the bodies of the queues' `ReceiveMessage`.
+    /// Returns polls without connections so far. `calls` are the bodies of the queues'
+    /// `ReceiveMessage`.
     pub(crate) fn new(endpoint: &Endpoint, calls: &[Vec<u8>]) -> io::Result<Self> {
         let address = (endpoint.host.as_str(), endpoint.port)
             .to_socket_addrs()?
@@ -141,7 +142,7 @@ impl WaitingPolls {
         Ok(())
     }
 
-    /// Always false: the answer is not whole.
+    /// Keeps the beginning of an answer. Returns always false: the answer is not whole.
     fn keep(&mut self, number: usize, beginning: Vec<u8>) -> bool {
         self.partial.insert(number, beginning);
         false

@@ -151,7 +151,7 @@ impl Ordered {
         writeln!(self.0.stdin.as_mut().unwrap(), "{order}").unwrap();
     }
 
-    /// What it says next.
+    /// Reads what it says next.
     fn word(&mut self) -> Value {
         let mut line = Vec::new();
         let out = self.0.stdout.as_mut().unwrap();

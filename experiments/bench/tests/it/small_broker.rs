@@ -293,7 +293,7 @@ impl Broker {
         }
     }
 
-    /// False if the message is refused.
+    /// Applies the fault to the fifth message. Returns false if the message is refused.
     fn mistreat(&mut self, messages: &mut Vec<(Bytes, Bytes)>) -> bool {
         self.count += 1;
         if self.count != 5 {

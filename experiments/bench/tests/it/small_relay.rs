@@ -64,7 +64,7 @@ impl SmallRelay {
         self.address.to_string()
     }
 
-    /// Messages that came without credit.
+    /// Returns how many messages came without credit.
     pub(crate) fn overdrawn(&self) -> u64 {
         self.state.overdrawn.load(Ordering::Relaxed)
     }

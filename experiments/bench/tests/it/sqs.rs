@@ -21,7 +21,7 @@ fn run(service: &SmallService, command: &str, options: &str) -> Result<Value, Be
     judged.map(|()| report.unwrap())
 }
 
-/// The report, if there is one, and how the command ended.
+/// Runs the command. Returns its report, if there is one, and how the command ended.
 fn judged(
     service: &SmallService,
     command: &str,

@@ -9,12 +9,12 @@ const BURST: (f64, f64) = (2.0, 4.0);
 /// By how much a burst of the whole queue does.
 const FLASH: (f64, f64) = (1.2, 1.6);
 
-/// A time until something that comes by itself, seconds.
+/// Draws a time until something that comes by itself, seconds.
 pub(super) fn waiting(rng: &mut Rng, mean_s: f64) -> f64 {
     -mean_s * (1.0 - rng.f64()).ln()
 }
 
-/// A producer's rate: Pareto with that mean before it is cut off at `most`.
+/// Draws a producer's rate: Pareto with that mean before it is cut off at `most`.
 pub(super) fn rate(rng: &mut Rng, mean: f64, most: f64) -> f32 {
     let least = mean * (TAIL - 1.0) / TAIL;
     (least * (1.0 - rng.f64()).powf(-1.0 / TAIL)).min(most) as f32

@@ -79,7 +79,7 @@ const FLEET_RELAYS_PER_QUEUE: f64 = 9.6;
 const FLEET_PRODUCERS_PER_QUEUE: u64 = 100;
 
 impl Options {
-    /// The scenario that they say.
+    /// Returns the scenario that they say.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         let usual = USUAL_LOAD / f64::from(self.producers.max(1));
@@ -128,7 +128,7 @@ impl Options {
     }
 }
 
-/// Hour by hour, and in sum.
+/// Returns a report, hour by hour, and in sum.
 fn report(queues: u64, scenario: &Scenario, figures: &Figures) -> String {
     let hours = scenario.seconds.div_ceil(3_600).max(1);
     let mut text = String::new();

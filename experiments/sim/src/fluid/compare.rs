@@ -32,14 +32,15 @@ impl Comparison {
         Self { seeds, paper: play(Policy::Paper), steady: play(Policy::Steady) }
     }
 
-    /// What holds whatever the workload (research/eqs.md, G2), and did not.
+    /// Returns which property did not hold, of those that hold whatever the workload
+    /// (research/eqs.md, G2).
     #[must_use]
     pub fn broken(&self) -> Option<String> {
         let flaps = self.steady.flaps;
         (flaps > 0).then(|| format!("steady flaps {flaps} times, the most is 0 (G2)"))
     }
 
-    /// Which of issue 5's shares are not reached; empty if all are.
+    /// Returns which of issue 5's shares are not reached; empty if all are.
     #[must_use]
     pub fn misses(&self) -> Vec<String> {
         let (paper, steady) = (&self.paper, &self.steady);

@@ -36,12 +36,12 @@ pub(super) fn enter(agenda: &mut Agenda<Event>, now: u32, seconds: f64, event: E
     agenda.at(u64::from(now + wait) * SECOND, event);
 }
 
-/// When the next one is.
+/// Returns when the next event is.
 pub(super) fn next_at(agenda: &Agenda<Event>) -> Option<u32> {
     agenda.next_us().map(|at_us| (at_us / SECOND) as u32)
 }
 
-/// The next that is due.
+/// Takes the next event that is due.
 pub(super) fn take(agenda: &mut Agenda<Event>, now: u32) -> Option<Event> {
     agenda.next_until(u64::from(now) * SECOND)
 }

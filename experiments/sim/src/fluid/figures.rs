@@ -217,7 +217,8 @@ impl Counter {
     }
 }
 
-/// Whether the contrary was done within [`FLAP_S`]; each such deed counts once.
+/// Takes a contrary deed that was done within [`FLAP_S`], so that each such deed counts once.
+/// Returns whether there was one.
 fn take_recent(deeds: &mut VecDeque<u32>, now: u32) -> bool {
     deeds.retain(|at| now - at < FLAP_S);
     deeds.pop_front().is_some()

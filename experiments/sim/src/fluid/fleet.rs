@@ -24,8 +24,8 @@ pub struct Member {
     pub producers: u32,
 }
 
-/// So many queues with so many producers in sum, largest first: heavy-tailed (Pareto), up to 2,000
-/// producers. The largest tenth has about a third of all. Each has at least one.
+/// Returns so many queues with so many producers in sum, largest first: heavy-tailed (Pareto), up
+/// to 2,000 producers. The largest tenth has about a third of all. Each has at least one.
 #[must_use]
 pub fn heavy_tailed(seed: Seed, queues: u64, producers: u64) -> Vec<Member> {
     let mut rng = seed.rng("sizes");
@@ -50,7 +50,7 @@ pub fn play_all(seed: Seed, queues: u64, scenario: &Scenario) -> Figures {
     play_fleet(seed, &(0..queues).map(member).collect::<Vec<_>>(), scenario)
 }
 
-/// The same with queues of different sizes.
+/// Plays queues of different sizes, and sums their figures as [`play_all`] does.
 #[must_use]
 pub fn play_fleet(seed: Seed, members: &[Member], scenario: &Scenario) -> Figures {
     let blocks: Vec<&[Member]> = members.chunks(BLOCK).collect();

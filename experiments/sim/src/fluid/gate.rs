@@ -34,7 +34,7 @@ const PAPER_STIRRED_S: u32 = 2 * CHECK_EVERY_S;
 /// second that the loads are down. Else a relay stays one that has been hot for long.
 const RESTLESS_ASKS: u8 = 2;
 
-/// A number without a pattern for each relay, so that sums of them tell sets apart.
+/// Returns a number without a pattern for each relay, so that sums of them tell sets apart.
 const fn mixed(relay: u64) -> u64 {
     let mixed = relay.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -81,7 +81,7 @@ impl Signs {
         signs
     }
 
-    /// Whether there is something new that hurts. One hot relay less is no news.
+    /// Returns whether there is something new that hurts. One hot relay less is no news.
     fn hurt_more(self, seen: Self) -> bool {
         let others = self.hot > 0 && self.hot == seen.hot && self.hot_ones != seen.hot_ones;
         self.hot > seen.hot || others || (self.deficit && !seen.deficit)
@@ -91,7 +91,7 @@ impl Signs {
         self.hot > 0 || self.deficit
     }
 
-    /// Seconds after which it is asked again for what does not hurt.
+    /// Returns the seconds after which it is asked again for what does not hurt.
     const fn due_s(self, asked: Self) -> u32 {
         if self.draining > 0 {
             CHECK_EVERY_S
@@ -128,7 +128,7 @@ impl Gate {
         self.acted = true;
     }
 
-    /// Whether the planner is asked in this second.
+    /// Decides whether the planner is asked in this second.
     pub(super) fn opens(&mut self, now: u32, relays: &Relays, policy: Policy) -> bool {
         match policy {
             Policy::Steady => self.opens_for(now, Signs::read(relays)),

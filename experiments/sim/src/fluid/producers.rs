@@ -135,8 +135,8 @@ impl Producers {
     }
 }
 
-/// What is left of an average's distance to a rate after that many seconds at it, when it is the average of
-/// `known` seconds.
+/// Returns what is left of an average's distance to a rate after that many seconds at it, when it
+/// is the average of `known` seconds.
 fn left_over(known: u32, seconds: u32, weight: f32) -> f32 {
     let as_mean = (1.0 / weight) as u32;
     let after = known + seconds;

@@ -162,7 +162,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Seconds until the one before which nothing happens. No hour ends within them.
+    /// Returns the seconds until the one before which nothing happens. No hour ends within them.
     fn idle_s(&self) -> u32 {
         if !self.scenario.gated || !self.moving.is_empty() || !self.homeless.is_empty() {
             return 0;
@@ -473,7 +473,8 @@ struct Carried {
 }
 
 impl Carried {
-    /// In lanes, which the compiler makes vectors of: this is done for every relay in nearly every second.
+    /// Sums the loads in lanes, which the compiler makes vectors of: this is done for every relay
+    /// in nearly every second.
     fn of(loads: &[f32]) -> Self {
         const LANES: usize = 16;
         let (mut load, mut load_max, mut lost) = ([0.0; LANES], [0.0_f32; LANES], [0.0; LANES]);

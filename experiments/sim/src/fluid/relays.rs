@@ -117,14 +117,14 @@ impl Relays {
         self.silent_after[slot].is_some()
     }
 
-    /// Second of its last report, and how many there were.
+    /// Returns the second of its last report, and how many there were.
     fn reports(&self, slot: usize) -> Option<(u32, u32)> {
         let first = self.reports_since[slot]?;
         let last = self.silent_after[slot].unwrap_or(self.reported_at);
         (last >= first).then(|| (last, last - first + 1))
     }
 
-    /// Second of its last report; `None` if there was none.
+    /// Returns the second of its last report; `None` if there was none.
     pub(super) fn last_report(&self, slot: usize) -> Option<u32> {
         self.reports(slot).map(|(last, _)| last)
     }
@@ -133,7 +133,7 @@ impl Relays {
         self.life[slot] == Some(RelayState::Up) && !self.is_silent(slot)
     }
 
-    /// Whether its last two reports say a load above that.
+    /// Returns whether its last two reports say a load above that.
     pub(super) fn was_above(&self, slot: usize, share: f32) -> bool {
         let Some((last, count)) = self.reports(slot) else { return false };
         let sample = |back: usize| self.samples[(last as usize + SAMPLES - back) % SAMPLES][slot];
@@ -141,14 +141,14 @@ impl Relays {
         count > 2 && sample(0) > share && sample(1) > share
     }
 
-    /// Relays that cost something.
+    /// Returns how many relays cost something.
     pub(super) fn paid(&self) -> u32 {
         self.starting + self.up + self.draining
     }
 
-    /// Where the directory sends a producer (directory/producer.rs, `choose_relay`). Under policy `steady`
-    /// the oldest with room for newcomers; else, or if there is none, the least loaded, then with the
-    /// fewest producers, then the oldest.
+    /// Returns where the directory sends a producer (directory/producer.rs, `choose_relay`). Under
+    /// policy `steady` the oldest with room for newcomers; else, or if there is none, the least
+    /// loaded, then with the fewest producers, then the oldest.
     pub(super) fn choose(&self, policy: Policy) -> Option<usize> {
         let up = || (0..self.life.len()).filter(|slot| self.takes(*slot));
         if policy == Policy::Steady {
@@ -174,8 +174,8 @@ impl Relays {
         self.reported_at = now;
     }
 
-    /// The last reports, oldest first: load, and producers. The first report has nothing to be compared
-    /// with, so it makes no sample (directory/monitor.rs).
+    /// Returns the last reports, oldest first: load, and producers. The first report has nothing to
+    /// be compared with, so it makes no sample (directory/monitor.rs).
     pub(super) fn samples(&self, slot: usize) -> impl Iterator<Item = (f32, u32)> + '_ {
         let (last, reports) = self.reports(slot).unwrap_or_default();
         let count = (reports.saturating_sub(1) as usize).min(SAMPLES);

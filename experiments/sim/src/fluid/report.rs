@@ -121,7 +121,7 @@ impl Report {
 
 type Row = (&'static str, [String; 2]);
 
-/// The table: sums over the whole time.
+/// Returns the table: sums over the whole time.
 fn rows(runs: &[Run; 2]) -> Vec<Row> {
     let row = |name, decimals: usize, value: &dyn Fn(&Run) -> f64| -> Row {
         let cell = |run: &Run| format!("{:.decimals$}", value(run));
@@ -161,7 +161,7 @@ fn rows(runs: &[Run; 2]) -> Vec<Row> {
     ]
 }
 
-/// By the hour.
+/// Returns the plots by the hour.
 fn plots(runs: &[Run; 2]) -> Vec<(&'static str, Plot)> {
     let series = |run: &Run, name: &str, value: &dyn Fn(&Run, &Hour) -> f64| Series {
         name: name.to_owned(),

@@ -98,8 +98,8 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// The life of each queue of a large fleet: days of 24 hours, and the planner asked only when it may
-    /// find something to do.
+    /// Returns the life of each queue of a large fleet: days of 24 hours, and the planner asked
+    /// only when it may find something to do.
     #[must_use]
     pub fn fleet() -> Self {
         let usual = Self::default();
@@ -107,7 +107,7 @@ impl Scenario {
         Self { day_s: 86_400.0, gated: true, sla, ..usual }
     }
 
-    /// The same life under other rules.
+    /// Returns the same life under other rules.
     #[must_use]
     pub fn under(&self, policy: Policy) -> Self {
         let mut scenario = Self { policy, ..self.clone() };

@@ -19,7 +19,7 @@ fn at(second: u32) -> Time {
     Time::ZERO.plus_ms(BEGUN_MS + u64::from(second) * 1_000)
 }
 
-/// A share of a relay's limit as rates.
+/// Returns a share of a relay's limit as rates.
 fn rates(share: f32, listeners: u32) -> Load {
     let (share, listeners) = (f64::from(share.max(0.0)), f64::from(listeners));
     let bytes_in = share * LIMIT_BYTES_PER_S;

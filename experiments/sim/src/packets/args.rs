@@ -154,7 +154,7 @@ impl PacketsArgs {
     }
 }
 
-/// How to play it again, with as few faults as needed.
+/// Shrinks a plan that failed. Returns how to play it again, with as few faults as needed.
 #[must_use]
 pub fn replay(plan: &Plan, how: &str) -> String {
     let small = shrink(plan);

@@ -296,7 +296,8 @@ impl Check {
         wrong.into_iter().for_each(|wrong| self.wrong(wrong));
     }
 
-    /// The median, the 99th percentile and the longest of all deliveries' times, microseconds.
+    /// Returns the median, the 99th percentile and the longest of all deliveries' times,
+    /// microseconds.
     pub(super) fn latency_us(&self) -> [u32; 3] {
         let mut all = self.latencies_us.clone();
         all.sort_unstable();
@@ -304,14 +305,14 @@ impl Check {
         [last / 2, last * 99 / 100, last].map(|at| all.get(at).copied().unwrap_or(0))
     }
 
-    /// How many messages all listeners that live have taken, together.
+    /// Returns how many messages all producers have published, together.
     pub(super) fn published_in_all(&self) -> u64 {
         self.producers.values().map(|producer| producer.messages).sum()
     }
 }
 
 impl Listener {
-    /// How many messages of a producer were announced to it as dropped for its slowness.
+    /// Returns how many messages of a producer were announced to it as dropped for its slowness.
     fn too_slow_for(&self, id: ClientId) -> u64 {
         let gaps = self.of.get(&id).map_or(&[][..], |taken| &taken.gaps);
         let too_slow = gaps.iter().filter(|(_, cause)| *cause == GapCause::TooSlow);
@@ -319,7 +320,7 @@ impl Listener {
         too_slow.map(|(gap, _)| gap.clone().filter(matches).count() as u64).sum()
     }
 
-    /// What is wrong with what it has of a producer in the end.
+    /// Returns what is wrong with what it has of a producer in the end.
     fn is_owed(
         &self,
         id: ClientId,

@@ -15,7 +15,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Reads `offset_us` at `born_us`, and gains `drift_ppm` microseconds a second.
+    /// Returns a clock that reads `offset_us` at `born_us`, and gains `drift_ppm` microseconds a
+    /// second.
     pub(super) fn new(born_us: u64, offset_us: u64, drift_ppm: i64) -> Self {
         Self { born_us, offset_us, rate: MILLION.saturating_add_signed(drift_ppm) }
     }
@@ -26,7 +27,7 @@ impl Clock {
         Time::from_micros(self.offset_us + counted as u64)
     }
 
-    /// The first microsecond of the run at which it reads `at` or more.
+    /// Returns the first microsecond of the run at which it reads `at` or more.
     pub(super) fn when(self, at: Time) -> u64 {
         let wanted = at.as_micros().saturating_sub(self.offset_us);
         let elapsed = (u128::from(wanted) * u128::from(MILLION)).div_ceil(u128::from(self.rate));

@@ -211,7 +211,7 @@ impl Control {
     }
 }
 
-/// The fence of a command.
+/// Returns the fence of a command.
 const fn fence_of(frame: &Frame) -> Option<Fence> {
     match frame {
         Frame::Registered { fence, .. }
@@ -222,7 +222,7 @@ const fn fence_of(frame: &Frame) -> Option<Fence> {
     }
 }
 
-/// Whether an error ends a connection.
+/// Returns whether an error ends a connection.
 pub(super) const fn is_fatal(error: &WireError) -> bool {
     error.fatal
 }

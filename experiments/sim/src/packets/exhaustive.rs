@@ -54,7 +54,7 @@ impl Handshake {
     pub const ALL: [Self; 6] =
         [Self::FirstUse, Self::Prompt, Self::Strict, Self::ScaleIn, Self::Failover, Self::Takeover];
 
-    /// The run without the fault, and the milliseconds in which the handshake happens.
+    /// Returns the run without the fault, and the milliseconds in which the handshake happens.
     #[must_use]
     pub fn plan(self, acknowledge: Acknowledge) -> (Plan, u64, u64) {
         let mut plan = Plan::plain(Seed(1), acknowledge);
@@ -101,7 +101,7 @@ impl Handshake {
         (plan, window.0, window.1)
     }
 
-    /// Every run: the plan without a fault, and with each.
+    /// Returns every run: the plan without a fault, and with each.
     #[must_use]
     pub fn runs(self, acknowledge: Acknowledge) -> Vec<Plan> {
         let (plan, from_ms, to_ms) = self.plan(acknowledge);
@@ -129,7 +129,7 @@ impl Handshake {
     }
 }
 
-/// Who may be hit: all that take part, with the relay that replaces one.
+/// Returns who may be hit: all that take part, with the relay that replaces one.
 fn participants(plan: &Plan) -> Vec<Participant> {
     let mut participants = Vec::new();
     participants.extend((0..plan.directories).map(Participant::Directory));
@@ -167,7 +167,8 @@ impl Display for Handshake {
     }
 }
 
-/// The first run that fails, with what is wrong; and how many were played. Every `stride`-th is.
+/// Plays every `stride`-th run until one fails. Returns how many were played, and the first run
+/// that fails, with what is wrong.
 #[must_use]
 pub fn play_all(runs: &[Plan], stride: usize) -> (usize, Option<(Plan, Outcome)>) {
     for (played, plan) in runs.iter().step_by(stride.max(1)).enumerate() {

@@ -116,7 +116,7 @@ const MODES: [(&str, ProviderMode); 6] = [
 ];
 
 impl FaultKind {
-    /// How long it lasts, in milliseconds; `None` if that means nothing.
+    /// Returns how long it lasts, in milliseconds; `None` if that means nothing.
     #[must_use]
     pub fn ms_mut(&mut self) -> Option<&mut u64> {
         match self {
@@ -130,7 +130,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether this listener's messages may be concerned: it, or a way to it.
+    /// Returns whether this listener's messages may be concerned: it, or a way to it.
     #[must_use]
     pub fn touches(&self, listener: Participant) -> bool {
         match *self {

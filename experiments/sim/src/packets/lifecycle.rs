@@ -90,7 +90,7 @@ impl Simulation {
         self.agenda.after(0, Event::Signal(incarnation, Signal::Boot));
     }
 
-    /// An id that people can read: 1 or 2, the number, the incarnation.
+    /// Returns an id that people can read: 1 or 2, the number, the incarnation.
     fn next_id(&mut self, kind: u128, number: u32) -> ClientId {
         self.lives += 1;
         ClientId(kind << 96 | u128::from(number) << 48 | self.lives)
@@ -228,7 +228,8 @@ impl Simulation {
         }
     }
 
-    /// Who owns the queue, and how it stands. If two believe that, the one with the higher fence.
+    /// Returns who owns the queue, and how it stands. If two believe that, the one with the higher
+    /// fence.
     pub(super) fn owner(&self) -> Option<(NodeId, QueueStatus)> {
         let owners = self.machines.iter().enumerate().filter_map(|(index, machine)| {
             let Some(Node::Directory(directory)) = &machine.node else { return None };
@@ -239,7 +240,7 @@ impl Simulation {
         owners.max_by_key(|(_, status)| status.fence)
     }
 
-    /// What is not yet as it should be; `None`: everything has come to rest, and flows.
+    /// Returns what is not yet as it should be; `None`: everything has come to rest, and flows.
     pub(super) fn restless(&self) -> Option<String> {
         let owners = self.machines.iter().filter(|machine| {
             matches!(&machine.node, Some(Node::Directory(of)) if of.ownership.fence().is_some())

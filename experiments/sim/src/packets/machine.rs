@@ -62,7 +62,7 @@ impl Machine {
         self.node.is_some()
     }
 
-    /// Its incarnation of now; `None` if it has none.
+    /// Returns its incarnation of now; `None` if it has none.
     pub(super) fn current_incarnation(&self, node: NodeId) -> Option<Incarnation> {
         self.is_alive().then_some(Incarnation { node, number: self.incarnation })
     }

@@ -27,13 +27,13 @@ pub(super) struct Ownership {
 }
 
 impl Ownership {
-    /// `incarnation` is another one for each incarnation of a machine.
+    /// Returns a directory's share. `incarnation` is another one for each incarnation of a machine.
     pub(super) fn new(address: String, incarnation: String, now: Time) -> Self {
         let core = Core::new(address, incarnation, now);
         Self { core, asked: BTreeMap::new(), looking: None, inputs: VecDeque::new() }
     }
 
-    /// The fence, while it believes that the queue is its own.
+    /// Returns the fence, while it believes that the queue is its own.
     pub(super) fn fence(&self) -> Option<u64> {
         self.core.fence(QUEUE).map(|fence| fence.0)
     }

@@ -122,7 +122,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// One directory, two relays, a producer and two listeners, without a fault; for stories.
+    /// Returns a run of one directory, two relays, a producer and two listeners, without a fault;
+    /// for stories.
     #[must_use]
     pub fn plain(seed: Seed, acknowledge: Acknowledge) -> Self {
         Self {
@@ -152,7 +153,7 @@ impl Plan {
         }
     }
 
-    /// What the seed stands for in a family.
+    /// Draws what the seed stands for in a family.
     #[must_use]
     pub fn draw(family: Family, seed: Seed) -> Self {
         let mut rng = seed.rng("plan");
@@ -203,7 +204,7 @@ impl Plan {
         plan
     }
 
-    /// Nodes that take part, without relays that are started later.
+    /// Returns how many nodes take part, without relays that are started later.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.directories + self.producers + self.listeners + self.relays

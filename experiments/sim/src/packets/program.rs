@@ -60,7 +60,7 @@ impl ProducerNode {
         cx.check.acknowledged(self.id, self.client.session.acknowledged().0);
     }
 
-    /// It has messages to publish, and no room.
+    /// Returns whether it has messages to publish, and no room.
     pub(super) const fn owes(&self) -> bool {
         self.owed > 0
     }

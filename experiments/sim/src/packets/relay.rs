@@ -250,7 +250,7 @@ impl RelayNode {
         }
     }
 
-    /// Whether the process ends now, and when it does if nothing happens.
+    /// Returns whether the process ends now, and when it does if nothing happens.
     fn ends_at(&self, now: Time) -> (bool, Option<Time>) {
         if self.control.stop_ordered {
             return (true, None);

@@ -59,7 +59,7 @@ pub fn play(plan: &Plan, log: bool) -> Outcome {
 }
 
 impl Simulation {
-    /// To the end. Returns how long it took until all was at rest.
+    /// Plays to the end. Returns how long it took until all was at rest.
     fn play(&mut self) -> u64 {
         let end_ms = self.plan.publish_ms.1;
         self.run_until(end_ms * 1_000);

@@ -288,7 +288,7 @@ impl Simulation {
         self.notify_changes();
     }
 
-    /// Whether a request gets to a service now. TCP sends it again until it does.
+    /// Returns whether a request gets to a service now. TCP sends it again until it does.
     fn passes(&self, from: Incarnation, to: Participant) -> bool {
         !self.net.is_cut(self.machines[from.node].participant, to)
     }

@@ -117,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Changes so far; a watch remembers how many it has reported.
+    /// Returns the changes so far; a watch remembers how many it has reported.
     pub(super) fn changes(&self) -> &[Change] {
         &self.changes
     }

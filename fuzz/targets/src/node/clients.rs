@@ -146,7 +146,7 @@ impl Client for FuzzClient {
         self.reads
     }
 
-    /// Whoever is closed comes back.
+    /// Returns a new client: whoever is closed comes back.
     fn successor(&self) -> Option<Self> {
         Some(Self::new())
     }

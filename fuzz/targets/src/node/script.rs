@@ -77,7 +77,7 @@ impl<'a> Script<'a> {
         Self { rest: data }
     }
 
-    /// Limits of the broker: the default ones or such that every one is met.
+    /// Reads the limits of the broker: the default ones or such that every one is met.
     pub(super) fn limits(&mut self) -> BrokerConfig {
         let octet = self.octet();
         let mut limits = BrokerConfig::default();

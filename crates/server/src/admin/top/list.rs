@@ -174,12 +174,12 @@ pub(super) const LISTS: [List; 6] = [
 ];
 
 impl List {
-    /// Whether they are an account's.
+    /// Returns whether the rows are an account's.
     pub(super) fn is_of_account(&self) -> bool {
         self.path.contains(ACCOUNT)
     }
 
-    /// Where the API has the first of them in an order; the largest are first.
+    /// Returns where the API has the first of the rows in an order; the largest are first.
     pub(super) fn path(&self, order: usize, account: &str) -> String {
         let (path, rows_max) = (self.path.replace(ACCOUNT, account), self.rows_max);
         match self.orders.get(order) {
@@ -191,7 +191,7 @@ impl List {
         }
     }
 
-    /// The objects of an answer: a page of them, a list, or one with those of the cluster.
+    /// Returns the objects of an answer: a page of them, a list, or one with those of the cluster.
     pub(super) fn rows(answer: Value) -> Vec<Value> {
         match answer {
             Value::Array(rows) => rows,
@@ -205,13 +205,13 @@ impl List {
 }
 
 impl Column {
-    /// What stands in it for an object.
+    /// Returns what stands in it for an object.
     pub(super) fn cell(&self, row: &Value) -> String {
         shown(row.pointer(self.place).unwrap_or(&Value::Null), self.form)
     }
 }
 
-/// A value in its form; nothing for null.
+/// Returns a value in its form; nothing for null.
 pub(super) fn shown(value: &Value, form: Form) -> String {
     match (value, form) {
         (Value::Null, _) => String::new(),
@@ -227,7 +227,8 @@ pub(super) fn shown(value: &Value, form: Form) -> String {
     }
 }
 
-/// Three digits at least, in the unit that is nearest.
+/// Returns the bytes in the largest unit of which there is one at least, from KiB on with one
+/// decimal.
 fn in_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut amount, mut unit) = (bytes as f64, 0);

@@ -46,12 +46,12 @@ impl Screen {
         &LISTS[self.wanted.list]
     }
 
-    /// The rows of the list that is shown; none before the first of them have come.
+    /// Returns the rows of the list that is shown; none before the first of them have come.
     pub(super) fn rows(&self) -> &[Value] {
         self.of_list().map_or(&[], |last| &last.rows)
     }
 
-    /// Why there are none.
+    /// Returns why there are no rows.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.of_list().and_then(|last| last.refusal.as_deref())
     }
@@ -60,7 +60,7 @@ impl Screen {
         self.last.as_ref().filter(|last| last.of.list == self.wanted.list)
     }
 
-    /// A figure of the overview; null before it has come.
+    /// Returns a figure of the overview; null before it has come.
     pub(super) fn figure(&self, place: &str) -> &Value {
         self.last.as_ref().and_then(|last| last.overview.pointer(place)).unwrap_or(&Value::Null)
     }

@@ -49,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     frame.render_widget(Paragraph::new(help).dim(), keys);
 }
 
-/// Which broker it is, and what is wrong with it.
+/// Returns which broker it is, and what is wrong with it.
 fn head_of(screen: &Screen) -> Line<'_> {
     let text = |place| shown(screen.figure(place), Form::Text);
     let mut line = Line::from(vec![

@@ -28,7 +28,7 @@ pub(crate) enum CassandraError {
 }
 
 impl CassandraError {
-    /// Whether another attempt may succeed though nothing that was configured changes.
+    /// Returns whether another attempt may succeed though nothing that was configured changes.
     #[cfg(feature = "cassandra")]
     pub(crate) const fn is_transient(&self) -> bool {
         match self {
@@ -38,7 +38,7 @@ impl CassandraError {
         }
     }
 
-    /// Whether the next start fails too, until the configuration is corrected.
+    /// Returns whether the next start fails too, until the configuration is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         #[cfg(not(feature = "cassandra"))]
         if matches!(self, Self::Front(_)) {

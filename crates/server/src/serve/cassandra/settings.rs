@@ -9,7 +9,7 @@ use quelea_sqs_protocol::QueueClass;
 use super::error::CassandraError;
 use crate::config::{Config, Store};
 
-/// Whether what is to be served can be.
+/// Checks that what is to be served can be.
 pub(super) fn check(config: &Config) -> Result<(), CassandraError> {
     let is_alone = config.store == Store::Cassandra;
     let needs_nodes = is_alone || config.sqs.default_class == QueueClass::Replicated;
@@ -42,7 +42,7 @@ pub(super) fn check(config: &Config) -> Result<(), CassandraError> {
     }
 }
 
-/// The settings that the store takes.
+/// Returns the settings that the store takes.
 #[cfg(feature = "cassandra")]
 pub(super) fn of(config: &Config) -> CassandraSettings {
     let cassandra = &config.cassandra;
@@ -69,7 +69,7 @@ pub(super) fn of(config: &Config) -> CassandraSettings {
     }
 }
 
-/// How this front-end speaks with the others.
+/// Returns how this front-end speaks with the others.
 #[cfg(feature = "cassandra")]
 pub(super) fn peers(config: &Config) -> PeerSettings {
     PeerSettings { listen: config.bdqs.listen.clone(), advertise: config.bdqs.advertise.clone() }

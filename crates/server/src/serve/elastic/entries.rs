@@ -25,7 +25,7 @@ pub(crate) struct EntryFailure {
 }
 
 impl EntryFailure {
-    /// Whether the next start fails too, until the configuration is corrected.
+    /// Returns whether the next start fails too, until the configuration is corrected.
     pub(crate) const fn is_of_settings(&self) -> bool {
         matches!(self.error, EntryError::Config(_))
     }
@@ -110,7 +110,7 @@ impl PreparedEntries {
     }
 }
 
-/// Where this process reaches an address that it listens on.
+/// Returns where this process reaches an address that it listens on.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
@@ -122,7 +122,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 impl Entries {
-    /// Where they listen.
+    /// Returns where they listen.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let of_one = |entry: &Entry| {
             let addresses = entry.addresses();

@@ -59,7 +59,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
     Ok(())
 }
 
-/// Whether other machines reach what listens there.
+/// Returns whether other machines reach what listens there.
 pub(crate) fn is_exposed(address: &str) -> bool {
     if address.is_empty() {
         return false;

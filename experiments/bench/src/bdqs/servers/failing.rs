@@ -93,7 +93,7 @@ pub(super) fn fail(
     Ok(suffered)
 }
 
-/// A time that has this mean.
+/// Draws a time from an exponential distribution that has this mean.
 fn exponential(rng: &mut Rng, mean_s: f64) -> f64 {
     // Neither the logarithm of 0, nor none of something infinite.
     -(1.0 - rng.f64()).ln().min(-f64::EPSILON) * mean_s
@@ -161,7 +161,7 @@ impl Suffered {
         Self { failures: self.failures + other.failures, down_s: self.down_s + other.down_s }
     }
 
-    /// No number if none failed.
+    /// Returns the mean of the seconds that servers were down; no number if none failed.
     pub(super) fn mean_down_s(&self) -> f64 {
         self.down_s / self.failures as f64
     }

@@ -42,7 +42,7 @@ impl FrontEnd {
         Ok(front_end)
     }
 
-    /// At the addresses that it had.
+    /// Starts it again, at the addresses that it had.
     pub(crate) fn start_again(&mut self) -> Result<(), BdqsError> {
         let mut settings = self.settings.clone();
         settings.push(("data_dir".to_owned(), self.home.join("data").display().to_string()));
@@ -77,12 +77,12 @@ impl FrontEnd {
         }
     }
 
-    /// Its SQS endpoint.
+    /// Returns its SQS endpoint.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.addresses[0])
     }
 
-    /// The address of its management API.
+    /// Returns the address of its management API.
     pub(crate) fn http(&self) -> &str {
         &self.addresses[1]
     }

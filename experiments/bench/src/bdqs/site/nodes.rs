@@ -19,7 +19,8 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Ready when it returns; a third node takes a minute on a busy machine.
+    /// Starts so many nodes. They are ready when it returns; a third node takes a minute on a busy
+    /// machine.
     pub(crate) fn start(tests: PathBuf, directory: PathBuf, count: u32) -> Result<Self, BdqsError> {
         let nodes = Self { tests, directory, count };
         nodes.run("start", &["--nodes", &count.to_string()])?;
@@ -44,12 +45,13 @@ impl Nodes {
         (1..=self.count).map(|number| self.directory.join(format!("node{number}")))
     }
 
-    /// Has the harness do something to one node: `kill`, `restart`, `pause`, `resume`.
+    /// Lets the harness do something to one node: `kill`, `restart`, `pause`, `resume`.
     pub(crate) fn act(&self, verb: &str, number: u32) -> Result<(), BdqsError> {
         self.run(verb, &[&number.to_string()])
     }
 
-    /// What they stored is of no use: they need not end in good order.
+    /// Kills all nodes, and clears away what they stored. That is of no use: they need not end in
+    /// good order.
     fn clear(&self) -> Result<(), BdqsError> {
         (1..=self.count).try_for_each(|number| self.act("kill", number))?;
         self.run("clear", &[])
@@ -80,7 +82,7 @@ impl Drop for Nodes {
     }
 }
 
-/// The directory `tests` of the checkout that this was built in.
+/// Returns the directory `tests` of the checkout that this was built in.
 pub(super) fn tests_of_the_build() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }

@@ -56,7 +56,7 @@ impl ListenerProbe {
         }
     }
 
-    /// When a message of this producer came that was meant to leave after the mark.
+    /// Returns when a message of this producer came that was meant to leave after the mark.
     pub(super) fn first_after(&self, mark: u64, producer: usize) -> Option<u64> {
         let (of, at) = self.flows[producer];
         (of == mark).then_some(at)

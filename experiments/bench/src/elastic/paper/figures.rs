@@ -75,7 +75,7 @@ fn all(report: &PaperReport) -> [Plot; 4] {
     [figure5, figure6, figure7, figure8]
 }
 
-/// The relays that there were, by number.
+/// Returns the relays that there were, by number.
 fn relays(report: &PaperReport) -> impl Iterator<Item = u64> {
     let mut ids: Vec<u64> =
         report.bins.iter().flat_map(|bin| bin.relays.iter().map(|relay| relay.id)).collect();

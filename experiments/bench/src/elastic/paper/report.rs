@@ -109,7 +109,7 @@ impl PaperReport {
         }
     }
 
-    /// When relays came up, minutes of real time: number and when.
+    /// Returns when relays came up, in minutes of real time, and which relay it was.
     pub(crate) fn relays_up(&self) -> impl Iterator<Item = (f64, &str)> {
         let up = self.events.iter().filter(|event| event.kind == "up");
         up.map(|event| (event.minute, event.subject.as_str()))
@@ -144,7 +144,7 @@ impl PaperReport {
 }
 
 impl Bin {
-    /// A line of progress.
+    /// Returns a line of progress.
     pub(crate) fn to_text(&self) -> String {
         let relays: Vec<String> = self
             .relays

@@ -24,7 +24,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// `user` is `NAME:PASSWORD`.
+    /// Returns the API at that address, for a `user` that is `NAME:PASSWORD`.
     pub(crate) fn new(address: &str, user: &str) -> Self {
         let authorization = format!("Basic {}", STANDARD.encode(user));
         let config = Agent::config_builder()
@@ -52,12 +52,12 @@ impl Api {
         self.call("GET", &format!("{}/relays", path(queue)), None)
     }
 
-    /// What was decided about the queue, oldest first.
+    /// Returns what was decided about the queue, oldest first.
     pub(crate) fn events(&self, queue: &str) -> Result<Value, ElasticError> {
         self.call("GET", &format!("{}/events", path(queue)), None)
     }
 
-    /// Has a producer moved; `false` if it cannot be moved now.
+    /// Asks for the move of a producer. Returns `false` if it cannot be moved now.
     pub(crate) fn move_producer(&self, queue: &str, producer: u128) -> Result<bool, ElasticError> {
         let wanted = json!({ "producer": format!("{producer:032x}") }).to_string();
         match self.call("POST", &format!("{}/moves", path(queue)), Some(wanted)) {

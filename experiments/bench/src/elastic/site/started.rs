@@ -50,7 +50,7 @@ impl Started {
         }
     }
 
-    /// Where a front listens.
+    /// Returns where a front listens.
     pub(super) fn address(&self, front: &str) -> &str {
         let place = FRONTS.iter().position(|name| *name == front);
         place.map_or("", |place| &self.addresses[place])

@@ -73,7 +73,7 @@ impl Dialogue {
         ElasticError::Protocol { who: self.who.clone(), text: text.into() }
     }
 
-    /// The handshake is over: from here on the socket does not block.
+    /// Ends the handshake: from here on the socket does not block.
     pub(crate) fn end(self) -> Result<Opened, ElasticError> {
         self.stream
             .set_nonblocking(true)

@@ -72,7 +72,8 @@ fn control(frame: Frame) -> Result<Piece<'static>, String> {
     }
 }
 
-/// The message's last part. Not by the library: the listeners' clients do this for each message.
+/// Returns the message's last part. It is not found by the library: the listeners' clients do this
+/// for each message.
 fn last_part(mut message: &[u8]) -> Result<&[u8], String> {
     loop {
         let (more, body, rest) = match *message {
@@ -139,7 +140,7 @@ fn encoded(dialogue: &Dialogue, frame: &Frame) -> Result<BytesMut, ElasticError>
     Ok(bytes)
 }
 
-/// The next frame but PINGs, which it answers.
+/// Waits for the next frame but PINGs, which it answers, and returns it.
 fn hear(dialogue: &mut Dialogue) -> Result<Frame, ElasticError> {
     loop {
         match dialogue.hear(next)? {

@@ -61,7 +61,7 @@ pub(crate) fn cut(input: &[u8]) -> Result<Option<(usize, Piece<'_>)>, String> {
     Ok(Some((end, piece)))
 }
 
-/// The first line without its end, and where the next one begins.
+/// Returns the first line without its end, and where the next one begins.
 fn line(input: &[u8]) -> Result<Option<(usize, &[u8])>, String> {
     let head = &input[..input.len().min(LINE_BYTES_MAX)];
     match head.windows(2).position(|pair| pair == b"\r\n") {

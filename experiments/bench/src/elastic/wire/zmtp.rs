@@ -82,7 +82,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The first frame of `input`.
+    /// Returns the first frame of `input`.
     fn cut(input: &'a [u8]) -> Result<Option<Self>, String> {
         let Some(flags) = input.first().copied() else { return Ok(None) };
         if flags & !(MORE | LONG | COMMAND) != 0 {
