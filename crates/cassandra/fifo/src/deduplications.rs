@@ -16,18 +16,18 @@ pub(crate) struct Deduplications {
 }
 
 impl Deduplications {
-    /// The message that was sent with this id, if that is not too long ago.
+    /// Returns the message that was sent with this id, if that is not too long ago.
     pub(crate) fn find(&mut self, key: [u8; 16], now_ms: u64) -> Option<&Noted> {
         self.forget_old(now_ms);
         self.by_key.get(&key).filter(|noted| noted.sent_at_ms + DEDUPLICATION_MS > now_ms)
     }
 
-    /// Whether no more can be remembered.
+    /// Returns whether no more can be remembered.
     pub(crate) fn is_full(&self) -> bool {
         self.order.len() >= DEDUPLICATIONS_MAX
     }
 
-    /// What they take of the memory, about.
+    /// Returns about how many bytes of memory they take.
     pub(crate) fn bytes(&self) -> usize {
         const ID_BYTES: usize = 120;
         self.order.len() * ID_BYTES
@@ -49,7 +49,8 @@ impl Deduplications {
         }
     }
 
-    fn forget_old(&mut self, now_ms: u64) {
+    /// Forgets those that count no more.
+    pub(crate) fn forget_old(&mut self, now_ms: u64) {
         while let Some((sent_at_ms, key)) = self.order.front()
             && sent_at_ms + DEDUPLICATION_MS <= now_ms
         {

@@ -21,7 +21,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The last number.
+    /// Returns the last number.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.messages.last().map_or(0, |(number, _)| *number)
@@ -113,7 +113,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether a caller is answered by it.
+    /// Returns whether a caller is answered by it.
     pub(crate) const fn is_answer(&self) -> bool {
         matches!(
             self,

@@ -25,8 +25,8 @@ impl Group {
         self.ready.is_empty() && self.delayed.is_empty() && self.in_flight.is_empty()
     }
 
-    /// The message that is next: behind none that is delayed or in flight, but those up to `received`, which the same
-    /// receive has.
+    /// Returns the message that is next: behind none that is delayed or in flight, but those up to
+    /// `received`, which the same receive has.
     fn next(&self, received: Option<u64>) -> Option<u64> {
         let first = *self.ready.first()?;
         let from = received.map_or(0, |number| number + 1);
@@ -49,8 +49,8 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// The message that is to be received next. `received` is the last one that the same receive has, with its group:
-    /// the receive goes on with that group as long as it can.
+    /// Returns the message that is to be received next. `received` is the last one that the same
+    /// receive has, with its group: the receive goes on with that group as long as it can.
     pub(crate) fn next(&self, received: Option<(u64, u64)>) -> Option<u64> {
         if let Some((group, number)) = received
             && let Some(next) = self.groups.get(&group).and_then(|state| state.next(Some(number)))

@@ -14,7 +14,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// A lease that was asked for at that steady time.
+    /// Returns a lease that was asked for at that steady time.
     pub(crate) const fn asked_at(steady_ms: u64) -> Self {
         Self {
             valid_until_ms: steady_ms + LEASE_MS - LEASE_MARGIN_MS,
@@ -23,12 +23,12 @@ impl Lease {
         }
     }
 
-    /// Whether what is durable now may be confirmed.
+    /// Returns whether what is durable now may be confirmed.
     pub(crate) const fn is_valid(&self, now: Now) -> bool {
         now.steady_ms < self.valid_until_ms
     }
 
-    /// Whether it is to be asked for again now; then it is being asked for.
+    /// Begins to ask for it again, if that is to be done now. Returns whether it does.
     pub(crate) fn begins_renewal(&mut self, now: Now) -> bool {
         let begins = !self.is_renewing && now.steady_ms >= self.renew_at_ms;
         self.is_renewing |= begins;
@@ -46,7 +46,8 @@ impl Lease {
         self.renew_at_ms = now.steady_ms + RENEW_AGAIN_MS;
     }
 
-    /// When it is to be asked for again, by the steady clock; `None`: it is being asked for.
+    /// Returns when it is to be asked for again, by the steady clock; `None`: it is being asked
+    /// for.
     pub(crate) fn renewal_due_ms(&self) -> Option<u64> {
         (!self.is_renewing).then_some(self.renew_at_ms)
     }
@@ -72,8 +73,9 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// A row was read just now: the reading was over at `now`. What the row says of times is never compared with a clock: a
-    /// machine that was suspended wakes with an old one.
+    /// Looks at a row that was read just now: the reading was over at `now`. Returns what is seen
+    /// of the lease. What the row says of times is never compared with a clock: a machine that was
+    /// suspended wakes with an old one.
     pub fn see(&mut self, row: Option<&OwnerRow>, now: Now) -> Watch {
         let Some(row) = row.filter(|row| row.held_until_ms > 0) else {
             self.seen = None;

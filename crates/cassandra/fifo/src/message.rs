@@ -50,7 +50,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Its size, as the row counts in a batch.
+    /// Returns its size, as the row counts in a batch.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let attributes =
@@ -102,13 +102,14 @@ pub struct Noted {
     pub sent_at_ms: u64,
 }
 
-/// When a message was sent, in ms since 1970, by its id of version 7.
+/// Returns when a message was sent, in ms since 1970, by its id of version 7.
 #[must_use]
 pub fn sent_at_ms(id: Uuid) -> u64 {
     (id.as_u128() >> 80) as u64
 }
 
-/// What stands for a deduplication id in its scope, so that two never share it by chance or by design.
+/// Returns what stands for a deduplication id in its scope, so that two never share it by chance or
+/// by design.
 #[must_use]
 pub fn deduplication_key(id: &str, group_id: Option<&str>) -> [u8; 16] {
     let mut hash = Sha256::new();
@@ -121,8 +122,9 @@ pub fn deduplication_key(id: &str, group_id: Option<&str>) -> [u8; 16] {
     first_half(hash)
 }
 
-/// What stands for a message that comes from a row of another queue: sent again, since nobody has heard that it was there, it is
-/// the same. One that has come round, and is in another row, is another one.
+/// Returns what stands for a message that comes from a row of another queue: sent again, since
+/// nobody has heard that it was there, it is the same. One that has come round, and is in another
+/// row, is another one.
 #[must_use]
 pub fn moved_key(from_generation: Uuid, from: RowKey) -> [u8; 16] {
     let mut hash = Sha256::new();
@@ -139,7 +141,8 @@ fn first_half(hash: Sha256) -> [u8; 16] {
     std::array::from_fn(|at| digest[at])
 }
 
-/// The number that stands for a group: FNV-1a of 64 bits. Two ids that share one only wait for each other.
+/// Returns the number that stands for a group: FNV-1a of 64 bits. Two ids that share one only wait
+/// for each other.
 pub(crate) fn group_of_id(id: &str) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

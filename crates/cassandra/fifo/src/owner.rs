@@ -31,7 +31,7 @@ use crate::message::{Arrival, sent_at_ms};
 use crate::receptions::{Holder, RECEPTIONS_MAX, Reception, decode, encode};
 use crate::segments::Segments;
 use crate::take_over::TakeOver;
-use crate::window::Window;
+use crate::window::{Held, State, Window};
 
 use delete::{DeleteCall, Deletion};
 use receive::Reading;
@@ -39,8 +39,11 @@ pub use receive::ReceiveCall;
 use send::PendingSend;
 pub use send::SendCall;
 
-/// How often partitions are looked for of which nothing is left, in ms.
+/// How often what is over is looked for, in ms: ids, messages, and partitions of which nothing is left.
 const DROP_EVERY_MS: u64 = 5_000;
+
+/// Messages that one look for such as are kept no longer looks at.
+const LOOKED_AT_MAX: usize = 4_096;
 
 /// What is due but has to wait for something else is looked at so often, in ms.
 const TICK_MS_MIN: u64 = 5;
@@ -117,11 +120,14 @@ pub struct Owner {
     next_id: u64,
     used_at_ms: u64,
     drop_at_ms: u64,
+    /// The next look for messages that are kept no longer begins here.
+    look_from: u64,
     effects: VecDeque<Effect>,
 }
 
 impl Owner {
-    /// A queue that was taken over by a lease that was asked for at that steady time.
+    /// Returns the owner of a queue that was taken over by a lease that was asked for at that
+    /// steady time.
     #[must_use]
     pub fn new(
         (queue, generation): (Uuid, Uuid),
@@ -173,30 +179,31 @@ impl Owner {
             next_id: 0,
             used_at_ms: now.steady_ms,
             drop_at_ms: now.steady_ms + DROP_EVERY_MS,
+            look_from: 0,
             effects: VecDeque::new(),
         };
         owner.recover(now);
         owner
     }
 
-    /// The next thing to be done.
+    /// Takes the next thing to be done.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Whether it takes calls: all that it has to know was read.
+    /// Returns whether it takes calls: all that it has to know was read.
     #[must_use]
     pub fn is_serving(&self) -> bool {
         self.phase == Phase::Serving
     }
 
-    /// Whether it has ended: it is not the queue's owner any more.
+    /// Returns whether it has ended: it is not the queue's owner any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
     }
 
-    /// Its epoch.
+    /// Returns its epoch.
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.epoch
@@ -212,14 +219,15 @@ impl Owner {
         self.is_memory_short = is_short;
     }
 
-    /// What it takes of the memory, about.
+    /// Returns about how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         const RECEIVE_BYTES: usize = 256;
         const DELETION_BYTES: usize = 128;
         let waiting = self.receives.len() * RECEIVE_BYTES
             + (self.undeleted.len() + self.deleted_ahead.len()) * DELETION_BYTES;
-        self.window.bytes() + self.deduplications.bytes() + self.unsent_bytes + waiting
+        let ids = self.deduplications.bytes() + self.attempts.bytes();
+        self.window.bytes() + ids + self.unsent_bytes + waiting
     }
 
     /// Counts what waits; what is not in memory is taken to be visible.
@@ -243,21 +251,47 @@ impl Owner {
         if self.is_idle(now) {
             return self.release();
         }
+        self.stop_late_discard(now);
+        if self.has_ended() {
+            return;
+        }
         if self.lease.begins_renewal(now) {
             let renewal = self.renewal();
             self.effects.push_back(Effect::Renew(renewal));
         }
         if now.steady_ms >= self.drop_at_ms {
             self.drop_at_ms = now.steady_ms + DROP_EVERY_MS;
-            let empty = self.segments.take_empty(self.loaded_to, now.wall_ms);
-            if !empty.is_empty() {
-                self.effects.push_back(Effect::Drop(empty));
-            }
+            self.drop_old(now);
         }
         self.go_on(now);
     }
 
-    /// After how many ms [`Owner::tick`] has something to do, if nothing comes before.
+    /// Drops what is over. No call may ever meet it: a queue may have sends and no receives, or, when memory is full,
+    /// receives and no sends.
+    fn drop_old(&mut self, now: Now) {
+        self.deduplications.forget_old(now.wall_ms);
+        self.attempts.forget_old(now.wall_ms);
+        self.forget_expired(now);
+        let empty = self.segments.take_empty(self.loaded_to, now.wall_ms);
+        if !empty.is_empty() {
+            self.effects.push_back(Effect::Drop(empty));
+        }
+    }
+
+    /// Forgets messages that are kept no longer. They need not be the oldest: dead letters are older than their numbers
+    /// say. One call looks at some messages, the next at those behind them, and so round.
+    fn forget_expired(&mut self, now: Now) {
+        let waits = |state| matches!(state, State::Ready | State::Delayed { .. });
+        let is_expired = |held: &Held| waits(held.state) && !self.is_kept(held, now);
+        let looked_at = self.window.from(self.look_from).take(LOOKED_AT_MAX);
+        let expired = looked_at.filter(|(_, held)| is_expired(held)).map(|(number, _)| number);
+        let expired: Vec<u64> = expired.collect();
+        let behind = self.window.from(self.look_from).nth(LOOKED_AT_MAX);
+        self.look_from = behind.map_or(0, |(number, _)| number);
+        expired.into_iter().for_each(|number| self.forget(number));
+    }
+
+    /// Returns after how many ms [`Owner::tick`] has something to do, if nothing comes before.
     #[must_use]
     pub fn due_in_ms(&self, now: Now) -> u64 {
         // Else they end when something comes that is waited for anyway.
@@ -315,7 +349,8 @@ impl Owner {
         unheard.into_iter().for_each(|(number, holder)| self.window.undo(number, holder));
     }
 
-    /// What the next owner needs to know, of messages in memory and of those that are not loaded yet.
+    /// Returns what the next owner needs to know, of messages in memory and of those that are not
+    /// loaded yet.
     fn handover(&self) -> Vec<u8> {
         let not_loaded = self.handed_over.values().copied();
         let all: Vec<Reception> =
@@ -357,7 +392,8 @@ impl Owner {
         self.deleted.clear();
     }
 
-    /// A call came in. `false`: it is not taken, since this is not the owner any more.
+    /// Notes that a call came in. Returns `false` if it is not taken, since this is not the owner
+    /// any more.
     fn takes(&mut self, call: CallId, now: Now) -> bool {
         self.used_at_ms = now.steady_ms;
         if self.phase != Phase::Serving {

@@ -44,7 +44,7 @@ pub struct Unowned {
 }
 
 impl Unowned {
-    /// Of the owner's row.
+    /// Returns the queue as its owner's row shows it.
     #[must_use]
     pub fn new(row: &OwnerRow) -> Self {
         let has_let_go = row.held_until_ms == 0;
@@ -55,8 +55,9 @@ impl Unowned {
         Self { received }
     }
 
-    /// The partitions that count among the listed ones, the oldest first, each with the numbers that do: beyond the first and
-    /// up to the second. Of those of the last epoch it is all that is in them, as its owner may still write there.
+    /// Returns the partitions that count among the listed ones, the oldest first, each with the
+    /// numbers that do: beyond the first and up to the second. Of those of the last epoch it is all
+    /// that is in them, as its owner may still write there.
     #[must_use]
     pub fn parts(row: &OwnerRow, listed: &[SegmentRow]) -> Vec<(SegmentKey, u64, u64)> {
         let all = take_over(Some(row), listed, Some(i64::MAX.unsigned_abs()), 1, 0);
@@ -64,7 +65,7 @@ impl Unowned {
         all.ranges.into_iter().map(part).collect()
     }
 
-    /// A message of one of them.
+    /// Returns a message of one of these partitions, as it is shown.
     #[must_use]
     pub fn peeked_row(&self, segment: SegmentKey, row: &Row, now_ms: u64) -> PeekedRow {
         let reception = self.received.as_ref().map(|all| all.get(&row.number));

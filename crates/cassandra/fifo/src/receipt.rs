@@ -37,7 +37,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let Self { queue, generation, epoch, number, reception, received_at_ms } = self;
@@ -52,7 +52,7 @@ impl Receipt {
         bytes
     }
 
-    /// The receipt of these bytes, if they are one.
+    /// Returns the receipt of these bytes, if they are one.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;

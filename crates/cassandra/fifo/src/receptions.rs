@@ -30,7 +30,7 @@ pub(crate) struct Reception {
     pub(crate) receive_count: u32,
 }
 
-/// As an owner of that epoch stores them; no bytes if there are none.
+/// Encodes receptions as an owner of that epoch stores them; no bytes if there are none.
 pub(crate) fn encode(epoch: u64, all: &[Reception]) -> Vec<u8> {
     if all.is_empty() {
         return Vec::new();
@@ -53,7 +53,8 @@ pub(crate) fn encode(epoch: u64, all: &[Reception]) -> Vec<u8> {
     bytes
 }
 
-/// Those that an owner of that epoch has stored; none of other bytes, since a message that nothing is known of is visible.
+/// Decodes the receptions that an owner of that epoch has stored; none of other bytes, since a
+/// message that nothing is known of is visible.
 pub(crate) fn decode(epoch: u64, bytes: &[u8]) -> Vec<Reception> {
     let Some((&VERSION, rest)) = bytes.split_first() else { return Vec::new() };
     let Some((said_in, rest)) = rest.split_first_chunk::<8>() else { return Vec::new() };

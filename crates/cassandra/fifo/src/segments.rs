@@ -75,12 +75,12 @@ impl Segments {
         }
     }
 
-    /// What the owner's row says of earlier epochs.
+    /// Returns what the owner's row says of earlier epochs.
     pub(crate) fn sealed(&self) -> BTreeMap<u64, u64> {
         self.seals.iter().map(|(epoch, (seal, _))| (*epoch, *seal)).collect()
     }
 
-    /// The first of them in the list; while there is none, what may come first.
+    /// Returns the first partition in the list; while there is none, what may come first.
     pub(crate) fn oldest(&self) -> SegmentKey {
         let first = self.segments.first_key_value();
         let key = first.map(|(first, segment)| SegmentKey { epoch: segment.epoch, first: *first });
@@ -95,8 +95,9 @@ impl Segments {
         self.segments.len() >= SEGMENTS_MAX
     }
 
-    /// The partition of a batch whose first message has that number, and whether it is a new one; then how many rows and
-    /// bytes it has room for.
+    /// Chooses the partition of a batch whose first message has that number. Returns it, and
+    /// whether it is a new one. Then [`Segments::room`] returns how many rows and bytes it has room
+    /// for.
     pub(crate) fn place(&mut self, first: u64, bytes: usize, now_ms: u64) -> (SegmentKey, bool) {
         let current = self.segments.last_entry().filter(|entry| entry.get().epoch == self.epoch);
         let fits = self.rows < SEGMENT_ROWS_MAX
@@ -112,7 +113,7 @@ impl Segments {
         (SegmentKey { epoch: self.epoch, first }, true)
     }
 
-    /// Rows and bytes that the current partition has room for.
+    /// Returns how many rows and bytes the current partition has room for.
     pub(crate) const fn room(&self) -> (usize, usize) {
         (SEGMENT_ROWS_MAX - self.rows, SEGMENT_BYTES_MAX.saturating_sub(self.bytes))
     }
@@ -142,7 +143,7 @@ impl Segments {
         }
     }
 
-    /// The partition of a message that counts.
+    /// Returns the partition of a message that counts.
     pub(crate) fn key_of(&self, number: u64) -> Option<SegmentKey> {
         let (first, segment) = self.segments.range(..=number).next_back()?;
         (number <= segment.last).then_some(SegmentKey { epoch: segment.epoch, first: *first })
@@ -160,7 +161,8 @@ impl Segments {
         }
     }
 
-    /// The next partitions with numbers beyond `after`, up to `to`, each with the numbers that are wanted of it.
+    /// Returns the next partitions with numbers beyond `after`, up to `to`, each with the numbers
+    /// that are wanted of it.
     pub(crate) fn beyond(&self, after: u64, to: u64) -> Vec<(SegmentKey, u64, u64)> {
         // The one that `after` is in, and those behind it.
         let from = self.segments.range(..=after).next_back().map_or(0, |(first, _)| *first);
@@ -172,7 +174,7 @@ impl Segments {
         wanted.take(LOADED_SEGMENTS_MAX).collect()
     }
 
-    /// The partitions whose deduplication ids may still count.
+    /// Returns the partitions whose deduplication ids may still count.
     pub(crate) fn with_deduplications(&self, now_ms: u64) -> Vec<(SegmentKey, u64)> {
         let counts = |segment: &Segment| {
             segment.ended_at_ms + DEDUPLICATION_MS + DEDUPLICATION_SLACK_MS > now_ms

@@ -52,16 +52,16 @@ pub struct TakeOver {
     pub received: Vec<u8>,
 }
 
-/// The partition that has to be read whole before a queue is taken over: the last of its last epoch, where a batch may be
-/// at some replicas only.
+/// Returns the partition that has to be read whole before a queue is taken over: the last of its
+/// last epoch, where a batch may be at some replicas only.
 #[must_use]
 pub fn tail_of(row: Option<&OwnerRow>, listed: &[SegmentRow]) -> Option<SegmentKey> {
     let epoch = row?.epoch;
     listed.iter().map(|row| row.key).filter(|key| key.epoch == epoch).max()
 }
 
-/// Where the list of partitions is to be read from: none before that counts. What was removed from it stands in Cassandra's
-/// way for some hours.
+/// Returns where the list of partitions is to be read from: none before that counts. What was
+/// removed from it stands in Cassandra's way for some hours.
 #[must_use]
 pub fn listed_from(row: Option<&OwnerRow>) -> SegmentKey {
     let Some(row) = row else { return SegmentKey::default() };
@@ -69,8 +69,9 @@ pub fn listed_from(row: Option<&OwnerRow>) -> SegmentKey {
     row.oldest.max(SegmentKey { epoch, first: 0 })
 }
 
-/// What a queue's next owner begins with. `tail` is what the partition of [`tail_of`] says its last number to be, if there
-/// was a batch in it at all. Without a row numbers begin at `first_number`.
+/// Returns what a queue's next owner begins with. `tail` is what the partition of [`tail_of`] says
+/// its last number to be, if there was a batch in it at all. Without a row numbers begin at
+/// `first_number`.
 #[must_use]
 pub fn take_over(
     row: Option<&OwnerRow>,

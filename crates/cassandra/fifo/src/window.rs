@@ -62,7 +62,7 @@ impl Window {
         self.messages.len()
     }
 
-    /// What it takes of the memory, about: maps' entries, and bodies.
+    /// Returns about how many bytes of memory it takes: maps' entries, and bodies.
     pub(crate) fn bytes(&self) -> usize {
         const MESSAGE_BYTES: usize = 320;
         self.messages.len() * MESSAGE_BYTES + self.cached_bytes
@@ -72,7 +72,7 @@ impl Window {
         self.in_flight
     }
 
-    /// Whether a message that was received is still there.
+    /// Returns whether a message that was received is still there.
     pub(crate) fn has_received(&self) -> bool {
         self.messages.values().any(|held| held.receive_count > 0)
     }
@@ -85,9 +85,9 @@ impl Window {
         self.messages.get(&number)
     }
 
-    /// All of them with their numbers.
-    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = (u64, &Held)> {
-        self.messages.iter().map(|(number, held)| (*number, held))
+    /// Returns the messages from that number on, each with its own, the oldest first.
+    pub(crate) fn from(&self, number: u64) -> impl Iterator<Item = (u64, &Held)> {
+        self.messages.range(number..).map(|(number, held)| (*number, held))
     }
 
     pub(crate) fn oldest(&self) -> Option<&Held> {
@@ -123,7 +123,7 @@ impl Window {
         }
     }
 
-    /// Those that were received and are still there, the oldest first.
+    /// Returns the receptions of messages that were received and are still there, the oldest first.
     pub(crate) fn receptions(&self) -> impl Iterator<Item = Reception> {
         let was_received = self.messages.iter().filter(|(_, held)| held.receive_count > 0);
         was_received.map(|(number, held)| {
@@ -154,7 +154,8 @@ impl Window {
         }
     }
 
-    /// The message that is to be received next, behind `received`, which the same receive has.
+    /// Returns the message that is to be received next, behind `received`, which the same receive
+    /// has.
     pub(crate) fn next(&self, received: Option<u64>) -> Option<u64> {
         let received =
             received.and_then(|number| Some((self.messages.get(&number)?.group, number)));
@@ -165,7 +166,8 @@ impl Window {
         self.messages.get(&number)?.content.clone()
     }
 
-    /// Whether that reception of a message is the last, and its visibility timeout is not over.
+    /// Returns whether that reception of a message is the last, and its visibility timeout is not
+    /// over.
     pub(crate) fn is_held_by(&self, number: u64, holder: Holder) -> bool {
         let state = self.messages.get(&number).map(|held| held.state);
         matches!(state, Some(State::InFlight(flight)) if flight.holder == holder)
@@ -233,7 +235,7 @@ impl Window {
         }
     }
 
-    /// When the next message becomes visible.
+    /// Returns when the next message becomes visible.
     pub(crate) fn next_due_ms(&self) -> Option<u64> {
         self.due.first().map(|(at_ms, _)| *at_ms)
     }
@@ -265,7 +267,7 @@ impl Window {
         }
     }
 
-    /// A message is gone. Returns the partition that it was in.
+    /// Removes a message that is gone. Returns the partition that it was in.
     pub(crate) fn remove(&mut self, number: u64) -> Option<SegmentKey> {
         let held = self.messages.remove(&number)?;
         self.leave(number, held.state);
@@ -274,7 +276,7 @@ impl Window {
         Some(held.segment)
     }
 
-    /// Messages that can be received, or wait only for others of their group.
+    /// Returns how many messages can be received, or wait only for others of their group.
     pub(crate) fn ready(&self) -> usize {
         self.messages.len() - self.in_flight - self.delayed
     }

@@ -66,7 +66,7 @@ impl Owner {
         self.delete_next();
     }
 
-    /// What a receipt may delete. What it names is not visible meanwhile.
+    /// Claims what a receipt may delete, and returns it. What it names is not visible meanwhile.
     fn claim(&mut self, delivery: &Delivery, now: Now) -> Claim {
         let Some(receipt) = self.receipt(delivery) else {
             return Claim::Outcome(ReceiptOutcome::Invalid);
@@ -114,8 +114,9 @@ impl Owner {
         Claim::Row(row)
     }
 
-    /// Whether it can say what became of messages. Whose lease is over may know nothing of what a later owner delivered:
-    /// the caller looks again.
+    /// Takes a call with receipts. Returns whether it can say what became of messages. An owner
+    /// whose lease is over may know nothing of what a later owner delivered: the caller looks
+    /// again.
     pub(super) fn takes_receipts(&mut self, call: CallId, now: Now) -> bool {
         let takes = self.takes(call, now);
         if takes && !self.lease.is_valid(now) {
@@ -125,7 +126,8 @@ impl Owner {
         takes
     }
 
-    /// A receipt of this queue, by this owner or an earlier one.
+    /// Decodes a delivery. Returns its receipt, if it is one of this queue, by this owner or an
+    /// earlier one.
     pub(super) fn receipt(&self, delivery: &Delivery) -> Option<Receipt> {
         Receipt::decode(delivery)
             .filter(|receipt| receipt.queue == self.queue && receipt.epoch <= self.epoch)

@@ -102,7 +102,7 @@ impl Owner {
     }
 }
 
-/// What is not in memory cannot be looked at now.
+/// Returns the fault that says that what is not in memory cannot be looked at now.
 pub(super) fn not_loaded() -> Fault {
     Fault::Unavailable("too many messages before this one wait".to_owned())
 }

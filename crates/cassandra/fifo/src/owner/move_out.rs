@@ -12,9 +12,6 @@ use crate::message::RowKey;
 use crate::moving::{MoveCall, MovedOut};
 use crate::receptions::Holder;
 
-/// For how long nobody gets a message that is on its way, in ms. What came of it is said before.
-const AWAY_MS: u64 = 86_400_000;
-
 impl Owner {
     /// Has the next messages moved, in the order in which they would be received. The answer is [`Effect::MovedOut`].
     pub fn move_out(&mut self, call: CallId, wanted: MoveCall, now: Now) {
@@ -45,7 +42,7 @@ impl Owner {
             let Some(held) = self.window.get(number) else { break };
             bytes += held.bytes;
             rows.push(RowKey { segment: held.segment, number });
-            holders.push((number, self.hold(number, AWAY_MS, now)));
+            holders.push((number, self.hold(number, now)));
             last = Some(number);
         }
         (rows, holders)

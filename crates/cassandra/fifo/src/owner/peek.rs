@@ -4,15 +4,17 @@
 use quelea_sqs_protocol::PeekedState;
 
 use super::Owner;
+use crate::clock::Now;
 use crate::message::RowKey;
 use crate::peeked_row::{PeekedRow, PeekedRows};
 use crate::window::State;
 
 impl Owner {
-    /// The oldest messages that are in memory, at most so many.
+    /// Returns the oldest messages that are in memory and still kept, at most so many.
     #[must_use]
-    pub fn peek(&self, max: usize) -> PeekedRows {
-        let oldest = self.window.oldest_first().take(max);
+    pub fn peek(&self, max: usize, now: Now) -> PeekedRows {
+        let mut kept = self.window.from(0).filter(|(_, held)| self.is_kept(held, now));
+        let oldest = kept.by_ref().take(max);
         let messages: Vec<PeekedRow> = oldest
             .map(|(number, held)| PeekedRow {
                 row: RowKey { segment: held.segment, number },
@@ -29,7 +31,7 @@ impl Owner {
             })
             .collect();
         let is_all_loaded = self.loaded_to >= self.acked_to && !self.is_loading;
-        let is_whole = is_all_loaded && messages.len() == self.window.len();
+        let is_whole = is_all_loaded && kept.next().is_none();
         PeekedRows { messages, is_whole }
     }
 }

@@ -1,4 +1,5 @@
-//! Receives: the longest waiting first. What is chosen is in flight from then on, while its body is read.
+//! Receives: the longest waiting first. What is chosen is in flight from then on, while its body is read; its visibility
+//! timeout begins when it is given out.
 
 use std::sync::Arc;
 
@@ -15,7 +16,10 @@ use crate::limits::{
 use crate::message::{Content, RowKey, sent_at_ms};
 use crate::receipt::Receipt;
 use crate::receptions::Holder;
-use crate::window::State;
+use crate::window::{Flight, Held, State};
+
+/// For how long nobody gets a message that is being read, or is on its way elsewhere, in ms. What came of it is said before.
+const AWAY_MS: u64 = 86_400_000;
 
 /// A call that waits for messages.
 #[derive(Clone, Debug)]
@@ -39,11 +43,13 @@ pub(super) struct Reading {
     pub(super) call: CallId,
     receive: ReceiveCall,
     until_ms: u64,
+    /// Nothing once it is cancelled.
     chosen: Vec<Chosen>,
+    is_cancelled: bool,
 }
 
 impl Reading {
-    /// What it has taken.
+    /// Returns the numbers of the messages that it has taken, each with its holder.
     pub(super) fn holders(&self) -> impl Iterator<Item = (u64, Holder)> {
         self.chosen.iter().map(|(number, holder, _)| (*number, *holder))
     }
@@ -77,6 +83,13 @@ impl Owner {
         if self.receives.remove(&call).is_some() {
             self.ends.retain(|(_, ended)| *ended != call);
         }
+        let is_of_call = |reading: &&mut Reading| reading.call == call;
+        if let Some(reading) = self.readings.values_mut().find(is_of_call) {
+            // It counts as one that is under way until it is over.
+            reading.is_cancelled = true;
+            let chosen = std::mem::take(&mut reading.chosen);
+            self.undo_chosen(&chosen);
+        }
     }
 
     /// Nobody heard that these messages were received: they are visible again.
@@ -90,7 +103,7 @@ impl Owner {
         self.go_on(now);
     }
 
-    /// Whether no further receive is answered until bodies were read.
+    /// Returns whether no further receive is answered until bodies were read.
     pub(super) fn is_reading_enough(&self) -> bool {
         self.readings.len() >= AT_ONCE_MAX
     }
@@ -114,11 +127,11 @@ impl Owner {
             let ends = self.ends.iter().find(|(_, ended)| *ended == call).copied();
             let until_ms = ends.map_or(now.steady_ms, |(until_ms, _)| until_ms);
             self.ends.remove(&(until_ms, call));
-            self.read(Reading { call, receive, until_ms, chosen }, now);
+            self.read(Reading { call, receive, until_ms, chosen, is_cancelled: false }, now);
         }
     }
 
-    /// What a receive gets; it is in flight then.
+    /// Chooses what a receive gets, and returns it; it is in flight then.
     fn choose(&mut self, receive: &ReceiveCall, now: Now) -> Vec<Chosen> {
         let mut chosen: Vec<Chosen> = Vec::new();
         let (mut bytes, mut last) = (0, None);
@@ -130,30 +143,35 @@ impl Owner {
                 continue;
             }
             bytes += held.bytes;
-            let holder = self.hold(number, receive.visibility_timeout_ms, now);
+            let holder = self.hold(number, now);
             chosen.push((number, holder, self.window.content(number)));
             last = Some(number);
         }
         chosen
     }
 
-    /// The next message after one, of those that can be received. Those that are kept no longer are forgotten on the way.
+    /// Returns the next message after one, of those that can be received. Those that are kept no
+    /// longer are forgotten on the way.
     pub(super) fn next_kept(&mut self, after: Option<u64>, now: Now) -> Option<u64> {
         loop {
             let number = self.window.next(after)?;
-            let sent_at_ms = sent_at_ms(self.window.get(number)?.id);
-            if sent_at_ms.saturating_add(self.settings.retention_ms) > now.wall_ms {
+            if self.is_kept(self.window.get(number)?, now) {
                 return Some(number);
             }
             self.forget(number);
         }
     }
 
-    /// A message is in flight from now on, for `for_ms`. Returns who holds it.
-    pub(super) fn hold(&mut self, number: u64, for_ms: u64, now: Now) -> Holder {
+    /// Returns whether a message's retention is not over.
+    pub(super) fn is_kept(&self, held: &Held, now: Now) -> bool {
+        sent_at_ms(held.id).saturating_add(self.settings.retention_ms) > now.wall_ms
+    }
+
+    /// Puts a message in flight until it is said what came of it. Returns who holds it.
+    pub(super) fn hold(&mut self, number: u64, now: Now) -> Holder {
         self.receptions += 1;
         let holder = (self.epoch, self.receptions);
-        self.window.receive(number, holder, now.wall_ms.saturating_add(for_ms), now.wall_ms);
+        self.window.receive(number, holder, now.wall_ms.saturating_add(AWAY_MS), now.wall_ms);
         holder
     }
 
@@ -213,13 +231,14 @@ impl Owner {
     ) {
         let Some(mut reading) = self.readings.remove(&id) else { return };
         match contents {
+            _ if reading.is_cancelled => {}
             Ok(contents) => {
                 let mut contents = contents.into_iter();
                 reading.chosen.retain_mut(|(number, holder, content)| {
                     if content.is_none() {
                         *content = contents.next().flatten().map(Arc::new);
                     }
-                    // The reading may have taken longer than the visibility timeout.
+                    // A deletion by a receipt of an earlier owner's may have ended meanwhile.
                     let is_held = self.window.is_held_by(*number, *holder);
                     if is_held && content.is_none() {
                         // It was deleted by an earlier owner's last request, or has ended.
@@ -248,6 +267,12 @@ impl Owner {
 
     fn answer(&mut self, reading: Reading, now: Now) {
         let Reading { call, receive, chosen, .. } = reading;
+        let until_ms = now.wall_ms.saturating_add(receive.visibility_timeout_ms);
+        for (number, holder, _) in &chosen {
+            let (holder, received_at_ms) = (*holder, now.wall_ms);
+            let flight = Flight { holder, until_ms, received_at_ms, deletions: 0 };
+            self.window.set(*number, State::InFlight(flight));
+        }
         if let Some(id) = &receive.attempt_id {
             let got = chosen.iter().map(|(number, (_, reception), _)| (*number, *reception));
             self.attempts.remember(attempt_key(id), got.collect(), now.wall_ms);
@@ -288,7 +313,8 @@ impl Owner {
         })
     }
 
-    /// Until when nobody hears that there is nothing, since messages go to the dead-letter queue.
+    /// Returns until when nobody hears that there is nothing, since messages go to the dead-letter
+    /// queue.
     pub(super) fn moves_waited_until_ms(&self) -> u64 {
         if self.moves == 0 { 0 } else { self.moving_since_ms.saturating_add(MOVE_WAITED_MS) }
     }

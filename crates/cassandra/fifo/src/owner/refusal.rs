@@ -26,6 +26,15 @@ impl Owner {
         self.refusal = Some(fault);
         self.batch = Some(batch.clone());
         self.effects.push_back(Effect::Discard(batch));
+        self.stop_late_discard(now);
+    }
+
+    /// Lets go of the queue if what was refused is not gone and the lease is over: whoever has followed counts the message if
+    /// an earlier attempt has stored it, so that it may not be deleted any more.
+    pub(super) fn stop_late_discard(&mut self, now: Now) {
+        if self.refusal.is_some() && !self.lease.is_valid(now) {
+            self.release();
+        }
     }
 
     /// The batch that was refused is nowhere, or that was refused, too: then the queue is let go of, and the seal of whoever owns

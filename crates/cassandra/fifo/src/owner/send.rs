@@ -32,7 +32,7 @@ pub(super) struct PendingSend {
 }
 
 impl PendingSend {
-    /// What its caller gets.
+    /// Returns what its caller gets.
     pub(super) fn into_outcomes(self) -> Vec<SendOutcome> {
         let sent = |(number, id): (u64, Uuid)| Sent {
             message_id: id.to_string(),

@@ -1,5 +1,9 @@
 //! What the simulation does not come to: limits, and receipts of owners of which nothing counts.
 
+mod over;
+mod readings;
+mod refusals;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -260,7 +264,8 @@ fn a_receive_waits_briefly_for_its_moves_to_the_dead_letter_queue() {
     );
 }
 
-/// Has one owner let go of a queue, and another follow, which reads what is there.
+/// Lets one owner let go of a queue, and another follow, which reads what is there. Returns the
+/// latter.
 fn followed(mut first: Owner, messages: &[u64], now: Now) -> Owner {
     first.release();
     let released = effects(&mut first).into_iter().find_map(|effect| match effect {
@@ -367,7 +372,7 @@ fn a_look_is_no_use_and_says_what_is_in_flight() {
     let mut first = owner(1, Vec::new(), SETTINGS);
     (1..=3).for_each(|call| drop(send(&mut first, call, at(0))));
     assert_eq!(receive(&mut first, 4, 0, at(1)).len(), 1);
-    let PeekedRows { messages, is_whole } = first.peek(2);
+    let PeekedRows { messages, is_whole } = first.peek(2, at(2));
     let seen: Vec<_> =
         messages.iter().map(|one| (one.row.number, one.receive_count, one.state)).collect();
     let in_flight = PeekedState::InFlight { until_ms: at(11).wall_ms };
@@ -377,123 +382,8 @@ fn a_look_is_no_use_and_says_what_is_in_flight() {
     assert_eq!(messages[0].first_received_at_ms, at(1).wall_ms);
     // Its visibility timeout ends, and nobody asks for anything but looks.
     first.tick(at(20));
-    assert_eq!(first.peek(10).messages[0].state, Some(PeekedState::Visible));
-    assert!(first.peek(10).is_whole);
+    assert_eq!(first.peek(10, at(20)).messages[0].state, Some(PeekedState::Visible));
+    assert!(first.peek(10, at(20)).is_whole);
     first.tick(at(1 + IDLE_MS));
     assert!(first.has_ended(), "a look keeps no owner");
-}
-
-mod refusals {
-    use super::*;
-
-    fn arrival(number: u64, id: u8) -> Arrival {
-        let content = Content { group_id: "g".to_owned(), ..Content::default() };
-        let deduplication = Some([id; 16]);
-        let id = Uuid::from_u128(1_000_000 << 80 | u128::from(number));
-        Arrival { id, content: Arc::new(content), visible_at_ms: 0, ttl_s: 60, deduplication }
-    }
-
-    /// Sends messages by a call of its own each, of which the first is under way alone.
-    fn sent_together(owner: &mut Owner, ids: std::ops::RangeInclusive<u8>) {
-        for id in ids {
-            let messages = vec![arrival(u64::from(id), id)];
-            owner.send(CallId(u64::from(id)), SendCall { messages }, at(1));
-        }
-    }
-
-    fn refusal() -> Fault {
-        Fault::Invalid("too large".to_owned())
-    }
-
-    /// The batch that is to be written, as numbers, and whether it begins a partition.
-    fn written(done: &[Effect]) -> Option<(Vec<u64>, bool)> {
-        done.iter().find_map(|effect| match effect {
-            Effect::Write(batch) => {
-                let numbers = batch.messages.iter().map(|(number, _)| *number).collect();
-                Some((numbers, batch.begins_at_ms.is_some()))
-            }
-            _ => None,
-        })
-    }
-
-    fn answers(done: Vec<Effect>) -> Vec<(u64, Result<(), Fault>)> {
-        let answer = |effect| match effect {
-            Effect::Sent(CallId(call), outcomes) => {
-                Some((call, outcomes.into_iter().next().unwrap().map(drop)))
-            }
-            _ => None,
-        };
-        done.into_iter().filter_map(answer).collect()
-    }
-
-    #[test]
-    fn of_a_batch_that_is_refused_only_what_is_refused_alone_fails() {
-        let mut owner = owner(1, Vec::new(), SETTINGS);
-        sent_together(&mut owner, 1..=4);
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_000], true)));
-        owner.written(at(2));
-        let done = effects(&mut owner);
-        assert_eq!(written(&done), Some((vec![1_001, 1_002, 1_003], false)));
-        assert_eq!(answers(done), [(1, Ok(()))]);
-
-        owner.refused(refusal(), at(3));
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_001], false)));
-        owner.written(at(4));
-        let done = effects(&mut owner);
-        assert_eq!(written(&done), Some((vec![1_002], false)));
-        assert_eq!(answers(done), [(2, Ok(()))]);
-        owner.refused(refusal(), at(5));
-        let done = effects(&mut owner);
-        assert!(matches!(&done[..], [Effect::Discard(batch)] if batch.last() == 1_002));
-        // A duplicate of it waits for it, and fails with it.
-        owner.send(CallId(9), SendCall { messages: vec![arrival(9, 3)] }, at(5));
-        assert!(effects(&mut owner).is_empty());
-        owner.discarded(true, at(6));
-        let done = effects(&mut owner);
-        assert_eq!(written(&done), Some((vec![1_003], false)));
-        assert_eq!(answers(done), [(3, Err(refusal())), (9, Err(refusal()))]);
-        owner.written(at(7));
-        assert_eq!(answers(effects(&mut owner)), [(4, Ok(()))]);
-        // Its id is to be had again, and it has a number of its own; batches are what they were.
-        sent_together(&mut owner, 3..=3);
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_004], false)));
-        sent_together(&mut owner, 5..=6);
-        owner.written(at(8));
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_005, 1_006], false)));
-    }
-
-    #[test]
-    fn a_call_of_several_messages_fails_for_those_that_are_refused() {
-        let mut owner = owner(1, Vec::new(), SETTINGS);
-        let messages = vec![arrival(1, 1), arrival(2, 2)];
-        owner.send(CallId(1), SendCall { messages }, at(1));
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_000, 1_001], true)));
-        owner.refused(refusal(), at(2));
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_000], true)), "begun again");
-        owner.written(at(3));
-        assert_eq!(written(&effects(&mut owner)), Some((vec![1_001], false)));
-        owner.refused(refusal(), at(4));
-        effects(&mut owner);
-        owner.discarded(true, at(5));
-        let done = effects(&mut owner);
-        let [Effect::Sent(CallId(1), outcomes)] = &done[..] else { panic!("{done:?}") };
-        assert!(matches!(&outcomes[..], [Ok(_), Err(fault)] if *fault == refusal()));
-    }
-
-    #[test]
-    fn an_owner_that_cannot_discard_what_was_refused_lets_go() {
-        let mut owner = owner(1, Vec::new(), SETTINGS);
-        sent_together(&mut owner, 1..=2);
-        effects(&mut owner);
-        owner.refused(refusal(), at(2));
-        effects(&mut owner);
-        owner.discarded(false, at(3));
-        assert!(owner.has_ended());
-        let done = effects(&mut owner);
-        let is_told =
-            |call| done.iter().any(|one| matches!(one, Effect::NotOwner(id) if id.0 == call));
-        assert!(is_told(2) && !is_told(1), "{done:?}");
-        assert!(done.iter().any(|one| matches!(one, Effect::Release(_))));
-        assert_eq!(answers(done), [(1, Err(refusal()))]);
-    }
 }

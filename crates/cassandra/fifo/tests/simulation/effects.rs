@@ -73,8 +73,12 @@ impl FifoSimulation {
         (row.sealed, row.sealed_to) = (renewal.sealed, renewal.sealed_to);
         row.oldest = renewal.oldest;
         row.received = renewal.received;
-        row.held_until_ms = if is_release { 0 } else { wall_ms + 6_000 };
+        row.held_until_ms = wall_ms + 6_000;
         let from = Some((row.epoch, row.holder, None));
+        if is_release {
+            self.next += 1;
+            (row.held_until_ms, row.holder) = (0, u128::from(self.next));
+        }
         let purpose = if is_release { Purpose::Release } else { Purpose::Renew { asked_at } };
         self.transact(at, purpose, from, row);
     }

@@ -74,7 +74,7 @@ impl FifoSimulation {
         while let Some(happening) = self.agenda.next_until(END_US) {
             self.happen(happening);
         }
-        self.outcome.faults = self.history.faults();
+        self.outcome.faults.extend(self.history.faults());
         self.outcome
     }
 
@@ -87,13 +87,13 @@ impl FifoSimulation {
         }
     }
 
-    /// What the owner believes the time to be: without its fence its lease never ends.
+    /// Returns what the owner believes the time to be: without its fence its lease never ends.
     pub(crate) fn owners_now(&self, front_end: usize) -> Now {
         let now = self.now(front_end);
         if self.chaos.is_fenced { now } else { Now { steady_ms: 0, ..now } }
     }
 
-    /// Whose happening it is, if it is a front-end's own.
+    /// Returns the front-end whose happening it is, if it is a front-end's own.
     pub(crate) fn front_end_of(&self, happening: &Happening) -> Option<usize> {
         match happening {
             Happening::Tick(at)

@@ -69,6 +69,8 @@ pub(crate) struct Outcome {
     pub(crate) late_writes: u64,
     /// Messages that were refused.
     pub(crate) refused: u64,
+    /// Owners that let go.
+    pub(crate) releases: u64,
 }
 
 impl Outcome {
@@ -78,6 +80,7 @@ impl Outcome {
         self.take_overs += other.take_overs;
         self.late_writes += other.late_writes;
         self.refused += other.refused;
+        self.releases += other.releases;
     }
 }
 

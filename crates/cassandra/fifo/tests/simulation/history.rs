@@ -34,7 +34,7 @@ impl History {
         self.events.push(event);
     }
 
-    /// What is wrong, in words. The queue is empty at the end.
+    /// Returns what is wrong, in words. The queue is empty at the end.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         self.numbers_follow_sends(&mut faults);

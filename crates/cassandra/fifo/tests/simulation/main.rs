@@ -37,6 +37,7 @@ fn order_holds_through_pauses_crashes_and_late_writes() {
         assert!(all.take_overs > played, "owners follow one another");
         assert!(all.late_writes > 0, "and earlier ones still write");
         assert!(all.refused > 0, "some messages are refused");
+        assert!(all.releases > 0, "and some owners let go");
         assert!(all.received > all.sent && all.sent > 20 * played);
     }
 }
@@ -47,7 +48,7 @@ fn without_failures_everything_is_received_once() {
     assert_eq!(all.received, all.sent);
 }
 
-/// Whether one of the seeds has something wrong.
+/// Returns whether one of the seeds has something wrong.
 fn is_found_out(chaos: Chaos) -> bool {
     (0..SEEDS).any(|seed| !FifoSimulation::new(Seed(seed), chaos).play().faults.is_empty())
 }

@@ -56,7 +56,7 @@ impl Replicas {
         self.rows[replica].get(&partition).cloned().unwrap_or_default()
     }
 
-    /// What two replicas said, merged; both have it then.
+    /// Merges what two replicas said, and returns it; both have it then.
     pub(crate) fn repair(&mut self, partition: Partition, said: [(usize, Rows); 2]) -> Rows {
         let [(one, mut merged), (other, rows)] = said;
         merge(&mut merged, rows);

@@ -97,6 +97,11 @@ impl FifoSimulation {
             _ => false,
         };
         if applies {
+            self.outcome.releases += u64::from(to.held_until_ms == 0);
+            if row.is_some_and(|row| row.held_until_ms == 0 && row.epoch == to.epoch) {
+                let why = format!("the owner of epoch {} came back after it had let go", to.epoch);
+                self.outcome.faults.push(why);
+            }
             self.replicas.owner = Some(to);
         }
         if is_heard {

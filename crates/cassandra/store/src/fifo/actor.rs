@@ -171,7 +171,7 @@ impl Actor {
         }
     }
 
-    /// The answer to calls that wait where there is no owner any more.
+    /// Returns the answer to calls that wait where there is no owner any more.
     fn no_answer(&self) -> Answer {
         self.failure.clone().map_or(Answer::NotOwner, Answer::Failed)
     }
@@ -195,7 +195,7 @@ impl Actor {
             Input::Call { reply, .. } if reply.is_closed() => {}
             // It changes nothing, not even by which attributes the queue goes.
             Input::Call { operation: Operation::Peek(max), reply, .. } => {
-                let _ = reply.send(Answer::Peeked(self.owner.peek(max)));
+                let _ = reply.send(Answer::Peeked(self.owner.peek(max, now)));
             }
             Input::Call { queue, operation, reply, call } => {
                 self.queue = queue;
@@ -324,7 +324,8 @@ impl Actor {
                     let row = self.next_row(&shared, renewal, true);
                     self.releasing = Some(Box::pin(async move {
                         // If it fails, the lease ends by itself.
-                        let _ = shared.fifo.owners.renew(&shared.database, generation, &row).await;
+                        let _ =
+                            shared.fifo.owners.release(&shared.database, generation, &row).await;
                         Done::Nothing
                     }));
                 }
@@ -410,7 +411,7 @@ impl Actor {
         }
     }
 
-    /// The row with which the lease is renewed, or ends. No two say the same time.
+    /// Makes the row with which the lease is renewed, or ends. No two say the same time.
     fn next_row(&mut self, shared: &Shared, renewal: Renewal, is_released: bool) -> OwnerRow {
         let Renewal { sealed, sealed_to, oldest, received } = renewal;
         let held_until_ms = shared.fifo.held_until_ms(&shared.database);
@@ -489,7 +490,7 @@ async fn discard(weak: Weak<Shared>, generation: Uuid, batch: Arc<Batch>) -> Don
     }
 }
 
-/// What came of a read.
+/// Returns what came of a read.
 fn done<T>(read: Result<T, Unread>, done: impl FnOnce(T) -> Done) -> Done {
     match read {
         Ok(read) => done(read),

@@ -27,7 +27,7 @@ pub(super) struct ReadContents {
     pub(super) unreadable: Vec<SegmentKey>,
 }
 
-/// Messages, in the order in which they are named.
+/// Reads messages, in the order in which they are named.
 pub(super) async fn read_contents(
     shared: &Shared,
     generation: Uuid,

@@ -19,7 +19,7 @@ use crate::standard::id_of;
 const PATIENCE: Duration = Duration::from_secs(15);
 
 impl Shared {
-    /// A FIFO queue, as its owner has to know it.
+    /// Returns a FIFO queue, as its owner has to know it.
     pub(super) async fn fifo_queue(&self, facts: &QueueFacts) -> Result<FifoQueue, Fault> {
         let record = self.queues.record(&self.database, &facts.queue).await?;
         self.fifo_queue_in(facts, record).await
@@ -117,7 +117,8 @@ impl Shared {
         }
     }
 
-    /// Has the queue's next messages moved: to the queue that is named, or each to the one that it came from.
+    /// Moves the queue's next messages: to the queue that is named, or each to the one that it came
+    /// from.
     pub(crate) async fn fifo_move_out(
         self: &Arc<Self>,
         facts: &QueueFacts,
@@ -140,7 +141,7 @@ impl Shared {
     }
 }
 
-/// What replicated FIFO queues cannot be, in words.
+/// Returns what of these settings replicated FIFO queues cannot have, in words.
 pub(crate) fn refused(settings: &QueueSettings) -> Option<Fault> {
     let is_refused = settings.is_fifo() && settings.consistency == Some(Consistency::One);
     is_refused.then(|| {

@@ -29,7 +29,7 @@ impl ClusterKey {
         Ok(Self { read, make: preparing.prepare(make).await? })
     }
 
-    /// The key, which the first front-end makes.
+    /// Returns the key, which the first front-end makes.
     pub(crate) async fn get(&self, database: &Database) -> Result<[u8; BYTES], Fault> {
         for _ in 0..ATTEMPTS {
             let rows = driver::select(&database.session, &self.read, &()).await?;

@@ -12,6 +12,8 @@ use quelea_cassandra_fifo::{
     Arrival, Batch, Content, Noted, Row, RowKey, SegmentKey, SegmentRow, sent_at_ms,
 };
 use quelea_sqs_protocol::{Consistency, Fault, QueueRef};
+use scylla::deserialize::row::ColumnIterator;
+use scylla::deserialize::value::DeserializeValue as _;
 use scylla::errors::PrepareError;
 use scylla::response::query_result::QueryRowsResult;
 use scylla::serialize::row::SerializeRow;
@@ -96,7 +98,7 @@ impl MessageRows {
             .await?,
             // All columns, so that what one replica alone has is repaired at the others.
             tail: prepare(format!(
-                "SELECT kind, number, last, message, bytes, visible_at, body, attributes, sender, trace_header, group_id,
+                "SELECT last, kind, number, message, bytes, visible_at, body, attributes, sender, trace_header, group_id,
                     deduplication_id, origin, deduplication_key FROM @fifo_message WHERE {OF_SEGMENT}"
             ))
             .await?,
@@ -136,7 +138,7 @@ impl MessageRows {
         })
     }
 
-    /// All partitions of a queue from that one on, at most so many.
+    /// Returns all partitions of a queue from that one on, at most so many.
     pub(crate) async fn list(
         &self,
         database: &Database,
@@ -159,7 +161,8 @@ impl MessageRows {
         }
     }
 
-    /// The first partitions of a queue from that one on, at most so many, which is no more than a page.
+    /// Returns the first partitions of a queue from that one on, at most so many, which is no more
+    /// than a page.
     pub(crate) async fn list_first(
         &self,
         database: &Database,
@@ -220,7 +223,7 @@ impl MessageRows {
         database.try_write_all(For::Messages, Consistency::LocalQuorum, &writes).await
     }
 
-    /// Has a batch not be there, also where an earlier attempt at it comes late.
+    /// Removes a batch, so that it is not there even where an earlier attempt at it comes late.
     pub(crate) async fn discard(
         &self,
         database: &Database,
@@ -248,27 +251,14 @@ impl MessageRows {
     ) -> Result<Option<u64>, Fault> {
         let (epoch, first) = stored_key(key);
         let rows = select(database, For::Upkeep, &self.tail, (generation, epoch, first)).await?;
-        type Row = (
-            Option<i8>,
-            Option<i64>,
-            Option<i64>,
-            Option<Uuid>,
-            Option<i32>,
-            Option<i64>,
-            Option<Bytes>,
-            Option<Attributes>,
-            Option<String>,
-            Option<String>,
-            Option<String>,
-            Option<String>,
-            Option<Origin>,
-            Option<Vec<u8>>,
-        );
-        let row = rows.maybe_first_row::<Row>().map_err(unreadable)?;
-        Ok(row.and_then(|row| row.2).map(number))
+        // The other columns stay as they are: a message that cannot be read does not keep its queue from being taken over.
+        let row = rows.maybe_first_row::<ColumnIterator<'_, '_>>().map_err(unreadable)?;
+        let Some(last) = row.and_then(|mut columns| columns.next()) else { return Ok(None) };
+        let last = last.and_then(|last| Option::<i64>::deserialize(last.spec.typ(), last.slice));
+        Ok(last.map_err(unreadable)?.map(number))
     }
 
-    /// Messages of a partition beyond a number and up to another, without their bodies.
+    /// Reads messages of a partition beyond a number and up to another, without their bodies.
     pub(crate) async fn load(
         &self,
         database: &Database,
@@ -296,7 +286,7 @@ impl MessageRows {
         Ok(left_out.report(database, generation, key, loaded))
     }
 
-    /// Deduplication ids of a partition up to a number.
+    /// Reads the deduplication ids of a partition up to a number.
     pub(crate) async fn noted(
         &self,
         database: &Database,
@@ -327,7 +317,7 @@ impl MessageRows {
         Ok(left_out.report(database, generation, key, noted).found)
     }
 
-    /// Messages of one partition.
+    /// Reads messages of one partition.
     pub(crate) async fn contents(
         &self,
         database: &Database,
@@ -460,7 +450,7 @@ fn stored_key(key: SegmentKey) -> (i64, i64) {
     (key.epoch as i64, key.first as i64)
 }
 
-/// What the list is to be read beyond, to have that partition in it.
+/// Returns what the list is to be read beyond, to have that partition in it.
 fn before(from: SegmentKey) -> (i64, i64) {
     let (epoch, first) = stored_key(from);
     (epoch, first - 1)

@@ -44,7 +44,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Whether one of its receipts is of another generation of that queue.
+    /// Returns whether one of its receipts is of another generation of that queue.
     pub(crate) fn is_of_another_generation(&self, queue: &FifoQueue) -> bool {
         let is_other = |delivery: &Delivery| {
             Receipt::decode(delivery).is_some_and(|receipt| {
@@ -74,7 +74,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// What an answer of another kind is.
+    /// Returns the fault that an answer of another kind is.
     pub(crate) fn unexpected(self) -> Fault {
         match self {
             Self::Failed(fault) => fault,

@@ -79,8 +79,8 @@ impl Place {
         *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = holder;
     }
 
-    /// Whether somebody else has the queue who can be called. Addresses say nothing about who it is: two front-ends may
-    /// say the same one, each of its own machine.
+    /// Returns whether somebody else has the queue who can be called. Addresses say nothing about
+    /// who it is: two front-ends may say the same one, each of its own machine.
     pub(super) fn is_elsewhere(&self, row: &OwnerRow) -> bool {
         let holder = *self.holder.lock().unwrap_or_else(PoisonError::into_inner);
         !row.address.is_empty() && row.holder != holder
@@ -121,7 +121,7 @@ impl Fifo {
         let _ = self.address.set(address.unwrap_or_else(|| listens_at.to_string()));
     }
 
-    /// The present for an owner's lease.
+    /// Returns the present for an owner's lease.
     pub(super) fn owners_now(&self, database: &Database) -> Now {
         let mut clock = self.owners_clock.lock().unwrap_or_else(PoisonError::into_inner);
         let steady_ms = clock.advance(Instant::now(), SystemTime::now()).as_millis() as u64;
@@ -129,7 +129,7 @@ impl Fifo {
         Now { wall_ms: database.clock.now_ms(), steady_ms }
     }
 
-    /// The present for who waits until another's lease is over: the clock that cannot jump.
+    /// Returns the present for who waits until another's lease is over: the clock that cannot jump.
     pub(super) fn observers_now(&self, database: &Database) -> Now {
         let steady_ms = self.began.elapsed().as_millis() as u64;
         Now { wall_ms: database.clock.now_ms(), steady_ms }
@@ -144,12 +144,12 @@ impl Fifo {
         }
     }
 
-    /// Whether owned queues have taken all the memory that they may.
+    /// Returns whether owned queues have taken all the memory that they may.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.bytes_max
     }
 
-    /// No queue is taken over until what this returns is dropped.
+    /// Begins to release queues: no queue is taken over until what this returns is dropped.
     pub(super) fn begin_release(&self) -> Releasing<'_> {
         self.releasing.fetch_add(1, Ordering::Relaxed);
         Releasing(&self.releasing)
@@ -159,7 +159,7 @@ impl Fifo {
         self.releasing.load(Ordering::Relaxed) > 0
     }
 
-    /// Until when a lease is said to be held that is asked for now.
+    /// Returns until when a lease is said to be held that is asked for now.
     pub(super) fn held_until_ms(&self, database: &Database) -> i64 {
         database.clock.now_ms().saturating_add(LEASE_MS) as i64
     }

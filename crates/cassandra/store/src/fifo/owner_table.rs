@@ -64,7 +64,7 @@ impl OwnerTable {
         })
     }
 
-    /// The row as it is.
+    /// Returns the row as it is.
     pub(crate) async fn read(
         &self,
         database: &Database,
@@ -74,8 +74,8 @@ impl OwnerTable {
         self.select(database, &self.read, generation).await
     }
 
-    /// The row as some transaction has left it, perhaps not the last: a read that ends none that is under way, and so writes
-    /// nothing.
+    /// Returns the row as some transaction has left it, perhaps not the last: a read that ends none
+    /// that is under way, and so writes nothing.
     pub(crate) async fn read_plain(
         &self,
         database: &Database,
@@ -152,14 +152,37 @@ impl OwnerTable {
         generation: Uuid,
         row: &OwnerRow,
     ) -> Result<Change, Fault> {
-        let mut values = written(generation, row);
-        values.extend(identity(row));
+        self.change_held(database, generation, row, row).await
+    }
+
+    /// Lets go of a queue that is its holder's: the row says so, and names nobody who is there. A renewal that is still under
+    /// way names the holder, and so is refused afterwards.
+    pub(crate) async fn release(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        row: &OwnerRow,
+    ) -> Result<Change, Fault> {
+        let released = OwnerRow { holder: fastrand::u128(1..), ..row.clone() };
+        self.change_held(database, generation, row, &released).await
+    }
+
+    async fn change_held(
+        &self,
+        database: &Database,
+        generation: Uuid,
+        held: &OwnerRow,
+        next: &OwnerRow,
+    ) -> Result<Change, Fault> {
+        let mut values = written(generation, next);
+        values.extend(identity(held));
         database.count(For::Leases);
         change(database, &self.renew, &values).await
     }
 }
 
-/// Values of the statements: the row whole, and of which queue it is. Those of the condition come behind them.
+/// Returns the values of the statements: the row whole, and of which queue it is. Those of the
+/// condition come behind them.
 fn written(generation: Uuid, row: &OwnerRow) -> Vec<CqlValue> {
     let number = |number: u64| CqlValue::BigInt(number as i64);
     let sealed = row.sealed.iter().map(|(epoch, seal)| (number(*epoch), number(*seal)));
@@ -177,7 +200,7 @@ fn written(generation: Uuid, row: &OwnerRow) -> Vec<CqlValue> {
     values
 }
 
-/// Epoch and holder.
+/// Returns epoch and holder.
 fn identity(row: &OwnerRow) -> [CqlValue; 2] {
     [CqlValue::BigInt(row.epoch as i64), CqlValue::Uuid(Uuid::from_u128(row.holder))]
 }

@@ -17,7 +17,8 @@ impl OwnersClock {
         Self { at, by_system, passed: Duration::ZERO }
     }
 
-    /// How much time has passed since the beginning. What the clocks say now is read while nobody else asks.
+    /// Advances the clock, and returns how much time has passed since the beginning. What the
+    /// clocks say now is read while nobody else asks.
     pub(super) fn advance(&mut self, at: Instant, by_system: SystemTime) -> Duration {
         let stepped = by_system.duration_since(self.by_system).unwrap_or_default();
         self.passed += at.saturating_duration_since(self.at).max(stepped);

@@ -36,7 +36,8 @@ enum Location {
 }
 
 impl Shared {
-    /// Has a queue's owner do something, wherever it is. A call of which nothing was heard may have been carried out.
+    /// Asks a queue's owner to do something, wherever it is. A call of which nothing was heard may
+    /// have been carried out.
     pub(crate) async fn fifo_call(
         self: &Arc<Self>,
         queue: FifoQueue,
@@ -80,13 +81,13 @@ impl Shared {
         }
     }
 
-    /// This front-end, as it calls others.
+    /// Returns this front-end, as it calls others.
     pub(super) fn caller(&self) -> Caller<'_> {
         let (database, runtime) = (&self.database, &self.runtime);
         Caller { database, runtime, secret: &self.fifo.secret }
     }
 
-    /// Has the owner that is here do something.
+    /// Asks the owner that is here to do something.
     pub(super) async fn fifo_call_here(
         &self,
         place: &Place,
@@ -112,7 +113,7 @@ impl Shared {
         self.fifo_call_here(&place, queue, operation).await
     }
 
-    /// Where the queue's owner is. If it has none, it is here then.
+    /// Finds out where the queue's owner is. If it has none, it is here then.
     async fn locate(
         self: &Arc<Self>,
         place: &Arc<Place>,
@@ -221,7 +222,7 @@ async fn release_each(owned: Vec<mpsc::Sender<Input>>) {
     futures_util::future::join_all(releases).await;
 }
 
-/// How long to wait before the next look at an owner that may be gone after so many ms.
+/// Returns how long to wait before the next look at an owner that may be gone after so many ms.
 fn pause_before(free_after_ms: u64) -> Duration {
     Duration::from_millis(free_after_ms).clamp(POLL_INTERVAL_MIN, WATCH_EVERY)
 }
@@ -242,7 +243,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Until when a receive waits for messages.
+/// Returns until when a receive waits for messages.
 fn waits_until(operation: &Operation) -> Option<Instant> {
     match operation {
         Operation::Receive(receive) => {
@@ -252,7 +253,7 @@ fn waits_until(operation: &Operation) -> Option<Instant> {
     }
 }
 
-/// The operation with what is left of its wait.
+/// Returns the operation with what is left of its wait.
 fn with_rest(operation: &Operation, until: Option<Instant>) -> Operation {
     let mut operation = operation.clone();
     if let (Operation::Receive(receive), Some(until)) = (&mut operation, until) {

@@ -61,7 +61,7 @@ impl Shared {
         self.unowned_peeked_rows(queue, &row, max).await
     }
 
-    /// The oldest messages by their rows.
+    /// Returns the oldest messages by their rows.
     async fn unowned_peeked_rows(
         &self,
         queue: &FifoQueue,

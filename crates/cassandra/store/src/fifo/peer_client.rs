@@ -50,7 +50,8 @@ pub(crate) struct PeerClient {
 }
 
 impl PeerClient {
-    /// Has a queue's owner do something. What cannot be reached, or does not understand it, is not the owner any more.
+    /// Asks a queue's owner to do something. What cannot be reached, or does not understand it, is
+    /// not the owner any more.
     pub(super) async fn call(
         &self,
         caller: Caller<'_>,

@@ -47,7 +47,7 @@ impl PeerListener {
         Ok(Self { listener, address })
     }
 
-    /// The next connection; one whose other end is gone breaks by itself.
+    /// Waits for the next connection; one whose other end is gone breaks by itself.
     async fn accept(&self) -> std::io::Result<TcpStream> {
         let (stream, _) = self.listener.accept().await?;
         // It only fails on a socket that has ended.

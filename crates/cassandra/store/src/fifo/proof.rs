@@ -8,17 +8,18 @@ pub(super) const TIME_HEADER: &str = "x-quelea-time";
 pub(super) const DIGEST_HEADER: &str = "x-quelea-digest";
 pub(super) const MAC_HEADER: &str = "x-quelea-mac";
 
-/// What stands for a body.
+/// Returns what stands for a body.
 pub(super) fn digest(body: &[u8]) -> String {
     hex::encode(Sha256::digest(body))
 }
 
-/// What proves that a call comes from a front-end of the same keyspace, and is meant for that address.
+/// Returns what proves that a call comes from a front-end of the same keyspace, and is meant for
+/// that address.
 pub(super) fn mac(secret: &[u8], time_ms: u64, address: &str, digest: &str) -> Option<String> {
     Some(hex::encode(hmac(secret, time_ms, address, digest)?.finalize().into_bytes()))
 }
 
-/// Whether it is that proof.
+/// Returns whether it is that proof.
 pub(super) fn is_proof(
     secret: &[u8],
     time_ms: u64,

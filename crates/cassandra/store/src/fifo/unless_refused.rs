@@ -9,7 +9,7 @@ use crate::database::fault::RequestFailure;
 /// Before what failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// Does something until it succeeds, or is refused for good. `false`: the store is no more.
+/// Repeats something until it succeeds, or is refused for good. `false`: the store is no more.
 pub(super) async fn unless_refused<S, F: Future<Output = Result<(), RequestFailure>> + Send>(
     store: Weak<S>,
     attempt: impl Fn(Arc<S>) -> F + Send,

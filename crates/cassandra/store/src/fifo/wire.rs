@@ -138,7 +138,7 @@ const OUTCOMES: [ReceiptOutcome; 6] = [
     ReceiptOutcome::TooLong,
 ];
 
-/// A call's bytes.
+/// Returns a call's bytes.
 pub(super) fn encode_call(queue: &FifoQueue, operation: Operation) -> Option<Vec<u8>> {
     let call = WireCall {
         name: wire_name(&queue.name),
@@ -151,7 +151,7 @@ pub(super) fn encode_call(queue: &FifoQueue, operation: Operation) -> Option<Vec
     postcard::to_stdvec(&call).ok()
 }
 
-/// The call of these bytes, if they are one.
+/// Returns the call of these bytes, if they are one.
 pub(super) fn decode_call(bytes: &[u8]) -> Option<(FifoQueue, Operation)> {
     let call: WireCall = postcard::from_bytes(bytes).ok()?;
     let queue = FifoQueue {
@@ -164,12 +164,12 @@ pub(super) fn decode_call(bytes: &[u8]) -> Option<(FifoQueue, Operation)> {
     Some((queue, operation(call.operation)))
 }
 
-/// An answer's bytes.
+/// Returns an answer's bytes.
 pub(super) fn encode_answer(answer: Answer) -> Option<Vec<u8>> {
     postcard::to_stdvec(&wire_answer(answer)).ok()
 }
 
-/// The answer of these bytes, if they are one.
+/// Returns the answer of these bytes, if they are one.
 pub(super) fn decode_answer(bytes: &[u8]) -> Option<Answer> {
     let answer: WireAnswer = postcard::from_bytes(bytes).ok()?;
     Some(match answer {
