@@ -8,7 +8,7 @@ use quelea_store::Ticket;
 
 /// A declaration among others that may have to wait for another store.
 pub(crate) trait NameChecked {
-    /// Whether another store is being asked if it has a queue of that name.
+    /// Returns whether another store is being asked if it has a queue of that name.
     fn is_name_being_checked(&self) -> bool;
 }
 

@@ -104,7 +104,7 @@ impl Delivery {
         }
     }
 
-    /// From the elastic queue's relays to the first fault with them, or to the stop.
+    /// Delivers from the elastic queue's relays until the first fault with them, or the stop.
     async fn live(
         &self,
         log: &mut LogOnce,
@@ -162,7 +162,8 @@ impl Delivery {
         }
     }
 
-    /// An event, and those that are here behind it.
+    /// Takes an event, and those that are here behind it. Returns their messages as a batch, if
+    /// there are any.
     fn gather(&self, first: Event, listener: &mut Listener) -> Result<Option<Batch>, BridgeFault> {
         let (mut messages, mut bytes) = (Vec::new(), 0);
         let mut next = Some(first);
@@ -293,7 +294,8 @@ impl Session {
     }
 }
 
-/// On the core's thread: publishes in order, up to the first refusal.
+/// Publishes in order, up to the first refusal, on the core's thread. Returns how far it got, with
+/// the ticket of what it published.
 fn publish_all(
     core: &mut Core,
     channel: ChannelId,

@@ -82,7 +82,7 @@ impl Feed {
         }
     }
 
-    /// From the elastic queue's relay to the first fault, or to the stop.
+    /// Feeds the elastic queue's relay until the first fault, or the stop.
     async fn live(
         &self,
         backoff: &mut Backoff,
@@ -146,7 +146,7 @@ impl Feed {
         }
     }
 
-    /// A delivery, and those that are here behind it.
+    /// Takes a delivery, and those that are here behind it.
     fn take(
         &self,
         first: Effect,
@@ -221,7 +221,8 @@ impl Feed {
         settlement.unfit.push(tag);
     }
 
-    /// The tag up to which all is done now.
+    /// Counts what the elastic queue has, which is all below, as fed. Returns the tag up to which
+    /// all is done now.
     fn acknowledged(&self, in_flight: &mut InFlight, below: MessageSeq) -> Option<u64> {
         let (count, tag) = in_flight.acknowledge(below);
         self.counters.fed.fetch_add(count as u64, Relaxed);
@@ -278,14 +279,15 @@ impl Feed {
 }
 
 impl InFlight {
-    /// The elastic queue has all below: how many that are, and the last one's tag.
+    /// Takes out all below, which the elastic queue has. Returns how many that are, and the last
+    /// one's tag.
     fn acknowledge(&mut self, below: MessageSeq) -> (usize, Option<u64>) {
         let count = self.published.partition_point(|(sequence, _)| *sequence < below);
         (count, self.published.drain(..count).next_back().map(|(_, tag)| tag))
     }
 }
 
-/// On the core's thread: the connection, the durable queue, its bindings and the consumer.
+/// Opens, on the core's thread, the connection, the durable queue, its bindings and the consumer.
 fn begin(
     core: &mut Core,
     user: &str,

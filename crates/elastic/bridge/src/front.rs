@@ -72,7 +72,7 @@ impl BridgeFront {
         Ok(Self { keep_address, stop, thread })
     }
 
-    /// Where relays bring what is to be kept.
+    /// Returns where relays bring what is to be kept.
     #[must_use]
     pub const fn keep_address(&self) -> Option<SocketAddr> {
         self.keep_address

@@ -36,7 +36,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Of a message whose parts were checked when it was read.
+    /// Creates what the broker publishes from a message whose parts were checked when it was read.
     pub(crate) fn new(
         queue: &str,
         producer: ClientId,
@@ -97,7 +97,7 @@ pub(crate) enum Unfeedable {
 }
 
 impl Incoming {
-    /// Of a message that is to be fed into this elastic queue.
+    /// Creates what is to be fed into this elastic queue from a message of the broker.
     pub(crate) fn new(queue: &str, message: &Message) -> Result<Self, Unfeedable> {
         // Properties were checked when they came in.
         let properties = Properties::decode(message.properties()).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Incoming {
         }
     }
 
-    /// All parts, as ZMTP frames.
+    /// Returns all parts, as ZMTP frames.
     fn framed(&self) -> Bytes {
         let mut out = BytesMut::new();
         match self {
@@ -160,7 +160,7 @@ impl Incoming {
     }
 }
 
-/// The longest beginning of a topic that is text and fits a routing key.
+/// Returns the longest beginning of a topic that is text and fits a routing key.
 fn routing_key(topic: &[u8]) -> String {
     let short = &topic[..topic.len().min(SHORT_STRING_BYTES_MAX)];
     let text = match std::str::from_utf8(short) {

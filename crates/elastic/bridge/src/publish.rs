@@ -30,7 +30,7 @@ pub(crate) enum PublishRefusal {
 }
 
 impl PublishRefusal {
-    /// Whether another attempt may go better.
+    /// Returns whether another attempt may go better.
     pub(crate) fn passes(&self) -> bool {
         match self {
             Self::Busy | Self::Full => true,

@@ -50,7 +50,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Until so many have come or were announced as missing.
+/// Takes messages until so many have come or were announced as missing. Returns how many came and
+/// how many are missing.
 async fn listen(listener: &mut Listener, messages: u64) -> Result<(u64, u64), Box<dyn Error>> {
     let (mut came, mut missing) = (0, 0);
     while came + missing < messages {

@@ -20,8 +20,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the site with these directories (`host:port`; any of them will do). Connections are
-    /// made when a queue is opened.
+    /// Returns a client of the site with these directories (`host:port`; any of them will do).
+    /// Connections are made when a queue is opened.
     ///
     /// # Errors
     /// If there is no address, or one or an option is none: [`Error::Invalid`] names it.
@@ -38,7 +38,8 @@ impl Client {
         Ok(Self { site: Arc::new(Site { directories, options }) })
     }
 
-    /// A producer of the queue, which is made if it is unknown. Waits until there is a relay.
+    /// Returns a producer of the queue, which is made if it is unknown. Waits until there is a
+    /// relay.
     ///
     /// # Errors
     /// If the name is none, the directory refuses us for good, or it takes longer than
@@ -56,8 +57,8 @@ impl Client {
         Ok(producer)
     }
 
-    /// A listener of the queue, which is made if it is unknown, for messages whose first part begins
-    /// with one of the prefixes. Waits until it is attached to all relays.
+    /// Returns a listener of the queue, which is made if it is unknown, for messages whose first
+    /// part begins with one of the prefixes. Waits until it is attached to all relays.
     ///
     /// # Errors
     /// If the name is none, a prefix is too long, the directory or a relay refuses us for good, or it

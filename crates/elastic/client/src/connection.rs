@@ -124,7 +124,8 @@ impl Connection {
         self.closing.is_some()
     }
 
-    /// A closing connection that has nothing to write, or is not allowed to wait longer.
+    /// Returns whether it is a closing connection that has nothing to write, or is not allowed to
+    /// wait longer.
     pub(super) fn is_over(&self, now: Time) -> bool {
         let Some(since) = self.closing else { return false };
         self.output.is_empty()
@@ -166,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// What was read together with WELCOME.
+    /// Returns the whole frames that were read, as those that came together with WELCOME.
     pub(super) fn frames(&mut self) -> ReadOutcome {
         match self.input.take() {
             Ok(frames) if frames.is_empty() => ReadOutcome::Nothing,
@@ -245,7 +246,7 @@ impl Connection {
         self.last_ping.max(self.last_write.min(self.last_read)).plus_ms(self.heartbeat_ms)
     }
 
-    /// When to call [`Connection::heartbeat`] again.
+    /// Returns when to call [`Connection::heartbeat`] again.
     pub(super) fn next_heartbeat(&self) -> Time {
         if let Some(since) = self.closing {
             return since.plus_ms(CLOSING_MS_MAX);

@@ -95,7 +95,7 @@ impl Directory {
         }
     }
 
-    /// The connection is gone, or has to be.
+    /// Leaves the connection, which is gone, or has to be. Returns the event that says so.
     pub(super) fn lose(&mut self, cause: &str, now: Time) -> DirectoryEvent {
         self.leave(cause, None, now)
     }
@@ -135,7 +135,7 @@ impl Directory {
         }
     }
 
-    /// Nothing waits to be written.
+    /// Returns whether nothing waits to be written.
     pub(super) fn is_flushed(&self) -> bool {
         self.connection.as_ref().is_none_or(Connection::is_flushed)
     }

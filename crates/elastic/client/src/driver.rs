@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quelea_elastic_proto::Time;
+use quelea_elastic_proto::frame::{ErrorCode, Frame};
 use quelea_elastic_proto::session::{Link, Output, Session, SessionEvent};
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 
@@ -54,7 +55,7 @@ impl<S: Session> Driver<S> {
         Time::from_micros(self.began.elapsed().as_micros() as u64)
     }
 
-    /// One turn over all connections; whether there may be more to do at once.
+    /// Takes one turn over all connections. Returns whether there may be more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
         let mut busy = self.read_directory(cx, now);
         for index in 0..self.links.len() {
@@ -73,6 +74,11 @@ impl<S: Session> Driver<S> {
             DirectoryEvent::Frames(frames) => {
                 let mut state = self.shared.lock();
                 for frame in frames {
+                    if let Frame::Error(error) = &frame
+                        && is_final(error)
+                    {
+                        state.failure.get_or_insert_with(|| Error::Refused(error.clone()));
+                    }
                     state.session.handle_directory_frame(frame, now);
                 }
             }
@@ -143,7 +149,8 @@ impl<S: Session> Driver<S> {
         self.shared.lock().session.handle_lost(link, cause, now);
     }
 
-    /// Does what the session wants, reports its events to the program, and leaves a waker.
+    /// Carries out what the session wants, reports its events to the program, and leaves a waker.
+    /// Returns whether the session wanted anything.
     fn handle_outputs(&mut self, cx: &Context<'_>, now: Time) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
@@ -209,7 +216,8 @@ impl<S: Session> Driver<S> {
                 self.left = true;
                 self.closed_at.get_or_insert(now);
             }
-            SessionEvent::Refused(error) if is_final(error) => {
+            // Where a relay was another queue's may be now: the directory will say where to go.
+            SessionEvent::Refused(error) if is_final(error) && error.code != ErrorCode::Queue => {
                 state.failure.get_or_insert_with(|| Error::Refused(error.clone()));
             }
             SessionEvent::Refused(_) | SessionEvent::Notice { .. } => {}
@@ -240,7 +248,8 @@ impl<S: Session> Driver<S> {
         busy
     }
 
-    /// Whether all is done: the session was closed and its last frames are written, or nobody wants it.
+    /// Returns whether all is done: the session was closed and its last frames are written, or
+    /// nobody wants it.
     fn is_over(&self, now: Time) -> bool {
         let Some(closed_at) = self.closed_at else { return false };
         let flushed = self.links.is_empty() && self.directory.is_flushed();

@@ -48,7 +48,7 @@ pub enum Error {
     Random(String),
 }
 
-/// Whether asking again would be refused again.
+/// Returns whether asking again would be refused again.
 pub(super) const fn is_final(error: &WireError) -> bool {
     matches!(error.code, ErrorCode::Version | ErrorCode::Key | ErrorCode::Queue | ErrorCode::Value)
 }

@@ -55,8 +55,8 @@ impl Listener {
         shared.wait_opened(within, |state| state.session.is_listening()).await
     }
 
-    /// The next message, gap or notice. Each producer's messages come in their order, each once. It may
-    /// be dropped before it is ready; nothing is lost by that.
+    /// Returns the next message, gap or notice. Each producer's messages come in their order, each
+    /// once. It may be dropped before it is ready; nothing is lost by that.
     ///
     /// # Errors
     /// If the directory refuses us for good, or after [`Listener::close`].
@@ -67,7 +67,7 @@ impl Listener {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// What is there already, without waiting.
+    /// Returns what is there already, without waiting.
     ///
     /// # Errors
     /// As [`Listener::next`].
@@ -78,7 +78,7 @@ impl Listener {
         self.take_batch(None)
     }
 
-    /// As [`Listener::next`], for who writes a future.
+    /// Polls for what [`Listener::next`] returns, for who writes a future.
     ///
     /// # Errors
     /// As [`Listener::next`].
@@ -93,7 +93,8 @@ impl Listener {
         }
     }
 
-    /// All that is there, at once; who is given none is woken when there is some.
+    /// Takes all that is there, and returns the first of it. Who is given none is woken when there
+    /// is some.
     fn take_batch(&mut self, cx: Option<&mut Context<'_>>) -> Result<Option<Event>, Error> {
         let mut state = self.control.shared.lock();
         state.session.take_events(&mut self.batch);
@@ -124,7 +125,7 @@ impl Listener {
         self.control.acknowledge(messages);
     }
 
-    /// One prefix more.
+    /// Subscribes to one prefix more.
     ///
     /// # Errors
     /// If it is too long, or there are too many.
@@ -132,7 +133,7 @@ impl Listener {
         self.control.subscribe(prefix)
     }
 
-    /// One prefix less.
+    /// Unsubscribes from one prefix.
     ///
     /// # Errors
     /// If it is not subscribed to.
@@ -140,19 +141,19 @@ impl Listener {
         self.control.unsubscribe(prefix)
     }
 
-    /// Who we are.
+    /// Returns who we are.
     #[must_use]
     pub fn id(&self) -> ClientId {
         self.control.id()
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     #[must_use]
     pub fn stats(&self) -> ListenerStats {
         self.control.stats()
     }
 
-    /// For who steers the listener while somebody else waits for its messages.
+    /// Returns a handle for who steers the listener while somebody else waits for its messages.
     #[must_use]
     pub fn control(&self) -> ListenerControl {
         self.control.clone()
@@ -190,7 +191,7 @@ impl ListenerControl {
         }
     }
 
-    /// One prefix more.
+    /// Subscribes to one prefix more.
     ///
     /// # Errors
     /// If it is too long, or there are too many.
@@ -201,7 +202,7 @@ impl ListenerControl {
         Ok(())
     }
 
-    /// One prefix less.
+    /// Unsubscribes from one prefix.
     ///
     /// # Errors
     /// If it is not subscribed to.
@@ -212,26 +213,26 @@ impl ListenerControl {
         Ok(())
     }
 
-    /// Who we are.
+    /// Returns who we are.
     #[must_use]
     pub fn id(&self) -> ClientId {
         self.shared.id
     }
 
-    /// The queue's name.
+    /// Returns the queue's name.
     #[must_use]
     pub fn queue(&self) -> &str {
         &self.shared.queue
     }
 
-    /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
-    /// listener sees to it by itself; this is for people who wonder why nothing comes.
+    /// Returns what went wrong last, if anything did: a directory that was lost, or what was
+    /// refused. The listener sees to it by itself; this is for people who wonder why nothing comes.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
         self.shared.last_error()
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     #[must_use]
     pub fn stats(&self) -> ListenerStats {
         self.shared.lock().session.stats()

@@ -73,7 +73,8 @@ impl Producer {
         take(&mut self.shared.lock(), |session| session.publish(parts))
     }
 
-    /// As [`Producer::try_publish`], of a message whose parts are ZMTP frames already.
+    /// Publishes as [`Producer::try_publish`] does, but a message whose parts are ZMTP frames
+    /// already.
     ///
     /// # Errors
     /// [`PublishError::Full`] if it would have to wait.
@@ -132,7 +133,7 @@ impl Producer {
         self.shared.wait_for(done).await
     }
 
-    /// All messages below this number are acknowledged.
+    /// Returns the number below which all messages are acknowledged.
     #[must_use]
     pub fn done_below(&self) -> MessageSeq {
         self.shared.lock().session.acknowledged()
@@ -161,40 +162,40 @@ impl Producer {
         self.shared.wait_for(sent).await
     }
 
-    /// The messages that were published and are not acknowledged yet: what is in doubt if the producer
-    /// is over, or is dropped now.
+    /// Returns the messages that were published and are not acknowledged yet: what is in doubt if
+    /// the producer is over, or is dropped now.
     #[must_use]
     pub fn unacknowledged(&self) -> Range<MessageSeq> {
         let state = self.shared.lock();
         state.session.acknowledged()..state.session.next_sequence()
     }
 
-    /// The queue's name.
+    /// Returns the queue's name.
     #[must_use]
     pub fn queue(&self) -> &str {
         &self.shared.queue
     }
 
-    /// What went wrong last, if anything did: a directory that was lost, or what was refused. The
-    /// producer sees to it by itself; this is for people who wonder why it waits.
+    /// Returns what went wrong last, if anything did: a directory that was lost, or what was
+    /// refused. The producer sees to it by itself; this is for people who wonder why it waits.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
         self.shared.last_error()
     }
 
-    /// Who we are to the queue's listeners.
+    /// Returns who we are to the queue's listeners.
     #[must_use]
     pub fn id(&self) -> ClientId {
         self.shared.id
     }
 
-    /// Where messages go now, if there is a relay.
+    /// Returns where messages go now, if there is a relay.
     #[must_use]
     pub fn relay(&self) -> Option<RelayId> {
         self.shared.lock().session.relay()
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     #[must_use]
     pub fn stats(&self) -> ProducerStats {
         self.shared.lock().session.stats()

@@ -89,7 +89,7 @@ impl<S> Shared<S> {
         }
     }
 
-    /// As [`Shared::wait_for`], for a queue that is opened.
+    /// Waits as [`Shared::wait_for`] does, for a queue that is opened, but no longer than `within`.
     pub(super) async fn wait_opened(
         &self,
         within: Duration,

@@ -70,7 +70,7 @@ pub struct RelayConfig {
     pub settings: RelaySettings,
 }
 
-/// Settings where nobody says anything else.
+/// Returns the settings where nobody says anything else.
 #[must_use]
 pub const fn default_settings() -> RelaySettings {
     RelaySettings {
@@ -90,7 +90,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Small, and no two ports have the same at the same time.
+    /// Returns the index, which is small, and no two ports have the same at the same time.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
@@ -117,6 +117,10 @@ pub struct Relay {
     producers: Slab<Producer>,
     by_producer: BTreeMap<ClientId, u32>,
     last_slot: u32,
+    /// Bytes of finished slots that wait for somebody: producers that have come and gone have them under way.
+    finished_bytes: u64,
+    /// There are producers that were given no credit yet, for that.
+    withholds_credit: bool,
     /// Least epochs of producers that were moved away by force, and the order in which that was said.
     fenced: BTreeMap<ClientId, Epoch>,
     fenced_order: VecDeque<ClientId>,
@@ -149,7 +153,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay that has begun at `now`.
+    /// Returns a relay that has begun at `now`.
     #[must_use]
     pub fn new(config: RelayConfig, now: Time) -> Self {
         let mut relay = Self {
@@ -164,6 +168,8 @@ impl Relay {
             producers: Slab::new(),
             by_producer: BTreeMap::new(),
             last_slot: 0,
+            finished_bytes: 0,
+            withholds_credit: false,
             fenced: BTreeMap::new(),
             fenced_order: VecDeque::new(),
             fence: Fence(0),
@@ -196,7 +202,7 @@ impl Relay {
         self.now = self.now.max(now);
     }
 
-    /// Somebody connected.
+    /// Takes a connection that somebody made. Returns its port.
     ///
     /// # Errors
     /// If there are too many: the error is to be sent, and the connection to be closed.
@@ -247,13 +253,13 @@ impl Relay {
         }
     }
 
-    /// Whether this client was sent away: when all is written, close.
+    /// Returns whether this client was sent away: when all is written, close.
     #[must_use]
     pub fn is_closing(&self, port: Port) -> bool {
         self.index(port).is_none_or(|index| self.clients[index as usize].is_closing())
     }
 
-    /// It was sent away, and has had its time to read that.
+    /// Returns whether it was sent away, and has had its time to read that.
     #[must_use]
     pub fn is_overdue(&self, port: Port) -> bool {
         self.index(port).is_some_and(|index| match self.clients[index as usize].phase {
@@ -262,13 +268,13 @@ impl Relay {
         })
     }
 
-    /// It has said HELLO, and was not refused.
+    /// Returns whether it has said HELLO, and was not refused.
     #[must_use]
     pub fn is_greeted(&self, port: Port) -> bool {
         self.index(port).is_some_and(|index| self.clients[index as usize].phase == Phase::Open)
     }
 
-    /// The next client that has something to write: to its socket, or for its edge.
+    /// Returns the next client that has something to write: to its socket, or for its edge.
     pub fn poll_writable(&mut self) -> Option<Port> {
         self.disconnect_overfull();
         while let Some(index) = self.dirty.pop_front() {
@@ -281,7 +287,7 @@ impl Relay {
         None
     }
 
-    /// Somebody has something to write.
+    /// Returns whether somebody has something to write.
     #[must_use]
     pub fn has_writable(&self) -> bool {
         !self.dirty.is_empty()
@@ -294,7 +300,8 @@ impl Relay {
         }
     }
 
-    /// What is to be written to a client next; returns how many of `slices` are filled.
+    /// Fills `slices` with what is to be written to a client next. Returns how many of them are
+    /// filled.
     pub fn slices<'a>(&'a mut self, port: Port, slices: &mut [IoSlice<'a>]) -> usize {
         match self.index(port) {
             Some(index) => self.clients[index as usize].ring.slices(slices),
@@ -359,7 +366,7 @@ impl Relay {
         self.spill_is_due(index);
     }
 
-    /// When [`Relay::tick`] is due.
+    /// Returns when [`Relay::tick`] is due.
     #[must_use]
     pub fn deadline(&self) -> Time {
         self.lag_check_at.map_or(self.heartbeat_at, |at| at.min(self.heartbeat_at))
@@ -424,7 +431,7 @@ impl Relay {
         }
     }
 
-    /// When the drain has to be over, if there is one.
+    /// Returns when the drain has to be over, if there is one.
     #[must_use]
     pub const fn drains_until(&self) -> Option<Time> {
         self.draining

@@ -6,13 +6,13 @@ use crate::parts::PartsError;
 pub use crate::wire::{FrameError, FrameName};
 
 impl WireError {
-    /// An error that does not end the connection.
+    /// Returns an error that does not end the connection.
     #[must_use]
     pub fn refusal(code: ErrorCode, field: &str, text: impl Into<String>) -> Self {
         Self { code, field: field.to_owned(), text: text.into(), fatal: false }
     }
 
-    /// An error after which nothing more is taken from the peer.
+    /// Returns an error after which nothing more is taken from the peer.
     #[must_use]
     pub fn fatal(code: ErrorCode, field: &str, text: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::refusal(code, field, text) }
@@ -20,7 +20,8 @@ impl WireError {
 }
 
 impl From<FrameError> for WireError {
-    /// As it is sent to the peer: after it nothing on the connection can be trusted.
+    /// Returns the error as it is sent to the peer: after it nothing on the connection can be
+    /// trusted.
     fn from(error: FrameError) -> Self {
         let code = match error.fault {
             Fault::Limit { .. }

@@ -146,7 +146,8 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Whether it has this key. Takes as long for a wrong one as for the right one of the same length.
+    /// Returns whether it has this key. Takes as long for a wrong one as for the right one of the
+    /// same length.
     #[must_use]
     pub fn has_key(&self, key: &[u8]) -> bool {
         let differing = self.key.iter().zip(key).fold(0, |bits, (a, b)| bits | (a ^ b));

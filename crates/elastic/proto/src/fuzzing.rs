@@ -37,7 +37,7 @@ pub fn fuzz_frames(data: &[u8]) {
     listen(&whole.0);
 }
 
-/// All frames up to the first that is wrong.
+/// Reads all frames up to the first that is wrong. Returns them, and what is wrong with that one.
 fn read(bytes: &[u8], cut: usize, greeted: bool) -> (Vec<Frame>, Option<FrameError>) {
     let mut buffer = FrameBuffer::new();
     if greeted {
@@ -65,7 +65,7 @@ fn read(bytes: &[u8], cut: usize, greeted: bool) -> (Vec<Frame>, Option<FrameErr
     (frames, None)
 }
 
-/// Whether a directory sends it.
+/// Returns whether a directory sends frames of this kind.
 const fn is_of_directory(kind: Kind) -> bool {
     matches!(
         kind,

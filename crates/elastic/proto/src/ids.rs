@@ -20,13 +20,13 @@ pub struct Fence(pub u64);
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The first epoch that may be given out under `fence`.
+    /// Returns the first epoch that may be given out under `fence`.
     #[must_use]
     pub const fn first_of(fence: Fence) -> Self {
         Self(fence.0 << 32 | 1)
     }
 
-    /// The next one under `fence`: above this and above all of earlier fences.
+    /// Returns the next epoch under `fence`: above this and above all of earlier fences.
     #[must_use]
     pub const fn next_under(self, fence: Fence) -> Self {
         let first = Self::first_of(fence);

@@ -56,7 +56,8 @@ pub const RELAY_ATTACHMENTS_MAX: usize = 8;
 /// Listeners that may miss something, which a producer remembers; the oldest is forgotten beyond it, which
 /// is most likely gone for good.
 pub const MISSED_MAX: usize = 256;
-/// A relay that has not answered an ATTACH by then is given up.
+/// A relay that has not answered an ATTACH by then is given up; so is one that a listener leaves, when nothing
+/// has come from it for so long.
 pub const ATTACH_MS_MAX: u64 = 2_000;
 /// A producer or listener that has no relay asks the directory again after this time.
 pub const OPEN_RETRY_MS: u64 = 1_000;

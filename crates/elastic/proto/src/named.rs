@@ -28,7 +28,7 @@ pub trait Named: Copy + PartialEq + 'static {
         Self::parse_allowed(name, |_| true)
     }
 
-    /// As [`Named::parse`], where not all values are allowed.
+    /// Reads a name as [`Named::parse`] does, where not all values are allowed.
     ///
     /// # Errors
     /// [`UnknownName`] lists the names that are allowed.

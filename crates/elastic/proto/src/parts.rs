@@ -14,13 +14,13 @@ pub const LONG: u8 = 0x02;
 /// The longest body whose length has one byte.
 const SHORT_BODY_BYTES_MAX: usize = 255;
 
-/// Bytes of a part on the wire.
+/// Returns how many bytes a part has on the wire.
 #[must_use]
 pub const fn part_bytes(body_bytes: usize) -> usize {
     if body_bytes > SHORT_BODY_BYTES_MAX { 9 + body_bytes } else { 2 + body_bytes }
 }
 
-/// Bytes of a message with these parts on the wire.
+/// Returns how many bytes a message with these parts has on the wire.
 pub fn message_bytes<P: AsRef<[u8]>>(parts: &[P]) -> usize {
     parts.iter().map(|part| part_bytes(part.as_ref().len())).sum()
 }
@@ -60,7 +60,7 @@ pub(crate) fn put_checked<P: AsRef<[u8]>>(out: &mut BytesMut, parts: &[P]) {
     }
 }
 
-/// Whether these parts make a message.
+/// Checks whether these parts make a message.
 ///
 /// # Errors
 /// If there is no part, or too many, or too large ones.
@@ -78,7 +78,7 @@ pub fn check_sizes<P: AsRef<[u8]>>(parts: &[P]) -> Result<(), PartsError> {
     Ok(())
 }
 
-/// A message's parts as one `Bytes`, in one allocation.
+/// Returns a message's parts as one `Bytes`, in one allocation.
 ///
 /// # Errors
 /// As [`put_parts`].
@@ -89,7 +89,7 @@ pub fn encode<P: AsRef<[u8]>>(parts: &[P]) -> Result<Bytes, PartsError> {
     Ok(out.freeze())
 }
 
-/// The first part's body: what prefixes are compared with. Looks at no other part.
+/// Returns the first part's body: what prefixes are compared with. Looks at no other part.
 ///
 /// # Errors
 /// If the first part is not whole or its flags are none.
@@ -98,8 +98,8 @@ pub fn first(message: &[u8]) -> Result<&[u8], PartsError> {
     Ok(&message[head.begin..head.end])
 }
 
-/// What follows the first part, as it is framed; shares its memory. The length of a short part may have
-/// eight bytes, so a body's length does not tell where the next part begins.
+/// Returns what follows the first part, as it is framed; shares its memory. The length of a short
+/// part may have eight bytes, so a body's length does not tell where the next part begins.
 ///
 /// # Errors
 /// If the first part is not whole or its flags are none.
@@ -138,7 +138,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of this message.
+    /// Creates the iterator over the parts of this message.
     #[must_use]
     pub const fn new(message: &'a [u8]) -> Self {
         Self { message, at: Some(0) }
@@ -155,7 +155,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// The bodies of a message's parts as slices that share its memory.
+/// Returns the bodies of a message's parts as slices that share its memory.
 pub fn slices(message: &Bytes) -> impl Iterator<Item = Bytes> {
     Parts::new(message).map(|part| message.slice_ref(part))
 }

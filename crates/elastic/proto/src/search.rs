@@ -59,21 +59,22 @@ impl DirectorySearch {
         }
     }
 
-    /// As [`Self::new`], from any of them on: a thousand clients do not all ask the first.
+    /// Begins as [`Self::new`] does, but at any of them: a thousand clients do not all ask the
+    /// first.
     #[must_use]
     pub fn anywhere(first: &[String], salt: u64) -> Self {
         let (before, after) = first.split_at((salt % first.len().max(1) as u64) as usize);
         Self::new(after.iter().chain(before).cloned(), salt)
     }
 
-    /// Where to try now.
+    /// Returns the address to try now.
     pub fn address(&mut self) -> &str {
         let sent_to = self.sent_to.take();
         self.tried = sent_to.unwrap_or_else(|| self.addresses[self.at].clone());
         &self.tried
     }
 
-    /// Where it was tried last; empty before.
+    /// Returns the address that was tried last; empty before.
     #[must_use]
     pub fn tried(&self) -> &str {
         &self.tried
@@ -91,14 +92,15 @@ impl DirectorySearch {
         self.at = self.place().unwrap_or(0);
     }
 
-    /// Of the one that was tried last; none if it was sent to one that is not known.
+    /// Returns the place of the one that was tried last; none if it was sent to one that is not
+    /// known.
     fn place(&self) -> Option<usize> {
         self.addresses.iter().position(|one| *one == self.tried)
     }
 
-    /// It was in vain, or the connection is over; `served` if that directory had taken it. `redirection` is where it
-    /// sent it (empty: it does not know) and how many milliseconds it shall wait. Returns the pause before the
-    /// next try, milliseconds.
+    /// Notes that it was in vain, or that the connection is over; `served` if that directory had
+    /// taken it. `redirection` is where it sent it (empty: it does not know) and how many
+    /// milliseconds it shall wait. Returns the pause before the next try, milliseconds.
     pub fn lost(&mut self, served: bool, redirection: Option<(String, u64)>) -> u64 {
         if served {
             (self.redirections, self.pause_ms) = (0, PAUSE_MS_MIN);
@@ -123,7 +125,7 @@ impl DirectorySearch {
         pause_ms.max(wait_ms)
     }
 
-    /// A pause of one to one and a half times this one.
+    /// Returns a pause of one to one and a half times this one.
     const fn spread(&self, pause_ms: u64) -> u64 {
         // Fibonacci hashing: neighbouring numbers are far apart.
         let share = self.salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
@@ -153,7 +155,8 @@ mod tests {
         addresses.iter().map(|address| (*address).to_owned()).collect()
     }
 
-    /// The next so many tries, each in vain, with the pause after each.
+    /// Makes the next so many tries, each in vain. Returns their addresses, and whether there is a
+    /// pause after each.
     fn tries(search: &mut DirectorySearch, count: usize) -> Vec<(String, bool)> {
         let one = |_| {
             let address = search.address().to_owned();

@@ -84,13 +84,13 @@ fn main() {
     relay.join().expect("it does not panic");
 }
 
-/// Where Linux reports the calling thread's processor time.
+/// Returns the path at which Linux reports the calling thread's processor time.
 fn own_times() -> String {
     let link = std::fs::read_link("/proc/thread-self").expect("Linux");
     format!("/proc/{}/schedstat", link.display())
 }
 
-/// Processor time of that thread, microseconds.
+/// Reads the processor time of that thread, microseconds.
 fn cpu_us(path: &str) -> f64 {
     let text = std::fs::read_to_string(path).expect("the relay runs");
     let ns: f64 = text.split(' ').next().expect("a number").parse().expect("a number");

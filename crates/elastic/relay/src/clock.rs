@@ -19,7 +19,7 @@ impl Clock {
         Time::from_micros(self.started.elapsed().as_micros() as u64)
     }
 
-    /// The instant at which [`Clock::now`] first returns `at`.
+    /// Returns the instant at which [`Clock::now`] first returns `at`.
     pub(crate) fn instant(self, at: Time) -> Instant {
         self.started + Duration::from_micros(at.as_micros())
     }

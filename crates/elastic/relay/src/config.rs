@@ -56,7 +56,7 @@ pub struct Directory {
 }
 
 impl Config {
-    /// A relay that stands alone, on a free port of loopback.
+    /// Returns the configuration of a relay that stands alone, on a free port of loopback.
     #[must_use]
     pub fn standalone(queue: &str) -> Self {
         Self {

@@ -56,7 +56,8 @@ enum Lost {
 }
 
 impl Lost {
-    /// The directory met a frame of a kind that it does not know: of ours, HOST is the only later one.
+    /// Returns whether the directory met a frame of a kind that it does not know: of ours, HOST is
+    /// the only later one.
     fn is_of_an_unknown_kind(&self) -> bool {
         let Self::Stream(StreamError::Refused(error)) = self else { return false };
         error.code == ErrorCode::Malformed && error.field == "kind"
@@ -122,7 +123,7 @@ impl Control {
         }
     }
 
-    /// One connection, until it ends.
+    /// Serves one connection, until it ends. Returns how it was lost.
     async fn serve(&mut self, address: &str) -> Lost {
         let lost = match self.connected(address).await {
             Ok(never) => match never {},
@@ -203,8 +204,8 @@ impl Control {
         }
     }
 
-    /// The report's frames, HOST first; DRAINING, if a signal ends it, until it is over; and a PING: its answer shows that somebody
-    /// reads them.
+    /// Returns the report's frames, HOST first; DRAINING, if a signal ends it, until it is over;
+    /// and a PING: its answer shows that somebody reads them.
     fn reports(&self, with_host: bool) -> Vec<Frame> {
         let host = with_host.then(|| Frame::Host(self.host.read()));
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
@@ -252,8 +253,8 @@ impl Control {
     }
 }
 
-/// Where others reach what listens on all of this host's addresses: at the host that is announced for the
-/// native protocol.
+/// Returns where others reach what listens on all of this host's addresses: at the host that is
+/// announced for the native protocol.
 fn reachable(at: SocketAddr, native: &str) -> String {
     match native.rsplit_once(':') {
         Some((host, _)) if at.ip().is_unspecified() => format!("{host}:{}", at.port()),
@@ -267,7 +268,7 @@ struct Line {
 }
 
 impl Line {
-    /// A directory that takes nothing for so long is as good as gone.
+    /// Sends frames to the directory. One that takes nothing for so long is as good as gone.
     async fn send(&mut self, frames: &[Frame]) -> Result<(), StreamError> {
         answered("a report", self.writer.send(frames)).await
     }

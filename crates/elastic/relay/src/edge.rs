@@ -21,7 +21,7 @@ pub struct EdgePort {
 }
 
 impl EdgePort {
-    /// A peer connected.
+    /// Connects a peer to the relay.
     ///
     /// # Errors
     /// If the relay has too many connections.
@@ -53,7 +53,8 @@ impl EdgePort {
         });
     }
 
-    /// Ready when the peer's socket should be read: not too much of what it sent waits here.
+    /// Returns `Ready` when the peer's socket should be read: not too much of what it sent waits
+    /// here.
     pub fn poll_may_publish(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.node.with(|node| {
             if node.relay.edge_may_publish(self.port) {
@@ -64,7 +65,7 @@ impl EdgePort {
         })
     }
 
-    /// It listens from now on, without subscriptions yet.
+    /// Lets the peer listen from now on, without subscriptions yet.
     ///
     /// # Errors
     /// If the policy cannot be had.
@@ -72,7 +73,7 @@ impl EdgePort {
         self.node.with(|node| node.relay.edge_listens(self.port, id, slow))
     }
 
-    /// One subscription more; the empty prefix is everything.
+    /// Subscribes to one prefix more; the empty prefix is everything.
     ///
     /// # Errors
     /// If it is too long, or there are too many.
@@ -83,7 +84,7 @@ impl EdgePort {
         })
     }
 
-    /// One subscription less.
+    /// Unsubscribes from one prefix.
     ///
     /// # Errors
     /// If the peer does not have it.
@@ -94,9 +95,9 @@ impl EdgePort {
         })
     }
 
-    /// Messages for the peer, each with all its parts, into `out`; ready when there is at least one, or
-    /// the relay lets the peer go (then `out` stays empty). Takes some `bytes_max` bytes: call it when
-    /// the socket has taken what was taken before.
+    /// Takes messages for the peer, each with all its parts, into `out`; ready when there is at
+    /// least one, or the relay lets the peer go (then `out` stays empty). Takes some `bytes_max`
+    /// bytes: call it when the socket has taken what was taken before.
     pub fn poll_take(
         &self,
         cx: &mut Context<'_>,
@@ -133,7 +134,7 @@ impl EdgePort {
         });
     }
 
-    /// The next change: a prefix, and whether somebody subscribes to it now.
+    /// Polls for the next change: a prefix, and whether somebody subscribes to it now.
     pub fn poll_subscription(&self, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
         self.node.with(|node| {
             if let Some(change) = node.edge(self.port).and_then(|peer| peer.changes.take()) {
@@ -144,7 +145,7 @@ impl EdgePort {
         })
     }
 
-    /// Ready when the relay lets the peer go (too slow, or the relay stops).
+    /// Returns `Ready` when the relay lets the peer go (too slow, or the relay stops).
     pub fn poll_closing(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.node.with(|node| {
             if node.relay.is_closing(self.port) {
@@ -155,7 +156,7 @@ impl EdgePort {
         })
     }
 
-    /// Messages that it did not get because it was too slow.
+    /// Returns how many messages it did not get because it was too slow.
     pub fn dropped(&self) -> u64 {
         self.node.with(|node| node.relay.edge_dropped(self.port))
     }

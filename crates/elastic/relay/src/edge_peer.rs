@@ -33,7 +33,7 @@ impl EdgePeer {
 pub(crate) struct Changes(pub(crate) BTreeMap<Bytes, bool>);
 
 impl Changes {
-    /// Whether the peer has something to learn by it.
+    /// Notes a change. Returns whether the peer has something to learn by it.
     pub(crate) fn note(&mut self, prefix: &Bytes, there: bool) -> bool {
         match self.0.get(prefix) {
             Some(waiting) if *waiting != there => {

@@ -120,7 +120,7 @@ impl EntryConfig {
         Ok(BoundEntry { config: self, producers, listeners })
     }
 
-    /// Whether it can serve, as far as that shows without an address.
+    /// Checks whether it can serve, as far as that shows without an address.
     ///
     /// # Errors
     /// The first field that is wrong.
@@ -138,7 +138,7 @@ impl EntryConfig {
         Ok(())
     }
 
-    /// The relay core behind the SUBs.
+    /// Returns the configuration of the relay core behind the SUBs.
     fn relay(&self) -> Config {
         let mut config = Config::standalone(&self.queue);
         config.settings.slow = self.slow;
@@ -148,13 +148,14 @@ impl EntryConfig {
 }
 
 impl BoundEntry {
-    /// The queue that it is for.
+    /// Returns the name of the queue that it is for.
     #[must_use]
     pub fn queue(&self) -> &str {
         &self.config.queue
     }
 
-    /// Has it take as many connections as `limit` makes of those that were configured.
+    /// Limits the connections that it takes to as many as `limit` makes of those that were
+    /// configured.
     pub fn limit_connections(&mut self, limit: impl FnOnce(usize) -> usize) {
         self.config.connections_max = limit(self.config.connections_max);
     }
@@ -240,7 +241,8 @@ impl BoundEntry {
     }
 }
 
-/// A socket that was bound before there was a runtime.
+/// Registers with the runtime a socket that was bound before there was one. Returns `None`, and
+/// logs why, if that fails.
 fn registered(socket: TcpListener) -> Option<tokio::net::TcpListener> {
     let registered = tokio::net::TcpListener::from_std(socket);
     registered.inspect_err(|error| tracing::error!(%error, "a ZMTP entry cannot accept")).ok()
@@ -270,7 +272,7 @@ async fn count(node: &SharedNode, counters: &EntryCounters) -> Infallible {
 }
 
 impl Entry {
-    /// Where it listens.
+    /// Returns where it listens.
     #[must_use]
     pub const fn addresses(&self) -> ZmtpAddresses {
         self.addresses

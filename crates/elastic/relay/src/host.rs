@@ -12,14 +12,15 @@ pub(crate) struct HostProbe {
 }
 
 impl HostProbe {
-    /// `memory_bytes_max`: as given when the relay was started; 0: the limit of its control group, else all that the machine has.
+    /// Creates a probe. `memory_bytes_max`: as given when the relay was started; 0: the limit of
+    /// its control group, else all that the machine has.
     pub(crate) fn new(memory_bytes_max: u64) -> Self {
         let found = || cgroup_memory_max().or_else(machine_memory).unwrap_or(0);
         let memory_bytes_max = if memory_bytes_max == 0 { found() } else { memory_bytes_max };
         Self { memory_bytes_max }
     }
 
-    /// What cannot be read is 0.
+    /// Reads the host's figures. What cannot be read is 0.
     pub(crate) fn read(&self) -> Host {
         let status = read_to_string("/proc/self/status").unwrap_or_default();
         let network = read_to_string("/proc/net/dev").unwrap_or_default();
@@ -33,14 +34,14 @@ impl HostProbe {
     }
 }
 
-/// The limit of the process's control groups (version 2), if one has any.
+/// Returns the limit of the process's control groups (version 2), if one has any.
 fn cgroup_memory_max() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     least_limit(path, |group| read_to_string(format!("/sys/fs/cgroup{group}/memory.max")).ok())
 }
 
-/// A group's limit, and those of all groups that it is within: the least counts.
+/// Returns the least of a group's limit and those of all groups that it is within.
 fn least_limit(group: &str, limit_of: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let groups = std::iter::successors(Some(group), |group| Some(group.rsplit_once('/')?.0));
     let limits = groups.filter_map(|group| limit_of(group.trim_end_matches('/')));
@@ -52,19 +53,20 @@ fn machine_memory() -> Option<u64> {
     kib_line(&read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
-/// Bytes of a line such as `VmRSS:     1234 kB`.
+/// Returns the bytes that a line such as `VmRSS:     1234 kB` says.
 fn kib_line(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Whether an interface is a device, and none that the kernel makes over or beside others: a bridge, a bond, a container's
-/// end. What those carry would count twice.
+/// Returns whether an interface is a device, and none that the kernel makes over or beside others:
+/// a bridge, a bond, a container's end. What those carry would count twice.
 fn is_device(interface: &str) -> bool {
     std::path::Path::new("/sys/class/net").join(interface).join("device").exists()
 }
 
-/// Bytes in and out of all devices; where there is none, as in a container, of all interfaces but loopback.
+/// Returns the bytes in and out of all devices; where there is none, as in a container, of all
+/// interfaces but loopback.
 fn network_bytes(text: &str, is_device: impl Fn(&str) -> bool) -> (u64, u64) {
     let mut sum = (0_u64, 0_u64);
     // `eth0: BYTES PACKETS ERRORS …`, eight figures in, then eight out.

@@ -61,7 +61,7 @@ pub(crate) async fn run(node: SharedNode, key: Bytes) {
     }
 }
 
-/// The keeper and the durable queue there; looked for only when something is to be kept.
+/// Returns the keeper's address and the durable queue there, only if something is to be kept.
 fn wanted(node: &SharedNode) -> Option<(String, String)> {
     node.with(|node| {
         let keeper =

@@ -22,7 +22,7 @@ pub(crate) fn listen(address: &str) -> Result<TcpListener, ListenError> {
     TcpListener::from_std(quelea_net::listen(address)?).map_err(failed)
 }
 
-/// Fails only if the peer is gone already.
+/// Prepares a connection. Fails only if the peer is gone already.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     quelea_net::prepare_socket(stream)?;
     // A listener that holds producers, or spills, may work for hours on what it has.

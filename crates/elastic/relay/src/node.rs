@@ -97,7 +97,7 @@ impl Node {
         self.spill = Some(store);
     }
 
-    /// What whoever runs the turns waits for.
+    /// Returns the notifier that whoever runs the turns waits for.
     pub(crate) fn wake(&self) -> Rc<Notify> {
         Rc::clone(&self.wake)
     }
@@ -135,7 +135,8 @@ impl Node {
         self.want_turn();
     }
 
-    /// A connection's task was polled: notes its waker, and writes if the socket may take more again.
+    /// Notes that a connection's task was polled, with its waker, and writes if the socket may take
+    /// more again. Returns the socket's state.
     pub(crate) fn polled(&mut self, port: Port, waker: &Waker) -> SocketState {
         let Some(Outlet::Socket(socket)) = &mut self.outlets[port.index()] else {
             return SocketState::Broken;

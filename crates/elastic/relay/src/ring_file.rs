@@ -53,7 +53,7 @@ impl RingFile {
         Ok(all)
     }
 
-    /// How many of so many bytes from `at` lie before the file's end.
+    /// Returns how many of so many bytes from `at` lie before the file's end.
     fn to_the_end(&self, at: u64, bytes: usize) -> usize {
         usize::try_from(self.bytes_max - at).unwrap_or(usize::MAX).min(bytes)
     }

@@ -61,7 +61,7 @@ const STOP_GRACE_MS: u64 = 5_000;
 pub struct Stopper(mpsc::Sender<()>);
 
 impl Stopper {
-    /// The end that a relay is given, with what stops it.
+    /// Creates what stops a relay, and the end that the relay is given.
     #[must_use]
     pub fn new() -> (Self, mpsc::Receiver<()>) {
         let (sender, receiver) = mpsc::channel(2);

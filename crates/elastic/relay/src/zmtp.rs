@@ -66,8 +66,8 @@ pub(crate) fn start(
     Ok(addresses)
 }
 
-/// What we are to a peer. An identity is for sockets that are answered. A producer gets no promise that it will
-/// hear us: whom we do not read, we send nothing.
+/// Returns what we are to a peer. An identity is for sockets that are answered. A producer gets no
+/// promise that it will hear us: whom we do not read, we send nothing.
 pub(crate) const fn settings(config: &ZmtpConfig, socket_type: SocketType) -> Settings {
     let mut heartbeat = config.heartbeat;
     if matches!(socket_type, SocketType::Xsub) {
@@ -76,14 +76,14 @@ pub(crate) const fn settings(config: &ZmtpConfig, socket_type: SocketType) -> Se
     Settings { socket_type, identity: Bytes::new(), heartbeat }
 }
 
-/// A random number by which the queue's other clients know a peer.
+/// Returns a random number by which the queue's other clients know a peer.
 pub(crate) fn client_id() -> ClientId {
     let mut bytes = [0; 16];
     config::fill(&mut bytes);
     ClientId(u128::from_le_bytes(bytes))
 }
 
-/// How a peer is called in a line of the log: its address, and who it proved to be.
+/// Returns the name of a peer in a line of the log: its address, and who it proved to be.
 pub(crate) fn name(address: SocketAddr, peer: &Peer) -> String {
     let who = match (&peer.user, &peer.key) {
         (Some(user), _) => format!(" user {user}"),

@@ -36,7 +36,7 @@ impl Command {
     }
 }
 
-/// A command's name and what follows it.
+/// Splits a command into its name and what follows it.
 pub(crate) fn split(mut body: Bytes) -> Result<(Bytes, Bytes), Error> {
     let malformed = Error::malformed("", "its name is longer than the command, or empty");
     let length = usize::from(*body.first().ok_or_else(|| malformed.clone())?);
@@ -47,7 +47,8 @@ pub(crate) fn split(mut body: Bytes) -> Result<(Bytes, Bytes), Error> {
     Ok((name, body))
 }
 
-/// What follows the name of the handshake's command `expected`, or why the peer sent another one.
+/// Returns what follows the name of the handshake's command `expected`, or why the peer sent
+/// another one.
 pub(crate) fn expect(expected: &'static str, body: Bytes) -> Result<Bytes, Error> {
     let (name, rest) = split(body)?;
     if name == expected {
@@ -59,7 +60,7 @@ pub(crate) fn expect(expected: &'static str, body: Bytes) -> Result<Bytes, Error
     Err(Error::Unexpected { got: format!("the command {:?}", text(&name)), expected })
 }
 
-/// The body of a command with this name, to be gone on with.
+/// Begins the body of a command with this name, to be gone on with.
 pub(crate) fn begin(name: &str, room: usize) -> BytesMut {
     let mut body = BytesMut::with_capacity(1 + name.len() + room);
     body.put_u8(u8::try_from(name.len()).expect("our own names are short"));
@@ -67,20 +68,20 @@ pub(crate) fn begin(name: &str, room: usize) -> BytesMut {
     body
 }
 
-/// A command whose body is a name and these bytes.
+/// Returns a command whose body is a name and these bytes.
 pub(crate) fn of(name: &str, rest: &[u8]) -> BytesMut {
     let mut body = begin(name, rest.len());
     body.put_slice(rest);
     body
 }
 
-/// PING without a context: which PING a PONG answers is of no use to us.
+/// Returns a PING without a context: which PING a PONG answers is of no use to us.
 pub(crate) fn ping(ttl_ms: u64) -> BytesMut {
     let tenths = u16::try_from(ttl_ms.div_ceil(100)).unwrap_or(u16::MAX);
     of("PING", &tenths.to_be_bytes())
 }
 
-/// ERROR with what fits of the reason.
+/// Returns an ERROR with what fits of the reason.
 pub(crate) fn error(reason: &str) -> BytesMut {
     let kept = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
     let mut body = begin("ERROR", 1 + kept.len());
@@ -89,7 +90,7 @@ pub(crate) fn error(reason: &str) -> BytesMut {
     body
 }
 
-/// A peer's bytes for people: readable, and not too many.
+/// Returns a peer's bytes as text for people: readable, and not too many.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(REASON_BYTES_MAX)]).into_owned()
 }

@@ -89,7 +89,7 @@ enum Phase {
 }
 
 impl Connection {
-    /// A fresh connection, from which the greeting is to be written at once.
+    /// Returns a fresh connection, from which the greeting is to be written at once.
     #[must_use]
     pub fn new(settings: Settings, security: Security, now: ZmtpTime) -> Self {
         let Settings { socket_type, mut identity, heartbeat } = settings;
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Where the driver appends what it reads.
+    /// Returns the buffer to which the driver appends what it reads.
     pub const fn buffer(&mut self) -> &mut BytesMut {
         &mut self.inbound.buffer
     }
@@ -122,7 +122,7 @@ impl Connection {
         self.mark_received(now);
     }
 
-    /// The next event of what has been read, `None` if that needs more bytes.
+    /// Takes the next event of what has been read, `None` if that needs more bytes.
     ///
     /// # Errors
     /// Whatever ends the connection. What is in the output then is still to be written, if it can be:
@@ -137,9 +137,10 @@ impl Connection {
         result
     }
 
-    /// The bytes of a message of framed parts, as they are to be written to this peer: the same bytes,
-    /// unless CURVE seals them. What comes out must be written in the order in which it came out, and so
-    /// must the output that was taken before or after it. `None` before [`Event::Ready`].
+    /// Returns the bytes of a message of framed parts, as they are to be written to this peer: the
+    /// same bytes, unless CURVE seals them. What comes out must be written in the order in which it
+    /// came out, and so must the output that was taken before or after it. `None` before
+    /// [`Event::Ready`].
     #[must_use]
     pub fn seal(&mut self, message: &Bytes) -> Option<Bytes> {
         let Phase::Traffic { session, .. } = &mut self.phase else { return None };
@@ -162,13 +163,13 @@ impl Connection {
         self.put_subscription("CANCEL", 0, prefix);
     }
 
-    /// What is to be written: greeting, handshake, commands. Never a part of a message.
+    /// Takes what is to be written: greeting, handshake, commands. Never a part of a message.
     #[must_use]
     pub fn take_output(&mut self) -> Bytes {
         self.output.split().freeze()
     }
 
-    /// When [`Self::handle_timeout`] is to be called, if nothing happens before.
+    /// Returns when [`Self::handle_timeout`] is to be called, if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<ZmtpTime> {
         match &self.phase {
@@ -180,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// Time has passed: a PING may be due, or the peer may be given up.
+    /// Handles that time has passed: a PING may be due, or the peer may be given up.
     ///
     /// # Errors
     /// If the peer was not heard in time.
@@ -329,7 +330,8 @@ impl Connection {
     }
 }
 
-/// What a subscriber sends as a message: a subscription of ZMTP 3.0, or something for an XPUB's user.
+/// Returns the event of what a subscriber sends as a message: a subscription of ZMTP 3.0, or
+/// something for an XPUB's user.
 fn upstream(message: Bytes) -> Event {
     let mut parts = Parts::of(message.clone());
     match (parts.next(), parts.next()) {

@@ -35,25 +35,25 @@ impl FromStr for PublicKey {
 pub struct SecretKey(crypto_box::SecretKey);
 
 impl SecretKey {
-    /// Of 32 random bytes.
+    /// Creates a key from 32 random bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(crypto_box::SecretKey::from_bytes(bytes))
     }
 
-    /// Its public key.
+    /// Returns its public key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(*self.0.public_key().as_bytes())
     }
 
-    /// Its text form, for who has to store it.
+    /// Returns its text form, for who has to store it.
     #[must_use]
     pub fn to_z85(&self) -> String {
         z85::encode(&self.0.to_bytes())
     }
 
-    /// The box between this key and a peer's.
+    /// Returns the box between this key and a peer's.
     pub(crate) fn with(&self, peer: &PublicKey) -> Seal {
         Seal(SalsaBox::new(&crypto_box::PublicKey::from_bytes(peer.0), &self.0))
     }
@@ -89,7 +89,7 @@ impl Entropy {
     pub const BYTES: usize = 32 + 16 + Self::COOKIE_BYTES;
     pub(crate) const COOKIE_BYTES: usize = 96;
 
-    /// Of random bytes, as good as keys.
+    /// Creates the randomness from random bytes, as good as keys.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let (mut short_secret, mut nonce, mut cookie) = ([0; 32], [0; 16], [0; Self::COOKIE_BYTES]);
@@ -106,7 +106,7 @@ impl fmt::Debug for Entropy {
     }
 }
 
-/// A nonce whose last eight bytes count.
+/// Returns a nonce whose last eight bytes count.
 pub(crate) fn counted(prefix: &[u8; 16], count: u64) -> [u8; 24] {
     let mut nonce = [0; 24];
     nonce[..16].copy_from_slice(prefix);
@@ -114,7 +114,7 @@ pub(crate) fn counted(prefix: &[u8; 16], count: u64) -> [u8; 24] {
     nonce
 }
 
-/// A nonce whose last sixteen bytes are random.
+/// Returns a nonce whose last sixteen bytes are random.
 pub(crate) fn random(prefix: &[u8; 8], bytes: &[u8]) -> [u8; 24] {
     let mut nonce = [0; 24];
     nonce[..8].copy_from_slice(prefix);

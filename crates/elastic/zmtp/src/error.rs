@@ -60,7 +60,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the peer has not proved that it may be here by, or tried to do without; `None` for any other error.
+    /// Returns the means by which the peer failed to prove that it may be here, or that it tried to
+    /// do without; `None` for any other error.
     #[must_use]
     pub const fn failed_sign_in(&self) -> Option<&'static str> {
         match self {

@@ -70,7 +70,7 @@ fn check(event: &Event) {
     assert!(message.len() - bytes >= 2 * parts.len(), "each part is there, behind its header");
 }
 
-/// Both handshakes; false if either end gives up.
+/// Runs both handshakes. Returns whether they ended well; false if either end gives up.
 fn shake_hands(ours: &mut Connection, theirs: &mut Connection, events: &mut Vec<Event>) -> bool {
     for _ in 0..4 {
         if !hand_over(ours, theirs, events) || !hand_over(theirs, ours, events) {
@@ -80,7 +80,7 @@ fn shake_hands(ours: &mut Connection, theirs: &mut Connection, events: &mut Vec<
     events.iter().filter(|event| matches!(event, Event::Ready(_))).count() == 2
 }
 
-/// What one end has written goes to the other; false if that one gives up.
+/// Hands what one end has written to the other. Returns false if that one gives up.
 fn hand_over(from: &mut Connection, to: &mut Connection, events: &mut Vec<Event>) -> bool {
     to.receive(ZmtpTime(0), &from.take_output());
     drain(to, ZmtpTime(0), events).is_none()

@@ -16,8 +16,8 @@ pub(crate) struct Greeting {
     pub(crate) minor: u8,
 }
 
-/// Our greeting. It is sent at once: who speaks ZMTP 2.0 or older does not understand it, and is not
-/// spoken to anyway.
+/// Returns our greeting. It is sent at once: who speaks ZMTP 2.0 or older does not understand it,
+/// and is not spoken to anyway.
 pub(crate) fn ours(mechanism: &str, as_server: bool) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     bytes[0] = 0xff;

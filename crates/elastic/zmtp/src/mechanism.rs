@@ -70,7 +70,7 @@ impl Mechanism {
         }
     }
 
-    /// The first command, if it is ours.
+    /// Returns the first command, if it is ours to send.
     pub(crate) fn start(&mut self, ours: &Metadata) -> Option<BytesMut> {
         match self {
             Self::Null => Some(with_metadata("READY", ours)),

@@ -24,7 +24,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of `message`.
+    /// Creates the iterator over the parts of `message`.
     #[must_use]
     pub const fn of(message: Bytes) -> Self {
         Self { rest: message }

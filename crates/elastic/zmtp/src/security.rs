@@ -41,7 +41,7 @@ pub enum Security {
 }
 
 impl Security {
-    /// The mechanism's name in the greeting.
+    /// Returns the mechanism's name in the greeting.
     #[must_use]
     pub const fn mechanism(&self) -> &'static str {
         match self {
@@ -73,8 +73,8 @@ impl Users {
         fits
     }
 
-    /// Whether the user has this password. Takes as long for a wrong one as for the right one of the
-    /// same length.
+    /// Returns whether the user has this password. Takes as long for a wrong one as for the right
+    /// one of the same length.
     pub(crate) fn allows(&self, user: &[u8], password: &[u8]) -> bool {
         let user = core::str::from_utf8(user).ok();
         let right = user.and_then(|user| self.passwords.get(user)).map(String::as_bytes);

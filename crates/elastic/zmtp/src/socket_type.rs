@@ -16,7 +16,7 @@ pub enum SocketType {
 }
 
 impl SocketType {
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl SocketType {
         }
     }
 
-    /// Whether it sends messages and gets subscriptions.
+    /// Returns whether it sends messages and gets subscriptions.
     #[must_use]
     pub const fn publishes(self) -> bool {
         matches!(self, Self::Pub | Self::Xpub)

@@ -5,7 +5,7 @@
 pub struct ZmtpTime(pub u64);
 
 impl ZmtpTime {
-    /// Later by `ms`; stays at the largest time instead of wrapping.
+    /// Returns the time that is later by `ms`; stays at the largest time instead of wrapping.
     #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))

@@ -32,7 +32,7 @@ impl Batch {
         self.runs.push(run);
     }
 
-    /// Whether it is to be published before more is taken.
+    /// Returns whether it is to be published before more is taken.
     pub(crate) const fn is_full(&self) -> bool {
         self.messages >= MESSAGES_MAX || self.bytes >= BYTES_MAX
     }
@@ -43,7 +43,7 @@ impl Batch {
 }
 
 impl Run {
-    /// The number of its message at this index; one past its last one behind it.
+    /// Returns the number of its message at this index; one past its last one behind it.
     pub(crate) const fn sequence(&self, index: usize) -> MessageSeq {
         MessageSeq(self.first.0.saturating_add(index as u64))
     }

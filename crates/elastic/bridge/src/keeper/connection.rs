@@ -123,7 +123,8 @@ impl Connection {
         end
     }
 
-    /// HELLO, WELCOME, KEEP_OPEN.
+    /// Answers HELLO with WELCOME, and waits for KEEP_OPEN. Returns the publisher into the durable
+    /// queue, with the receiver of its effects.
     async fn open(&mut self) -> Result<(DurablePublisher, UnboundedReceiver<Effect>), End> {
         match self.next_frame().await? {
             Frame::Hello(hello) => self.check(&hello)?,
@@ -234,8 +235,8 @@ impl Connection {
         }
     }
 
-    /// What is there, up to a batch's size; empty if only other frames came. Loses nothing when it is
-    /// dropped: it waits only while it has nothing.
+    /// Returns what is there, up to a batch's size; empty if only other frames came. Loses nothing
+    /// when it is dropped: it waits only while it has nothing.
     async fn next_batch(&mut self) -> Result<Batch, End> {
         let mut batch = Batch::default();
         loop {

@@ -44,7 +44,7 @@ impl Default for Stored {
 }
 
 impl Stored {
-    /// The end of the range that has this message: all from it on are stored, up to there.
+    /// Returns the end of the range that has this message: all from it on are stored, up to there.
     pub(crate) fn end_of(&self, sequence: MessageSeq) -> Option<MessageSeq> {
         let mut ranges = self.ranges.iter().rev();
         ranges.find(|range| range.contains(&sequence.0)).map(|range| MessageSeq(range.end))
@@ -73,7 +73,7 @@ impl Stored {
 }
 
 impl Ledger {
-    /// What is known of a producer, and that it was asked for.
+    /// Returns what is known of a producer, and notes that it was asked for.
     pub(crate) fn of(&mut self, target: &Arc<str>, producer: ClientId) -> &mut Stored {
         let key = (Arc::clone(target), producer);
         let mut known = None;

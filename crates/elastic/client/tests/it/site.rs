@@ -32,10 +32,12 @@ struct State {
     /// Where producers that come or were stranded are sent.
     preferred: u64,
     key: Bytes,
+    refuses_opens: bool,
 }
 
 struct RelayHandle {
     address: String,
+    relay: Arc<Mutex<Relay>>,
     tasks: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -43,6 +45,8 @@ struct RelayHandle {
 struct Relay {
     listeners: Vec<(Peer, Vec<Bytes>)>,
     slots: BTreeMap<Slot, (Start, MessageSeq)>,
+    /// So many ATTACHes are refused: another queue's relay had its address before.
+    refusals: u32,
 }
 
 impl Site {
@@ -71,11 +75,17 @@ impl Site {
         self.state().key = Bytes::from_static(key);
     }
 
+    /// Whatever queue is asked for is none.
+    pub(crate) fn refuse_opens(&self) {
+        self.state().refuses_opens = true;
+    }
+
     pub(crate) async fn start_relay(&self, relay: u64) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let tasks: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
-        let (serving, inner) = (Arc::clone(&tasks), Arc::new(Mutex::new(Relay::default())));
+        let (serving, inner) = (Arc::clone(&tasks), Arc::<Mutex<Relay>>::default());
+        let relay_state = Arc::clone(&inner);
         let accept = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let task = tokio::spawn(serve_relay(stream, Arc::clone(&inner)));
@@ -83,8 +93,15 @@ impl Site {
             }
         });
         tasks.lock().expect("no test panics with it").push(accept);
-        self.state().relays.insert(relay, RelayHandle { address, tasks });
+        let handle = RelayHandle { address, relay: relay_state, tasks };
+        self.state().relays.insert(relay, handle);
         self.notify_relays();
+    }
+
+    /// At the relay's address is another queue's, for so many ATTACHes.
+    pub(crate) fn refuse_attach(&self, relay: u64, times: u32) {
+        let state = self.state();
+        state.relays[&relay].relay.lock().expect("no test panics with it").refusals = times;
     }
 
     /// The relay is gone at once, with all its connections.
@@ -132,6 +149,9 @@ impl Site {
                         return;
                     }
                     welcome(&peer);
+                }
+                Frame::OpenProducer(_) | Frame::OpenListener(_) if self.state().refuses_opens => {
+                    refuse_queue(&peer, "it is no queue");
                 }
                 Frame::OpenProducer(open) => {
                     let mut state = self.state();
@@ -208,6 +228,10 @@ async fn serve_relay(stream: TcpStream, relay: Arc<Mutex<Relay>>) {
         };
         match frame {
             Frame::Hello(_) => welcome(&peer),
+            Frame::AttachProducer { .. } | Frame::AttachListener(_) if relay.refusals > 0 => {
+                relay.refusals -= 1;
+                refuse_queue(&peer, "this relay serves \"others\"");
+            }
             Frame::AttachProducer { producer, epoch, .. } => {
                 let slot = Slot(relay.slots.len() as u32 + 1);
                 let (first, previous) = (MessageSeq(0), Epoch(0));
@@ -261,11 +285,16 @@ async fn serve_relay(stream: TcpStream, relay: Arc<Mutex<Relay>>) {
     }
 }
 
+fn refuse_queue(peer: &Peer, text: &str) {
+    let (code, field, text) = (ErrorCode::Queue, "queue".to_owned(), text.to_owned());
+    drop(peer.send(Frame::Error(WireError { code, field, text, fatal: false })));
+}
+
 fn welcome(peer: &Peer) {
     drop(peer.send(Frame::Welcome(Welcome { version: 1, heartbeat_ms: 1_000 })));
 }
 
-/// A connection as two channels of frames; it ends with the task that has them.
+/// Turns a connection into two channels of frames; it ends with the task that has them.
 fn connection(stream: TcpStream) -> (Peer, tokio::sync::mpsc::UnboundedReceiver<Frame>) {
     let (peer, mut outgoing) = unbounded_channel::<Frame>();
     let (incoming, frames) = unbounded_channel();

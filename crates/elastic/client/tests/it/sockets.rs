@@ -17,7 +17,7 @@ async fn client(site: &Site) -> Client {
     Client::connect([site.address.clone()], Options::default()).expect("there is an address")
 }
 
-/// The bodies of so many messages; no gap may come.
+/// Takes so many messages and returns their bodies; no gap may come.
 async fn bodies(listener: &mut Listener, count: usize) -> Vec<u64> {
     let mut bodies = Vec::new();
     while bodies.len() < count {
@@ -172,6 +172,32 @@ fn who_has_not_the_key_is_told_so() {
         let none: [String; 0] = [];
         let error = Client::connect(none, Options::default()).expect_err("there is no address");
         assert_eq!(error, Error::NoDirectory);
+    });
+}
+
+#[test]
+fn a_relay_of_another_queue_ends_no_client() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        let client = client(&site).await;
+        site.refuse_attach(1, 2);
+        let mut listener = client.listener("prices", [""]).await.expect("it tries again");
+        site.refuse_attach(1, 1);
+        let producer = client.producer("prices").await.expect("it tries again");
+        producer.publish("topic", 7_u64.to_le_bytes()).await.expect("it is taken");
+        assert_eq!(bodies(&mut listener, 1).await, [7]);
+        assert_eq!(producer.last_error().as_deref(), Some("this relay serves \"others\""));
+    });
+}
+
+#[test]
+fn a_queues_name_that_a_directory_refuses_is_final() {
+    run(async {
+        let site = Site::start(&[1]).await;
+        site.refuse_opens();
+        let client = client(&site).await;
+        let error = client.listener("prices", [""]).await.expect_err("it is refused");
+        assert_eq!(error.to_string(), "refused (Queue): it is no queue");
     });
 }
 

@@ -70,6 +70,12 @@ impl Client {
     pub(crate) const fn is_closing(&self) -> bool {
         matches!(self.phase, Phase::Closing(_))
     }
+
+    /// Returns how many bytes of messages wait for it in its ring, and of all that is away at the policy Spill.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let spill = self.listener.as_ref().and_then(|listener| listener.spill.as_deref());
+        self.ring.bytes() as u64 + spill.map_or(0, Spill::bytes)
+    }
 }
 
 #[derive(Debug)]

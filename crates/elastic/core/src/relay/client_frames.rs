@@ -111,8 +111,13 @@ impl Relay {
             Frame::Missed { producer, listener, below } => {
                 self.take_missed(client, producer, listener, below)
             }
+            Frame::Ping(0) => {
+                self.send(client, &Frame::Pong(0));
+                Ok(())
+            }
+            // Who asks by a number wants to know that it has all that was said before: what is in the store, too.
             Frame::Ping(number) => {
-                self.send(client, &Frame::Pong(number));
+                self.send_to_listener(client, &encoded(&Frame::Pong(number)), Control::Other);
                 Ok(())
             }
             Frame::Pong(_) => Ok(()),

@@ -41,7 +41,7 @@ pub enum Command {
 }
 
 impl Relay {
-    /// REGISTER, as it is now.
+    /// Returns REGISTER, as it is now.
     #[must_use]
     pub fn register(
         &self,
@@ -62,7 +62,7 @@ impl Relay {
         })
     }
 
-    /// A frame of a directory.
+    /// Executes a frame of a directory.
     pub fn command(&mut self, frame: Frame) -> Command {
         match self.execute(frame) {
             Ok(command) => command,

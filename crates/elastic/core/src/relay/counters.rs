@@ -32,7 +32,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Deliveries dropped, all causes.
+    /// Returns how many deliveries were dropped, for all causes.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped_newest + self.dropped_oldest + self.dropped_gone
@@ -65,7 +65,7 @@ impl Latency {
         self.sum_us += us * u64::from(messages);
     }
 
-    /// Mean and 99th percentile since the last call, in microseconds.
+    /// Returns the mean and the 99th percentile since the last call, in microseconds.
     pub(crate) fn take(&mut self) -> (u32, u32) {
         let mean = self.sum_us / self.messages.max(1);
         let mut left = self.messages - self.messages * 99 / 100;
@@ -95,7 +95,7 @@ fn bucket(us: u64) -> usize {
     ((shift as usize) << FINE_BITS) + (us >> shift) as usize
 }
 
-/// The largest value that falls into a bucket.
+/// Returns the largest value that falls into a bucket.
 fn upper_end(bucket: usize) -> u64 {
     let small = 1 << FINE_BITS;
     if bucket < 2 * small {

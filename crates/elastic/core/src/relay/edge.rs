@@ -13,7 +13,7 @@ use crate::relay::ring::Run;
 use crate::relay::{Port, Relay, release_in};
 
 impl Relay {
-    /// A peer of an edge connected.
+    /// Connects a peer of an edge.
     ///
     /// # Errors
     /// As [`Relay::connect`].
@@ -27,7 +27,7 @@ impl Relay {
     pub fn edge_produces(&mut self, port: Port, producer: ClientId) {
         let Some(client) = self.index(port) else { return };
         let (_, index) = self.reserve(client, producer, Epoch(1));
-        self.producers[index as usize].granted_bytes = self.window_bytes();
+        self.grant_first(index);
         self.start(index, MessageSeq(0), Epoch(0));
     }
 
@@ -61,19 +61,19 @@ impl Relay {
         }
     }
 
-    /// Whether the peer's next messages should be read: less than a window of its own waits here. When
-    /// this changes the port comes out of [`Relay::poll_writable`].
+    /// Returns whether the peer's next messages should be read: less than a window of its own waits
+    /// here, and it was given one. When this changes the port comes out of [`Relay::poll_writable`].
     #[must_use]
     pub fn edge_may_publish(&self, port: Port) -> bool {
         let Some(client) = self.index(port) else { return false };
         let mut slots = self.clients[client as usize].slots.iter();
         slots.all(|(_, index)| {
             let producer = &self.producers[*index as usize];
-            producer.bytes - producer.ledger.released_bytes() < self.window_bytes()
+            producer.granted_bytes > 0 && producer.under_way_bytes() < self.window_bytes()
         })
     }
 
-    /// The peer listens from now on; it has no subscriptions yet.
+    /// Lets the peer listen from now on; it has no subscriptions yet.
     ///
     /// # Errors
     /// If the policy cannot be had, or it listens already.
@@ -87,7 +87,7 @@ impl Relay {
         self.listen(client, listener, slow)
     }
 
-    /// One subscription more; the empty prefix is everything.
+    /// Adds one subscription; the empty prefix is everything.
     ///
     /// # Errors
     /// If it is too long or there are too many.
@@ -96,7 +96,7 @@ impl Relay {
         self.subscribe(client, prefix)
     }
 
-    /// One subscription less.
+    /// Removes one subscription.
     ///
     /// # Errors
     /// If the peer does not have it.
@@ -142,18 +142,19 @@ impl Relay {
         release_in(&mut self.producers, &mut self.unsettled, run);
     }
 
-    /// All prefixes that anybody subscribes to, each once: for a producer that filters by itself.
+    /// Returns all prefixes that anybody subscribes to, each once: for a producer that filters by
+    /// itself.
     pub fn subscriptions(&self) -> impl Iterator<Item = Bytes> {
         let everything = (!self.everything.is_empty()).then(Bytes::new);
         everything.into_iter().chain(self.prefixes.iter().cloned())
     }
 
-    /// The next change of [`Relay::subscriptions`]: a prefix, and whether it is there now.
+    /// Returns the next change of [`Relay::subscriptions`]: a prefix, and whether it is there now.
     pub fn poll_subscription_change(&mut self) -> Option<(Bytes, bool)> {
         self.subscription_changes.pop_front()
     }
 
-    /// Messages that the peer did not get because it was too slow.
+    /// Returns how many messages the peer did not get because it was too slow.
     #[must_use]
     pub fn edge_dropped(&self, port: Port) -> u64 {
         let client = self.index(port).map(|index| &self.clients[index as usize]);

@@ -15,9 +15,12 @@ use crate::relay::producer::State;
 use crate::relay::ring::Run;
 use crate::relay::{Relay, client};
 
-/// A filtered run that is smaller than the read it comes from by more than this factor is copied when
+/// A filtered run that is smaller than the memory it keeps alive by more than this factor is copied when
 /// it has to wait: memory in use stays within this multiple of what the rings count.
 const SPARSE_FACTOR: usize = 8;
+/// What a connection reads into at once. A run is a slice of that, however little a read has brought, and others
+/// of it have gone to other listeners.
+const READ_BUFFER_BYTES: usize = 64 << 10;
 
 impl Relay {
     /// Takes the DATA frames of one slot from the front of `frames`, and gives them to their listeners.
@@ -43,28 +46,34 @@ impl Relay {
             return Err(WireError::fatal(ErrorCode::Order, "slot", text));
         }
         let first = producer.next;
+        self.check_credit(client, index)?;
         let mut run = RunExtent { slot: header.slot, next: first, bytes: 0 };
         let outcome = self.check_run(frames, &mut run);
         let messages = run.next.0 - first.0;
         if messages > 0 {
             let bytes = frames.split_to(run.bytes);
             self.fan_out(index, bytes, first, messages as u32, buffer_bytes);
-            let producer = &self.producers[index as usize];
-            // An edge has no credit: it asks before it gives messages (`edge_may_publish`).
-            if self.clients[client as usize].kind == client::Kind::Native
-                && producer.bytes > producer.granted_bytes + OVERDRAFT_BYTES
-            {
-                let text = format!(
-                    "{} bytes were sent in slot {}, and {} granted",
-                    producer.bytes, header.slot.0, producer.granted_bytes
-                );
-                return Err(WireError::fatal(ErrorCode::Limit, "credit", text));
-            }
+            self.check_credit(client, index)?;
         }
         if outcome.is_err() {
             frames.advance(frames.len());
         }
         outcome
+    }
+
+    /// Refuses what is beyond a producer's credit: only a message that begins within it may end beyond. An
+    /// edge has none: it asks before it gives messages ([`Relay::edge_may_publish`]).
+    fn check_credit(&self, client: u32, index: u32) -> Result<(), WireError> {
+        let producer = &self.producers[index as usize];
+        let (sent, granted) = (producer.bytes, producer.granted_bytes);
+        if self.clients[client as usize].kind == client::Kind::Edge
+            || (granted > 0 && sent <= granted + OVERDRAFT_BYTES)
+        {
+            return Ok(());
+        }
+        let slot = producer.slot.0;
+        let text = format!("DATA in slot {slot}: {sent} bytes were sent, and {granted} granted");
+        Err(WireError::fatal(ErrorCode::Limit, "credit", text))
     }
 
     /// Follows the messages to the end of the run, and notes who gets which.
@@ -195,7 +204,8 @@ impl Relay {
                 listener.filtered_run = None;
             }
             let bytes = whole.bytes.slice(filtered_run.begin..filtered_run.end);
-            let sparse = whole.sparse || bytes.len() * SPARSE_FACTOR < whole.bytes.len();
+            let kept_alive = whole.bytes.len().max(READ_BUFFER_BYTES);
+            let sparse = whole.sparse || bytes.len() * SPARSE_FACTOR < kept_alive;
             let FilteredRun { first, messages, .. } = filtered_run;
             self.offer(
                 filtered_run.listener,

@@ -14,7 +14,7 @@ use crate::relay::ring::Run;
 use crate::relay::{Relay, release_in};
 
 /// Runs that are not known to be stored, in the order in which they came. Bounded by the producers'
-/// credit, which a run holds back while it is here.
+/// credit, which a run holds back while it is here, also when its producer has sent it again in another slot.
 #[derive(Debug, Default)]
 pub(crate) struct KeeperQueue {
     entries: VecDeque<PendingKeep>,
@@ -41,7 +41,7 @@ impl Relay {
         self.keeper_queue.entries.push_back(PendingKeep { producer: of.id, run, kept: false });
     }
 
-    /// The next KEEP to send, if there is one.
+    /// Returns the next KEEP to send, if there is one.
     pub fn poll_keep(&mut self) -> Option<Frame> {
         let entry = self.keeper_queue.entries.get(self.keeper_queue.sent)?;
         self.keeper_queue.sent += 1;
@@ -53,7 +53,7 @@ impl Relay {
         Some(Frame::Keep { producer: entry.producer, first: entry.run.first, messages })
     }
 
-    /// There is something for the keeper.
+    /// Returns whether there is something for the keeper.
     #[must_use]
     pub fn has_keeps(&self) -> bool {
         self.keeper_queue.sent < self.keeper_queue.entries.len()
@@ -93,7 +93,7 @@ impl Relay {
         }
     }
 
-    /// The keeper's address and the durable queue there, if messages are to be stored.
+    /// Returns the keeper's address and the durable queue there, if messages are to be stored.
     #[must_use]
     pub fn keeper(&self) -> Option<(&str, &str)> {
         let (address, target) = &self.config.settings.keep;
@@ -101,7 +101,7 @@ impl Relay {
         stored.then_some((address, target))
     }
 
-    /// The queue that this relay serves.
+    /// Returns the name of the queue that this relay serves.
     #[must_use]
     pub fn queue(&self) -> &str {
         &self.config.queue

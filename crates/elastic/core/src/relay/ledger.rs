@@ -51,7 +51,7 @@ impl Ledger {
         self.acknowledged = first;
     }
 
-    /// A run came. It holds itself back until whoever pushed it releases it: see
+    /// Enters a run that came. It holds itself back until whoever pushed it releases it: see
     /// [`Ledger::hold`] for the others. Returns its number.
     pub(crate) fn push(&mut self, next: MessageSeq, bytes: usize) -> EntryNumber {
         // A run is part of one read: far below 4 GiB.
@@ -98,17 +98,17 @@ impl Ledger {
         }
     }
 
-    /// Bytes that are no longer under way, since the beginning.
+    /// Returns how many bytes are no longer under way, since the beginning.
     pub(crate) const fn released_bytes(&self) -> u64 {
         self.released_bytes
     }
 
-    /// All messages below are done.
+    /// Returns the number below which all messages are done.
     pub(crate) const fn acknowledged(&self) -> MessageSeq {
         self.acknowledged
     }
 
-    /// Nobody waits for anything.
+    /// Returns whether nobody waits for anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

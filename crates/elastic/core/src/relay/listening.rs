@@ -13,7 +13,7 @@ use crate::relay::ledger::Holds;
 use crate::relay::prefix::Change;
 
 impl Relay {
-    /// ATTACH_LISTENER.
+    /// Handles ATTACH_LISTENER.
     pub(crate) fn attach_listener(
         &mut self,
         client: u32,
@@ -76,7 +76,7 @@ impl Relay {
         Ok(())
     }
 
-    /// SUBSCRIBE.
+    /// Handles SUBSCRIBE.
     pub(crate) fn subscribe(&mut self, client: u32, prefix: &Bytes) -> Result<(), WireError> {
         check_prefix(prefix)?;
         let Self { clients, everything, prefixes, subscription_changes, .. } = self;
@@ -103,7 +103,7 @@ impl Relay {
         Ok(())
     }
 
-    /// UNSUBSCRIBE.
+    /// Handles UNSUBSCRIBE.
     pub(crate) fn unsubscribe(&mut self, client: u32, prefix: &Bytes) -> Result<(), WireError> {
         let Self { clients, everything, prefixes, subscription_changes, .. } = self;
         let listener = clients[client as usize].listener.as_mut().ok_or_else(no_listener)?;
@@ -132,7 +132,7 @@ impl Relay {
         Ok(())
     }
 
-    /// RECEIVED: what the listener has taken holds nothing back any more.
+    /// Handles RECEIVED: what the listener has taken holds nothing back any more.
     pub(crate) fn taken(&mut self, client: u32, messages: u64) -> Result<(), WireError> {
         let mut back = None;
         let listener = self.clients[client as usize].listener.as_mut().ok_or_else(no_listener)?;
@@ -165,9 +165,9 @@ impl Relay {
         Ok(())
     }
 
-    /// STOP: a directory has the listener leave. Either this relay is drained, or it is held for dead and
-    /// cannot be reached: then what it acknowledged from now on nobody would have got. Its producers go, before
-    /// what the listener has not said to have counts as taken.
+    /// Handles STOP: a directory has the listener leave. Either this relay is drained, or it is
+    /// held for dead and cannot be reached: then what it acknowledged from now on nobody would have
+    /// got. Its producers go, before what the listener has not said to have counts as taken.
     pub(crate) fn stop_received(&mut self, client: u32, fence: Fence) -> Result<(), WireError> {
         if self.clients[client as usize].listener.is_none() {
             return Err(no_listener());
@@ -187,12 +187,7 @@ impl Relay {
     /// acknowledged they still have. Listeners go when all that they are to get is written to them.
     pub fn send_clients_away(&mut self) {
         let may_go = |client: &Client| {
-            let listener = client.listener.as_ref();
-            let away = |listener: &Listener| {
-                listener.spill.as_ref().is_some_and(|spill| spill.is_active())
-            };
-            let waits = client.ring.bytes() > 0 || listener.is_some_and(away);
-            !client.is_closing() && (listener.is_none() || !waits)
+            !client.is_closing() && (client.listener.is_none() || client.waiting_bytes() == 0)
         };
         let clients = self.clients.iter().filter(|(_, client)| may_go(client));
         for index in clients.map(|(index, _)| index as u32).collect::<Vec<_>>() {
@@ -201,7 +196,8 @@ impl Relay {
         }
     }
 
-    /// Whether listeners were sent away and no later directory than this relay's sends this producer.
+    /// Refuses a producer if listeners were sent away and no later directory than this relay's
+    /// sends it.
     pub(crate) fn check_left(&self, fence: Fence) -> Result<(), WireError> {
         if self.left_under.is_some_and(|under| fence <= under) {
             return Err(WireError { fatal: false, ..left() });

@@ -39,8 +39,8 @@ impl Relay {
         indexes.into_iter().for_each(|index| self.unsettle(index));
     }
 
-    /// MISSED, between ATTACHED and START: goes to its listener with START. One that is not here then may
-    /// miss what is acknowledged here, too.
+    /// Handles MISSED, between ATTACHED and START: goes to its listener with START. One that is not
+    /// here then may miss what is acknowledged here, too.
     pub(crate) fn take_missed(
         &mut self,
         client: u32,

@@ -29,7 +29,7 @@ pub(crate) enum Change {
 }
 
 impl PrefixMap {
-    /// One subscription more.
+    /// Adds one subscription.
     pub(crate) fn add(&mut self, prefix: &Bytes, listener: ListenerIndex) -> Change {
         if let Some(listeners) = self.prefixes.get_mut(prefix) {
             return match listeners.binary_search_by_key(&listener, |(index, _)| *index) {
@@ -48,7 +48,7 @@ impl PrefixMap {
         Change::Edge
     }
 
-    /// One subscription less.
+    /// Removes one subscription.
     pub(crate) fn remove(&mut self, prefix: &[u8], listener: ListenerIndex) -> Change {
         let Some(listeners) = self.prefixes.get_mut(prefix) else { return Change::None };
         let Ok(at) = listeners.binary_search_by_key(&listener, |(index, _)| *index) else {
@@ -66,7 +66,8 @@ impl PrefixMap {
         Change::Edge
     }
 
-    /// All of a listener's subscriptions, because it is gone. Returns the prefixes that nobody has any more.
+    /// Forgets all of a listener's subscriptions, because it is gone. Returns the prefixes that
+    /// nobody has any more.
     pub(crate) fn forget(&mut self, listener: ListenerIndex, of: &[Bytes]) -> Vec<Bytes> {
         let mut ended = Vec::new();
         for prefix in of {
@@ -104,12 +105,12 @@ impl PrefixMap {
         }
     }
 
-    /// All prefixes, each once.
+    /// Returns all prefixes, each once.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
         self.prefixes.keys()
     }
 
-    /// Nobody subscribed to anything.
+    /// Returns whether nobody subscribed to anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }

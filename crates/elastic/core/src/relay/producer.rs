@@ -27,6 +27,8 @@ pub(crate) struct Producer {
     pub(crate) ledger: Ledger,
     /// What it was sent: it may send so many bytes in all, and all below this is done.
     pub(crate) granted_bytes: u64,
+    /// Its part of [`Relay::finished_bytes`].
+    pub(crate) finished_bytes: u64,
     pub(crate) acknowledged: MessageSeq,
     /// It knows of the listeners that may miss something, up to this one.
     pub(crate) missed_sent: MissedNumber,
@@ -55,6 +57,11 @@ impl Producer {
         matches!(self.state, State::Attached | State::Started)
     }
 
+    /// Returns how many bytes of it wait for somebody.
+    pub(crate) const fn under_way_bytes(&self) -> u64 {
+        self.bytes - self.ledger.released_bytes()
+    }
+
     fn start(&self) -> Frame {
         Frame::Start(Start {
             slot: self.slot,
@@ -67,7 +74,7 @@ impl Producer {
 }
 
 impl Relay {
-    /// ATTACH_PRODUCER.
+    /// Handles ATTACH_PRODUCER.
     pub(crate) fn attach_producer(
         &mut self,
         client: u32,
@@ -91,16 +98,15 @@ impl Relay {
         self.check_epoch(id, epoch)?;
         self.end_producer(id);
         let slot = self.reserve(client, id, epoch);
-        let window = self.window_bytes();
-        self.producer_mut(slot.1).granted_bytes = window;
+        let credit_bytes = self.grant_first(slot.1);
         let acknowledge = self.config.settings.acknowledge;
-        let attached = Frame::Attached { slot: slot.0, acknowledge, credit_bytes: window };
+        let attached = Frame::Attached { slot: slot.0, acknowledge, credit_bytes };
         self.send(client, &attached);
         Ok(())
     }
 
-    /// The highest epoch that was seen may come again: after the death of its connection, or of another
-    /// relay, the producer sends again in a slot of its own.
+    /// Refuses an epoch that is over. The highest epoch that was seen may come again: after the
+    /// death of its connection, or of another relay, the producer sends again in a slot of its own.
     fn check_epoch(&self, id: ClientId, epoch: Epoch) -> Result<(), WireError> {
         let present = self.by_producer.get(&id).map(|index| self.producers[*index as usize].epoch);
         let least = present.max(self.fenced.get(&id).copied()).unwrap_or_default();
@@ -110,7 +116,7 @@ impl Relay {
         Err(epoch_is_over(epoch, least))
     }
 
-    /// A place for a producer; returns its slot and its index.
+    /// Reserves a place for a producer. Returns its slot and its index.
     pub(crate) fn reserve(&mut self, client: u32, id: ClientId, epoch: Epoch) -> (Slot, u32) {
         self.last_slot += 1;
         let slot = Slot(self.last_slot);
@@ -124,6 +130,7 @@ impl Relay {
             next: MessageSeq(0),
             ledger: Ledger::default(),
             granted_bytes: 0,
+            finished_bytes: 0,
             acknowledged: MessageSeq(0),
             missed_sent: 0,
             pending_missed: Vec::new(),
@@ -138,7 +145,7 @@ impl Relay {
         (slot, index)
     }
 
-    /// START: announced to all listeners.
+    /// Handles START: announced to all listeners.
     pub(crate) fn start_producer(&mut self, client: u32, start: &Start) -> Result<(), WireError> {
         let index = self.slot_of(client, start.slot)?;
         let producer = &mut self.producers[index as usize];
@@ -169,7 +176,7 @@ impl Relay {
         self.send_to_listeners(&frame, Control::Other);
     }
 
-    /// FIN: announced to all listeners; the slot ends when its last message is done.
+    /// Handles FIN: announced to all listeners; the slot ends when its last message is done.
     pub(crate) fn finish_producer(
         &mut self,
         client: u32,
@@ -198,6 +205,8 @@ impl Relay {
         let producer = &mut self.producers[index as usize];
         let announced = producer.state == State::Started;
         producer.state = State::Finished;
+        producer.finished_bytes = producer.under_way_bytes();
+        self.finished_bytes += producer.finished_bytes;
         let (id, slot, next) = (producer.id, producer.slot, producer.next);
         if self.by_producer.get(&id) == Some(&index) {
             self.by_producer.remove(&id);
@@ -253,10 +262,10 @@ impl Relay {
         }
     }
 
-    /// A lower fence than the directory's is refused. A higher one is not remembered when a client says
-    /// it: a client that says the highest would shut out all others, and the directory too. A producer
-    /// that a new directory sends here before this relay has registered there is taken all the same, and
-    /// its old attachments are refused by their epochs.
+    /// Refuses a lower fence than the directory's. A higher one is not remembered when a client
+    /// says it: a client that says the highest would shut out all others, and the directory too. A
+    /// producer that a new directory sends here before this relay has registered there is taken all
+    /// the same, and its old attachments are refused by their epochs.
     pub(crate) fn compare_fence(&self, fence: Fence) -> Result<(), WireError> {
         if fence < self.fence {
             let text = format!("fence {} is over: {} was seen here", fence.0, self.fence.0);
@@ -265,7 +274,7 @@ impl Relay {
         Ok(())
     }
 
-    /// A directory's fence: the highest is remembered, a lower one refused.
+    /// Takes a directory's fence: the highest is remembered, a lower one refused.
     pub(crate) fn see_fence(&mut self, fence: Fence) -> Result<(), WireError> {
         self.compare_fence(fence)?;
         self.fence = fence;
@@ -290,11 +299,28 @@ impl Relay {
         self.mark_dirty(client);
     }
 
-    /// What one producer may have under way.
+    /// Returns how many bytes one producer may have under way.
     pub(crate) fn window_bytes(&self) -> u64 {
         let present = self.by_producer.len().max(1) as u64;
-        let all = WINDOW_BYTES.min(self.config.settings.ring_bytes_max / 2);
-        (all / present).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX)
+        (self.windows_bytes() / present).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX)
+    }
+
+    /// Returns the same of all of them.
+    fn windows_bytes(&self) -> u64 {
+        WINDOW_BYTES.min(self.config.settings.ring_bytes_max / 2)
+    }
+
+    /// Gives a producer that has come its window, and returns it: nothing as long as those that are gone have
+    /// as much under way as all may have, or else each that comes and goes would leave a window more.
+    pub(crate) fn grant_first(&mut self, index: u32) -> u64 {
+        let window = if self.has_credit() { self.window_bytes() } else { 0 };
+        self.withholds_credit |= window == 0;
+        self.producers[index as usize].granted_bytes = window;
+        window
+    }
+
+    fn has_credit(&self) -> bool {
+        self.finished_bytes < self.windows_bytes().max(WINDOW_BYTES_MIN)
     }
 
     /// A producer's credit or acknowledgement may have changed.
@@ -309,19 +335,38 @@ impl Relay {
     /// Sends producers their acknowledgements and credit: once for all that
     /// happened in a turn.
     pub fn settle(&mut self) {
+        self.settle_unsettled();
+        if self.withholds_credit && self.has_credit() {
+            self.withholds_credit = false;
+            let without = |index: &u32| self.producers[*index as usize].granted_bytes == 0;
+            let without: Vec<u32> = self.by_producer.values().copied().filter(without).collect();
+            without.into_iter().for_each(|index| self.unsettle(index));
+            self.settle_unsettled();
+        }
+    }
+
+    fn settle_unsettled(&mut self) {
         let window = self.window_bytes();
         let mut unsettled = std::mem::take(&mut self.unsettled);
         for index in unsettled.drain(..) {
             self.send_missed_listeners(index);
+            let has_credit = self.has_credit();
             let producer = &mut self.producers[index as usize];
             producer.unsettled = false;
             let slot = producer.slot;
             let below = producer.ledger.acknowledged();
             let acknowledged = std::mem::replace(&mut producer.acknowledged, below) < below;
             let bytes = producer.ledger.released_bytes() + window;
-            let more = producer.is_present() && bytes >= producer.granted_bytes + window / 4;
+            let more = producer.is_present()
+                && (producer.granted_bytes > 0 || has_credit)
+                && bytes >= producer.granted_bytes + window / 4;
             if more {
                 producer.granted_bytes = bytes;
+            }
+            if producer.state == State::Finished {
+                self.finished_bytes -= producer.finished_bytes;
+                producer.finished_bytes = producer.under_way_bytes();
+                self.finished_bytes += producer.finished_bytes;
             }
             let is_over = producer.state == State::Finished && producer.ledger.is_empty();
             if let Some(client) = producer.client {
@@ -342,10 +387,6 @@ impl Relay {
             }
         }
         self.unsettled = unsettled;
-    }
-
-    pub(crate) fn producer_mut(&mut self, index: u32) -> &mut Producer {
-        &mut self.producers[index as usize]
     }
 }
 

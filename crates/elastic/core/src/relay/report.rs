@@ -7,8 +7,8 @@ use crate::relay::producer::State;
 use crate::relay::{Counters, Relay};
 
 impl Relay {
-    /// The next report, in as many frames as its producers need. `cpu_us` is the processor time that the
-    /// process has used.
+    /// Builds the next report, in as many frames as its producers need. `cpu_us` is the processor
+    /// time that the process has used.
     pub fn report(&mut self, cpu_us: u64) -> Vec<Report> {
         let (latency_mean_us, latency_p99_us) = self.latency.take();
         let present =
@@ -53,24 +53,18 @@ impl Relay {
         reports
     }
 
-    /// Bytes of messages that wait in rings; shared ones count for each.
+    /// Returns the bytes of messages that wait in rings, and of all that is in files; shared ones count
+    /// for each.
     #[must_use]
     pub fn queued_bytes(&self) -> u64 {
-        self.clients.iter().map(|(_, client)| client.ring.bytes() as u64).sum()
+        self.clients.iter().map(|(_, client)| client.waiting_bytes()).sum()
     }
 
-    /// It is to drain, no producer is left, and nothing waits to be written or acknowledged.
+    /// Returns whether it is to drain, no producer is left, and nothing waits to be written or
+    /// acknowledged.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let away = |listener: &super::client::Listener| {
-            listener.spill.as_ref().is_some_and(|spill| spill.is_active())
-        };
-        let idle = |client: &super::Client| {
-            client.ring.bytes() == 0 && !client.listener.as_ref().is_some_and(away)
-        };
-        self.draining.is_some()
-            && self.producers.is_empty()
-            && self.clients.iter().all(|(_, client)| idle(client))
+        self.draining.is_some() && self.producers.is_empty() && self.queued_bytes() == 0
     }
 
     /// Counts since the start.
@@ -79,13 +73,13 @@ impl Relay {
         self.counters
     }
 
-    /// Connections, those of edges too.
+    /// Returns how many connections there are, those of edges too.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.clients.len()
     }
 
-    /// Producers and listeners.
+    /// Returns how many producers and how many listeners there are.
     #[must_use]
     pub fn clients(&self) -> (usize, usize) {
         (self.by_producer.len(), self.listeners.len())

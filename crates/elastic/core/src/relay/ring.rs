@@ -217,7 +217,7 @@ impl Ring {
         self.open_gaps.clear();
     }
 
-    /// The runs that wait, in order.
+    /// Returns the runs that wait, in order.
     pub(crate) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Run> {
         self.items.iter_mut().filter_map(|item| match item {
             Item::Run(run) => Some(run),
@@ -225,7 +225,7 @@ impl Ring {
         })
     }
 
-    /// When the oldest that is not acknowledged before the client has it was read.
+    /// Returns when the oldest run that is not acknowledged before the client has it was read.
     pub(crate) fn oldest_held(&self) -> Option<Time> {
         let held = |item: &Item| match item {
             Item::Run(run) if run.holds.acknowledgement => Some(run.at),
@@ -248,7 +248,7 @@ impl Ring {
         }
     }
 
-    /// What is to be written next; returns how many of `slices` are filled.
+    /// Fills `slices` with what is to be written next. Returns how many of them are filled.
     pub(crate) fn slices<'a>(&'a mut self, slices: &mut [IoSlice<'a>]) -> usize {
         if self.unsealed > 0 {
             self.seal();
@@ -301,17 +301,17 @@ impl Ring {
         }
     }
 
-    /// Bytes of the messages that wait.
+    /// Returns how many bytes the messages that wait have.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of all frames that are no messages.
+    /// Returns how many bytes all frames that are no messages have.
     pub(crate) const fn control_bytes(&self) -> usize {
         self.control_bytes
     }
 
-    /// Entries of the ring, of any kind.
+    /// Returns how many entries of any kind the ring has.
     pub(crate) fn items(&self) -> usize {
         self.items.len()
     }
@@ -320,7 +320,7 @@ impl Ring {
         self.items.is_empty()
     }
 
-    /// Messages are being dropped, and no GAP was sent yet.
+    /// Returns whether messages are being dropped, and no GAP was sent yet.
     pub(crate) fn has_open_gaps(&self) -> bool {
         !self.open_gaps.is_empty()
     }
@@ -348,7 +348,7 @@ pub(crate) fn add_to_gap(
     gap.messages += messages;
 }
 
-/// A frame of the relay's own making, on the wire.
+/// Encodes a frame of the relay's own making, as on the wire.
 pub(crate) fn encoded(frame: &Frame) -> Bytes {
     let mut bytes = BytesMut::new();
     // All that a relay says is within the limits: it was read within them, or is made of numbers.

@@ -4,7 +4,7 @@
 use quelea_elastic_proto::frame::{ErrorCode, SlowPolicy, WireError};
 use quelea_elastic_proto::{Slot, Time};
 
-use crate::relay::client::{Awaiting, Client};
+use crate::relay::client::{Awaiting, Client, Kind};
 use crate::relay::ledger::{EntryNumber, Holds};
 use crate::relay::limits::{
     AWAITING_MAX, CONTROL_BYTES_MAX, LAG_CHECK_MS, RECEIVED_DISCONNECT_MS_MAX, RECEIVED_MS_MAX,
@@ -58,7 +58,9 @@ impl Relay {
         let Some(listener) = &client.listener else { return };
         let acknowledgement = if late { !listener.left_behind } else { !listener.lagging };
         run.holds = Holds { credit: !listener.lagging, acknowledgement };
-        if run.sparse && client.blocked {
+        // An edge takes when it has room, and is never blocked.
+        let waits = client.blocked || (client.kind == Kind::Edge && !client.ring.is_empty());
+        if run.sparse && waits {
             run.unpin();
         }
         self.producers[run.producer as usize].ledger.hold(run.holds);
@@ -163,7 +165,8 @@ impl Relay {
         }
     }
 
-    /// Waiting for one listener: beyond this it is asked whether the producers should wait for it.
+    /// Returns how many bytes may wait for one listener: beyond this it is asked whether the
+    /// producers should wait for it.
     pub(crate) fn lag_bytes(&self) -> u64 {
         self.window_bytes() * self.by_producer.len().max(1) as u64 / 2
     }
@@ -195,8 +198,8 @@ impl Relay {
         self.lag_check_at = again.then(|| now.plus_ms(LAG_CHECK_MS));
     }
 
-    /// Of all listeners, each counted by its pace: what it was written since the last look, and the same before,
-    /// fading.
+    /// Returns the mean backlog of all listeners, each counted by its pace: what it was written
+    /// since the last look, and the same before, fading.
     fn mean_backlog(&mut self) -> u64 {
         let Self { listeners, clients, .. } = self;
         let written = |index: &u32| {
@@ -342,7 +345,7 @@ impl Relay {
     }
 }
 
-/// A ring that was full has room again below this.
+/// Returns the bytes below which a ring that was full has room again.
 pub(crate) const fn low_mark(ring_bytes_max: usize) -> usize {
     ring_bytes_max / 4 * 3
 }

@@ -41,7 +41,7 @@ pub(crate) struct SlowNotices {
 }
 
 impl Relay {
-    /// The next listener that operators should know of. The driver logs it.
+    /// Returns the next listener that operators should know of. The driver logs it.
     pub fn poll_slow_notice(&mut self) -> Option<SlowNotice> {
         self.slow_notices.waiting.pop_front()
     }
@@ -77,7 +77,7 @@ impl Relay {
 }
 
 impl Reported {
-    /// Whether this is to be reported; it counts as reported then.
+    /// Returns whether this is to be reported; it counts as reported then.
     fn is_due(&mut self, listener: ClientId, outcome: Outcome, now: Time) -> bool {
         while let Some((at, ..)) = self.in_order.front()
             && now.since_ms(*at) >= SLOW_NOTICE_MS

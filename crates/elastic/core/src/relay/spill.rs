@@ -89,12 +89,12 @@ impl Spill {
         !self.staged.is_empty() || self.stored_bytes > 0 || self.asked_bytes > 0
     }
 
-    /// When the oldest that is not acknowledged before the listener has it was read.
+    /// Returns when the oldest run that is not acknowledged before the listener has it was read.
     pub(crate) fn oldest_held(&self) -> Option<Time> {
         self.held.front().map(|held| held.at)
     }
 
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.stored_bytes + (self.staged_bytes + self.asked_bytes) as u64
     }
 
@@ -114,7 +114,7 @@ impl Spill {
         self.staged.push_back(Staged::Control(frame, Control::Other));
     }
 
-    /// What to do next, if anything: reading comes first, since a listener waits for it.
+    /// Returns the next job, if there is any: reading comes first, since a listener waits for it.
     fn next_job(&mut self, port: Port, room: bool) -> Option<SpillJob> {
         if room && self.asked_bytes == 0 && self.stored_bytes > 0 {
             let bytes = self.stored_bytes.min(SPILL_READ_BYTES);
@@ -148,7 +148,8 @@ impl Spill {
         Some(SpillJob::Store { port, frames })
     }
 
-    /// Nothing is away any more: the rest goes into the ring.
+    /// Puts the rest into the ring, when nothing is away any more. Returns the runs that are here
+    /// no more.
     fn join(&mut self, ring: &mut Ring) -> Vec<Run> {
         let mut freed = Vec::new();
         self.staged_bytes = 0;
@@ -165,7 +166,7 @@ impl Spill {
         freed
     }
 
-    /// The ring's run holds what is held for it here, and nothing else.
+    /// Lets the ring's run hold what is held for it here, and nothing else. Returns that run.
     fn held_again(&mut self, mut run: Run) -> Run {
         run.holds = Holds::NONE;
         let of_run = |held: &mut Held| held.slot == run.slot && held.next <= run.next();
@@ -267,7 +268,8 @@ impl Relay {
         self.spill_is_due(index);
     }
 
-    /// A frame with a place among a listener's messages, if some of them are away. Returns it if not.
+    /// Takes a frame with a place among a listener's messages, if some of them are away. Returns it
+    /// if not.
     pub(crate) fn spill_control(
         &mut self,
         index: u32,
@@ -297,7 +299,7 @@ impl Relay {
         }
     }
 
-    /// The next thing that the driver has to do for the policy Spill.
+    /// Returns the next job that the driver has to do for the policy Spill.
     pub fn poll_spill(&mut self) -> Option<SpillJob> {
         if let Some(port) = self.spill_forgotten.pop_front() {
             return Some(SpillJob::Forget { port });

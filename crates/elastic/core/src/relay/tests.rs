@@ -1,9 +1,12 @@
 //! A relay's core without sockets: what its clients say is given to it, and what it has for them is read
 //! when the test says so.
 
+mod credit;
 mod edge;
 mod missed;
+mod pinned;
 mod slow;
+mod spill;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -187,7 +190,7 @@ impl RelayHarness {
     }
 }
 
-/// The numbers of the messages among these.
+/// Returns the numbers of the messages among these.
 fn sequences(frames: &[Frame]) -> Vec<u64> {
     let sequence = |frame: &Frame| match frame {
         Frame::Data { sequence, .. } => Some(sequence.0),

@@ -68,25 +68,25 @@ pub struct Message {
 }
 
 impl Message {
-    /// The first part, which prefixes are compared with.
+    /// Returns the first part, which prefixes are compared with.
     #[must_use]
     pub fn topic(&self) -> &[u8] {
         parts::first(&self.encoded).unwrap_or_default() // It was checked when it was read.
     }
 
-    /// The second part, empty if there is none: the body of a message of two parts.
+    /// Returns the second part, empty if there is none: the body of a message of two parts.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.parts().nth(1).unwrap_or_default()
     }
 
-    /// All parts as ZMTP frames, as [`parts::encode`] makes them.
+    /// Returns all parts as ZMTP frames, as [`parts::encode`] makes them.
     #[must_use]
     pub const fn framed(&self) -> &Bytes {
         &self.encoded
     }
 
-    /// All parts.
+    /// Returns all parts.
     #[must_use]
     pub fn parts(&self) -> Parts<'_> {
         Parts::new(&self.encoded)
@@ -149,7 +149,7 @@ pub struct ListenerStats {
 #[derive(Debug)]
 pub struct ListenerSession {
     config: ListenerConfig,
-    /// Attached or to be attached: one for each relay that the directory said.
+    /// Attached or to be attached: one for each relay that the directory said; and those that are being left.
     links: Vec<LinkState>,
     slots: Slab<ProducerSlot>,
     producers: Slab<Producer>,
@@ -179,7 +179,7 @@ pub struct ListenerSession {
 }
 
 impl ListenerSession {
-    /// A session that knows of no directory yet.
+    /// Returns a session that knows of no directory yet.
     ///
     /// # Errors
     /// If a prefix is too long, or they are too many.
@@ -217,7 +217,7 @@ impl ListenerSession {
         })
     }
 
-    /// One prefix more, at all relays.
+    /// Subscribes to one prefix more, at all relays.
     ///
     /// # Errors
     /// If it is too long, or there are too many.
@@ -232,7 +232,8 @@ impl ListenerSession {
         Ok(())
     }
 
-    /// One prefix less, at all relays. A prefix that was subscribed to twice is still there once.
+    /// Unsubscribes from one prefix, at all relays. A prefix that was subscribed to twice is still
+    /// there once.
     ///
     /// # Errors
     /// If it is not subscribed to.
@@ -244,7 +245,7 @@ impl ListenerSession {
         Ok(())
     }
 
-    /// Whether [`Session::poll`] has something: asked by who wakes the driver.
+    /// Returns whether [`Session::poll`] has something: asked by who wakes the driver.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.outbox.is_empty()
@@ -268,14 +269,14 @@ impl ListenerSession {
         }
     }
 
-    /// Messages and gaps that wait to be taken.
+    /// Returns how many messages and gaps wait to be taken.
     #[must_use]
     pub fn waiting_events(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether more is to be read from relays: no while too much waits for the program, is held, or was
-    /// not acknowledged by hand.
+    /// Returns whether more is to be read from relays: no while too much waits for the program, is
+    /// held, or was not acknowledged by hand.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         self.has_room() && self.events_bytes + self.held_bytes < LISTENER_BYTES_MAX
@@ -286,13 +287,14 @@ impl ListenerSession {
             && !self.manual_acks.as_ref().is_some_and(ManualAcks::is_full)
     }
 
-    /// Whether it is attached at all relays that the directory said.
+    /// Returns whether it is attached at all relays that the directory said.
     #[must_use]
     pub fn is_listening(&self) -> bool {
-        !self.links.is_empty() && self.links.iter().all(LinkState::is_attached)
+        let mut links = self.links.iter().filter(|state| !state.is_leaving()).peekable();
+        links.peek().is_some() && links.all(LinkState::is_attached)
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     #[must_use]
     pub const fn stats(&self) -> ListenerStats {
         self.stats
@@ -304,7 +306,7 @@ impl ListenerSession {
             return;
         }
         let links = std::mem::take(&mut self.links);
-        for state in links.iter().filter(|state| state.is_attached()) {
+        for state in links.iter().filter(|state| state.is_at_relay()) {
             self.outbox.send(state.link, &Frame::Bye("the listener is closed".to_owned()));
         }
         links.iter().for_each(|state| self.outbox.close(state.link));
@@ -386,8 +388,8 @@ impl Session for ListenerSession {
         self.send_received_if_idle();
     }
 
-    /// As [`ListenerSession::wants_more`], but while messages are held the relays that hold none are read
-    /// on: they may owe what is waited for.
+    /// Returns the same as [`ListenerSession::wants_more`], but while messages are held the relays
+    /// that hold none are read on: they may owe what is waited for.
     fn wants_more_of(&self, link: Link) -> bool {
         self.wants_more()
             || (self.has_room()
@@ -412,7 +414,7 @@ impl ListenerSession {
             listener: self.config.listener,
             attached: attached.map(|state| state.relay.relay).collect(),
         };
-        if self.links.is_empty() {
+        if self.links.iter().all(LinkState::is_leaving) {
             self.open_retry_at = Some(now.plus_ms(crate::limits::OPEN_RETRY_MS));
         }
         self.outbox.send_to_directory(Frame::OpenListener(open));
@@ -436,7 +438,7 @@ impl ListenerSession {
         self.generation = generation;
         self.open_retry_at = None;
         self.announced = None;
-        self.follow(relays, now);
+        self.follow(&relays, now);
         self.send_received_if_idle();
     }
 }

@@ -45,7 +45,7 @@ pub struct ProducerConfig {
 }
 
 impl ProducerConfig {
-    /// With the usual window.
+    /// Creates a configuration with the usual window.
     #[must_use]
     pub const fn new(queue: String, producer: ClientId) -> Self {
         Self { queue, producer, window_bytes: PRODUCER_WINDOW_BYTES, expected_bytes_per_s: 0 }
@@ -123,7 +123,7 @@ enum Phase {
 }
 
 impl ProducerSession {
-    /// A session that knows of no directory yet.
+    /// Returns a session that knows of no directory yet.
     #[must_use]
     pub fn new(mut config: ProducerConfig, now: Time) -> Self {
         config.window_bytes = config.window_bytes.max(PRODUCER_WINDOW_BYTES_MIN);
@@ -159,7 +159,7 @@ impl ProducerSession {
         Ok(self.window.publish_with(parts_bytes, |out| parts::put_checked(out, parts)))
     }
 
-    /// All messages below are done, as the queue means it.
+    /// Returns the number below which all messages are done, as the queue means it.
     #[must_use]
     pub const fn acknowledged(&self) -> MessageSeq {
         self.window.first()
@@ -175,7 +175,8 @@ impl ProducerSession {
         Ok(self.window.publish_with(message.len(), |out| out.extend_from_slice(message)))
     }
 
-    /// Whether a message of so many bytes, with all its parts as ZMTP frames, would be taken now.
+    /// Checks whether a message of so many bytes, with all its parts as ZMTP frames, would be taken
+    /// now.
     ///
     /// # Errors
     /// As [`ProducerSession::publish`].
@@ -191,37 +192,37 @@ impl ProducerSession {
         Ok(())
     }
 
-    /// The number of the next message.
+    /// Returns the number of the next message.
     #[must_use]
     pub const fn next_sequence(&self) -> MessageSeq {
         self.window.next()
     }
 
-    /// The next message to be sent.
+    /// Returns the number of the next message to be sent.
     #[must_use]
     pub const fn sent(&self) -> MessageSeq {
         self.window.sent()
     }
 
-    /// Bytes of frames that are kept until they are acknowledged.
+    /// Returns how many bytes of frames are kept until they are acknowledged.
     #[must_use]
     pub const fn window_bytes(&self) -> usize {
         self.window.bytes()
     }
 
-    /// Where messages go now, if there is a relay.
+    /// Returns where messages go now, if there is a relay.
     #[must_use]
     pub fn relay(&self) -> Option<RelayId> {
         self.open_attachment().map(|attachment| attachment.relay)
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     #[must_use]
     pub const fn stats(&self) -> ProducerStats {
         self.stats
     }
 
-    /// Whether [`Session::poll`] has something: asked by who wakes the driver.
+    /// Returns whether [`Session::poll`] has something: asked by who wakes the driver.
     #[must_use]
     pub fn has_output(&self) -> bool {
         let can_send = self

@@ -29,7 +29,8 @@ impl Default for FrameBuffer {
 }
 
 impl FrameBuffer {
-    /// For a connection that has not been greeted: only frames of [`GREETING_BYTES_MAX`] are taken.
+    /// Creates a buffer for a connection that has not been greeted: only frames of
+    /// [`GREETING_BYTES_MAX`] are taken.
     #[must_use]
     pub fn new() -> Self {
         Self { buffer: BytesMut::new(), whole: 0, body_bytes_max: GREETING_BYTES_MAX }
@@ -40,7 +41,7 @@ impl FrameBuffer {
         self.body_bytes_max = usize::MAX;
     }
 
-    /// Where to read to: append to it, and change nothing in it.
+    /// Returns where to read to: append to it, and change nothing in it.
     ///
     /// It has room for the rest of the frame under way, so that a large one is not read in small
     /// pieces and moved for each.
@@ -48,7 +49,8 @@ impl FrameBuffer {
         self.room_of(READ_BYTES)
     }
 
-    /// As [`FrameBuffer::room`], of at least `bytes` bytes if the buffer has to be made anew.
+    /// Returns where to read to, as [`FrameBuffer::room`] does, with room for at least `bytes`
+    /// bytes if the buffer has to be made anew.
     pub fn room_of(&mut self, bytes: usize) -> &mut BytesMut {
         let under_way = &self.buffer[self.whole..];
         let frame_bytes = match FrameHeader::read(under_way) {
@@ -62,7 +64,7 @@ impl FrameBuffer {
         &mut self.buffer
     }
 
-    /// All whole frames that are there, without copying; empty if there is none.
+    /// Takes all whole frames that are there, without copying; empty if there is none.
     ///
     /// # Errors
     /// If a header says a frame that is none or too long: the connection cannot go on. The frames
@@ -89,8 +91,8 @@ impl FrameBuffer {
         }
     }
 
-    /// The next frame, if it is whole: for connections with little traffic. Others take all frames
-    /// that are there at once, and decode them from these.
+    /// Takes the next frame, if it is whole: for connections with little traffic. Others take all
+    /// frames that are there at once, and decode them from these.
     ///
     /// # Errors
     /// As [`FrameBuffer::take`], and what [`Frame::decode`] says.

@@ -47,8 +47,8 @@ pub fn encode_data<P: AsRef<[u8]>>(
     parts::put_parts(out, parts).map_err(message)
 }
 
-/// What stands before a message's parts, which are `parts_bytes` long: the frame's header, slot and
-/// sequence. The parts are written by other means.
+/// Returns what stands before a message's parts, which are `parts_bytes` long: the frame's header,
+/// slot and sequence. The parts are written by other means.
 #[must_use]
 pub fn data_header(
     slot: Slot,

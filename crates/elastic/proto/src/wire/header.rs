@@ -48,7 +48,7 @@ impl FrameHeader {
         Ok(Some(Self { kind, body_bytes }))
     }
 
-    /// Bytes of the whole frame.
+    /// Returns how many bytes the whole frame has.
     #[must_use]
     pub const fn frame_bytes(&self) -> usize {
         FRAME_HEADER_BYTES + self.body_bytes
@@ -56,7 +56,7 @@ impl FrameHeader {
 }
 
 impl Kind {
-    /// The greatest body of this kind, in bytes.
+    /// Returns the greatest body of this kind, in bytes.
     #[must_use]
     pub const fn body_bytes_max(self) -> usize {
         match self {

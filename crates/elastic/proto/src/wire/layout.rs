@@ -72,7 +72,7 @@ macro_rules! frames {
             /// All of them, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The kind with this number, if there is one.
+            /// Returns the kind with this number, if there is one.
             #[must_use]
             pub const fn of_number(number: u8) -> Option<Self> {
                 Some(match number {
@@ -81,7 +81,7 @@ macro_rules! frames {
                 })
             }
 
-            /// As the documentation calls it.
+            /// Returns the name that the documentation uses.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -91,7 +91,7 @@ macro_rules! frames {
         }
 
         impl Frame {
-            /// What it is.
+            /// Returns the frame's kind.
             #[must_use]
             pub const fn kind(&self) -> Kind {
                 match self {

@@ -14,7 +14,7 @@ impl Reader {
         Self(body)
     }
 
-    /// After the last field.
+    /// Checks that nothing follows the last field.
     pub(super) fn end(&self) -> Read<()> {
         match self.left() {
             0 => Ok(()),
@@ -24,7 +24,7 @@ impl Reader {
         }
     }
 
-    /// Bytes that are not read yet.
+    /// Returns how many bytes are not read yet.
     pub(super) const fn left(&self) -> usize {
         self.0.len()
     }
@@ -49,7 +49,7 @@ impl Reader {
         Err(FieldError { field, fault: Fault::Limit { limit: limit as u64, value: value as u64 } })
     }
 
-    /// The next byte, which stays to be read.
+    /// Returns the next byte, which stays to be read.
     pub(super) fn peek(&self) -> Option<u8> {
         self.0.first().copied()
     }
@@ -62,14 +62,14 @@ impl Reader {
         Ok(array)
     }
 
-    /// The next `length` bytes, of which there may be `limit`.
+    /// Takes the next `length` bytes, of which there may be `limit`.
     pub(super) fn take(&mut self, field: &'static str, length: usize, limit: usize) -> Read<Bytes> {
         self.at_most(field, length, limit)?;
         self.need(field, length)?;
         Ok(self.0.split_to(length))
     }
 
-    /// Bytes to the frame's end.
+    /// Takes the bytes up to the frame's end.
     pub(super) fn rest(&mut self) -> Bytes {
         std::mem::take(&mut self.0)
     }

@@ -12,13 +12,13 @@ use quelea_elastic_proto::frame::{
 use quelea_elastic_proto::limits::{DIRECTORIES_MAX, SEQUENCE_MAX};
 use quelea_elastic_proto::{ClientId, Epoch, Fence, MessageSeq, Named, RelayId, Slot, parts};
 
-/// Any frame that may be sent.
+/// Returns a strategy for any frame that may be sent.
 pub(crate) fn any_frame() -> BoxedStrategy<Frame> {
     prop_oneof![greeting(), to_directory(), from_directory(), messages(), of_relay(), of_keeper()]
         .boxed()
 }
 
-/// Any message's parts, encoded.
+/// Returns a strategy for any message's parts, encoded.
 pub(crate) fn message() -> impl Strategy<Value = Bytes> {
     vec(vec(any::<u8>(), 0..400), 1..5)
         .prop_map(|bodies| parts::encode(&bodies).expect("a few small parts"))

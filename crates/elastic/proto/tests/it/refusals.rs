@@ -9,7 +9,7 @@ use quelea_elastic_proto::limits::{
 use quelea_elastic_proto::wire::Kind;
 use quelea_elastic_proto::{ClientId, Frame, FrameError, RelayId};
 
-/// A frame made by hand.
+/// Reads a frame made by hand.
 fn read(kind: Kind, body: &[u8]) -> Result<Option<Frame>, FrameError> {
     let mut out = BytesMut::new();
     out.put_u32_le(body.len() as u32);

@@ -59,7 +59,7 @@ impl EntryCounters {
         }
     }
 
-    /// All of them.
+    /// Returns all counters.
     #[must_use]
     pub fn all(&self) -> [EntryCount; 11] {
         let count = |name, help, grows, counter: &AtomicU64| {

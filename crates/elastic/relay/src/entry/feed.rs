@@ -71,7 +71,7 @@ impl Feed {
         Ok(Self { node, queue, port, listener, wanted, batch, counters })
     }
 
-    /// Until the queue cannot be listened to any more.
+    /// Feeds the SUBs until the queue cannot be listened to any more. Returns why.
     async fn run(&mut self, lost: &mut LostNotice) -> Error {
         loop {
             let port = &self.port;
@@ -107,7 +107,7 @@ impl Feed {
         }
     }
 
-    /// This event, and what else is there.
+    /// Hands on this event, and what else is there. Returns the error behind them, if there is one.
     fn hand_on(&mut self, first: Event, lost: &mut LostNotice) -> Option<Error> {
         let (mut next, mut bytes) = (Ok(Some(first)), 0);
         let error = loop {
@@ -158,7 +158,7 @@ struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// One more; returns the change to announce to the relays.
+    /// Adds one prefix. Returns the change to announce to the relays, if there is any.
     fn add(&mut self, prefix: Bytes) -> Option<(Bytes, bool)> {
         // One place is for the empty prefix.
         if self.announced.len() + 1 < PREFIXES_MAX {
@@ -169,7 +169,7 @@ impl Subscriptions {
         first.then(|| (Bytes::new(), true))
     }
 
-    /// One less.
+    /// Removes one prefix. Returns the change to announce to the relays, if there is any.
     fn remove(&mut self, prefix: Bytes) -> Option<(Bytes, bool)> {
         if self.announced.remove(&prefix) {
             return Some((prefix, false));

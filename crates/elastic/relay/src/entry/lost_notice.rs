@@ -12,7 +12,7 @@ pub(super) struct LostNotice {
 }
 
 impl LostNotice {
-    /// So many messages more are lost. Returns how many are to be reported now.
+    /// Counts so many messages more as lost. Returns how many are to be reported now.
     pub(super) fn lost(&mut self, messages: u64, now: Time) -> Option<u64> {
         self.messages += messages;
         if self.reported_at.is_some_and(|at| now.since_ms(at) < SLOW_NOTICE_MS) {

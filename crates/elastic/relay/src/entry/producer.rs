@@ -84,8 +84,8 @@ impl Producers {
         let _ = closing.await;
     }
 
-    /// A producer of the queue, once the directory has found a relay for it; and why the PUB has left, if
-    /// it did before: what it has sent is waited for.
+    /// Opens a producer of the queue, and waits until the directory has found a relay for it.
+    /// Returns it, and why the PUB has left, if it did before: what it has sent is waited for.
     async fn open(
         &self,
         socket: &mut PubSocket,

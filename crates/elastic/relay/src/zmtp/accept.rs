@@ -31,7 +31,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// For so many connections, those that shake hands included.
+    /// Creates an admission of so many connections, those that shake hands included.
     pub(crate) fn new(connections_max: usize, failures: SignInFailures) -> Self {
         Self { connections_max, open: Rc::default(), turned_away: Arc::default(), failures }
     }
@@ -41,7 +41,8 @@ impl Admission {
         Self { turned_away, ..self }
     }
 
-    /// A place, unless there is none: then that is counted, and logged when their number has doubled.
+    /// Counts one connection more, unless there is no place: then that is counted, and logged when
+    /// their number has doubled.
     fn enter(&self, address: SocketAddr) -> Option<Counted> {
         if self.open.get() < self.connections_max {
             return Some(Counted::begin(&self.open));

@@ -26,7 +26,7 @@ pub struct ZmtpConfig {
 }
 
 impl ZmtpConfig {
-    /// Open to all who reach the addresses.
+    /// Returns a configuration that is open to all who reach the addresses.
     #[must_use]
     pub fn open(producers: &str, listeners: &str) -> Self {
         Self {
@@ -38,7 +38,8 @@ impl ZmtpConfig {
     }
 }
 
-/// PINGs this often; three missed end the connection, at either end. 0: none.
+/// Returns a heartbeat with PINGs this often; three missed end the connection, at either end. 0:
+/// none.
 #[must_use]
 pub const fn zmtp_heartbeat(interval_ms: u64) -> Heartbeat {
     Heartbeat { interval_ms, timeout_ms: 3 * interval_ms, ttl_ms: 3 * interval_ms }
@@ -120,7 +121,7 @@ impl ZmtpSecurity {
         }
     }
 
-    /// The public key that clients need, if they need one.
+    /// Returns the public key that clients need, if they need one.
     #[must_use]
     pub fn public_key(&self) -> Option<PublicKey> {
         match self {
@@ -129,7 +130,7 @@ impl ZmtpSecurity {
         }
     }
 
-    /// For one connection.
+    /// Returns the security of one connection.
     pub(crate) fn for_connection(&self) -> Security {
         match self {
             Self::Null => Security::Null,
@@ -160,7 +161,7 @@ fn needed<'a>(field: &'static str, file: Option<&'a Path>) -> Result<&'a Path, C
     file.map_or_else(|| wrong(field, "it is needed by the mechanism, and not given".to_owned()), Ok)
 }
 
-/// A file's lines with their numbers, without empty ones and comments.
+/// Reads a file's lines with their numbers, without empty ones and comments.
 fn lines(field: &'static str, file: &Path) -> Result<Vec<(usize, String)>, ConfigError> {
     let text = std::fs::read_to_string(file)
         .or_else(|error| wrong(field, format!("cannot read {}: {error}", file.display())))?;

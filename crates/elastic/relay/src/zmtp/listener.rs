@@ -96,7 +96,8 @@ impl Listener {
         }
     }
 
-    /// Has the messages written that were taken; without any the relay lets the peer go.
+    /// Passes on the messages that were taken, to be written; without any the relay lets the peer
+    /// go.
     fn send(&mut self) -> Result<Step, End> {
         if self.batch.is_empty() {
             return Err(End::Dismissed(

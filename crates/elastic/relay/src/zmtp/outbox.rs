@@ -21,7 +21,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Bytes that wait.
+    /// Returns how many bytes wait.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -39,7 +39,7 @@ impl Outbox {
         }
     }
 
-    /// Fills `slices` with what comes next; returns how many.
+    /// Returns slices of what comes next, and how many they are.
     pub(crate) fn slices(&mut self) -> ([IoSlice<'_>; SLICES_MAX], usize) {
         if self.chunks.len() < SLICES_MAX {
             self.close_chunk();

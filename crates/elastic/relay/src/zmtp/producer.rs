@@ -101,8 +101,8 @@ impl Producer {
     }
 }
 
-/// The next change of subscriptions; `None` if the relay lets the peer go. A peer that reads nothing, or is not
-/// read, gets it later.
+/// Polls for the next change of subscriptions; `None` if the relay lets the peer go. A peer that
+/// reads nothing, or is not read, gets it later.
 fn poll_change(
     port: &EdgePort,
     may_write: bool,

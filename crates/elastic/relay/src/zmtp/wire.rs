@@ -98,7 +98,7 @@ impl Wire {
         poll_fn(|cx| self.poll_step(cx, may_read)).await
     }
 
-    /// The next event of what was read.
+    /// Takes the next event of what was read.
     pub(crate) fn event(&mut self) -> Result<Option<Event>, End> {
         let now = self.now();
         Ok(self.connection.poll_event(now)?)
@@ -113,7 +113,7 @@ impl Wire {
         }
     }
 
-    /// Whether more messages should be taken for the peer.
+    /// Returns whether more messages should be taken for the peer.
     pub(crate) const fn has_room(&self) -> bool {
         self.outbox.bytes() < WRITE_AHEAD_BYTES
     }
@@ -172,8 +172,8 @@ impl Wire {
         }
     }
 
-    /// Whether room has come of it. Where nothing can be written any more, what the peer has sent is read to its
-    /// end: that says why.
+    /// Writes what waits. Returns whether room has come of it. Where nothing can be written any
+    /// more, what the peer has sent is read to its end: that says why.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.collect_output();
         if self.is_deaf {
@@ -221,7 +221,7 @@ impl Wire {
         }
     }
 
-    /// PINGs when it is time, and gives up who is not heard.
+    /// Writes PINGs when it is time, and gives up who is not heard.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, End>> {
         loop {
             let deadline = self.connection.next_deadline();

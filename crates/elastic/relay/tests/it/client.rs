@@ -62,7 +62,7 @@ impl Client {
         self.stream.write_all(bytes).expect("the relay reads");
     }
 
-    /// The next frame, or `None` at the connection's end.
+    /// Reads the next frame; `None` at the connection's end.
     pub(crate) fn try_next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.buffer.next_frame().expect("the relay speaks the protocol") {
@@ -82,7 +82,7 @@ impl Client {
         self.try_next().expect("the connection goes on")
     }
 
-    /// The next frame that is no CREDIT, ACK or MISSED.
+    /// Reads the next frame that is no CREDIT, ACK or MISSED.
     pub(crate) fn next_but_flow(&mut self) -> Frame {
         loop {
             match self.next() {
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// ATTACH_PRODUCER; gives its slot and its credit.
+    /// Sends ATTACH_PRODUCER. Returns its slot and its credit.
     pub(crate) fn attach(&mut self, producer: u128, epoch: u64) -> (Slot, u64) {
         self.send(&attach_producer(producer, epoch));
         match self.next_but_flow() {
@@ -122,7 +122,7 @@ impl Client {
         }
     }
 
-    /// ATTACH_PRODUCER and START.
+    /// Sends ATTACH_PRODUCER and START. Returns the slot.
     pub(crate) fn produce(&mut self, producer: u128, epoch: u64, first: u64) -> Slot {
         let (slot, _) = self.attach(producer, epoch);
         self.send(&start(slot, producer, epoch, first));
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    /// The next messages' numbers.
+    /// Reads the next messages and returns their numbers.
     pub(crate) fn sequences(&mut self, count: u64) -> Vec<u64> {
         (0..count).map(|_| self.message().sequence).collect()
     }

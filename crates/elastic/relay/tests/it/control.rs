@@ -25,7 +25,7 @@ impl FakeDirectory {
         self.0.local_addr().expect("it is bound").to_string()
     }
 
-    /// A relay that connects and says HELLO, and what it registers.
+    /// Accepts a relay that connects and says HELLO. Returns it, and what it registers.
     fn register(&self) -> (Client, Register) {
         let (stream, _) = self.0.accept().expect("it connects");
         let mut relay = Client::over(stream);
@@ -56,7 +56,7 @@ fn relay_of(directories: &[&FakeDirectory], orphan_timeout: Duration) -> TestRel
     })
 }
 
-/// The next REPORT; PINGs are answered.
+/// Reads up to the next REPORT; PINGs are answered.
 fn report(relay: &mut Client) -> Report {
     loop {
         match relay.next() {

@@ -29,7 +29,7 @@ fn accept(keeper: &TcpListener) -> Client {
     relay
 }
 
-/// The bodies of the next messages to keep, which must begin with this number.
+/// Reads the next messages to keep, which must begin with this number. Returns their bodies.
 fn kept(relay: &mut Client, mut next: u64, count: usize) -> Vec<String> {
     let mut bodies = Vec::new();
     while bodies.len() < count {

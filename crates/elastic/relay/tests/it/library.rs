@@ -116,7 +116,8 @@ impl Signpost {
 /// The topic of the last message.
 const LAST: &str = "topic, the last";
 
-/// What a listener was given, until the last message: numbers, and the gaps that were reported to it.
+/// Takes what a listener is given, until the last message. Returns the numbers, and the gaps that
+/// were reported to it.
 async fn heard(listener: &mut Listener) -> (Vec<u64>, Vec<(u64, u64, GapCause)>) {
     let (mut came, mut gaps) = (Vec::new(), Vec::new());
     loop {

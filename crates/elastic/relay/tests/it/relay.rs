@@ -41,7 +41,7 @@ impl TestRelay {
         Self { address, zmtp, stopper, thread: Some(thread) }
     }
 
-    /// One whose listeners have small rings and this policy.
+    /// Starts a relay whose listeners have small rings and this policy.
     pub(crate) fn slow(policy: SlowPolicy, ring_bytes: u64) -> Self {
         Self::with(|config| {
             config.settings.slow = policy;
@@ -49,7 +49,7 @@ impl TestRelay {
         })
     }
 
-    /// One whose listeners spill, so many bytes each, to this directory.
+    /// Starts a relay whose listeners spill, so many bytes each, to this directory.
     pub(crate) fn spilling(level: Acknowledge, bytes_max: u64, directory: &Path) -> Self {
         Self::with(|config| {
             config.settings.acknowledge = level;
@@ -63,7 +63,7 @@ impl TestRelay {
         Self::with(|config| config.settings.acknowledge = level)
     }
 
-    /// Somebody who has said HELLO.
+    /// Connects a client that has said HELLO.
     pub(crate) fn client(&self) -> Client {
         Client::greeted(self.address)
     }

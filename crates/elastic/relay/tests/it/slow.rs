@@ -42,14 +42,15 @@ impl Sender {
     }
 }
 
-/// A producer, a quick listener that gets everything, and one that reads nothing until all is sent.
+/// Runs a producer, a quick listener that gets everything, and one that reads nothing until all is
+/// sent.
 fn run(policy: SlowPolicy) -> (TestRelay, Client, Sender, Slot) {
     let relay = TestRelay::slow(SlowPolicy::DropNewest, RING_BYTES);
     let (stalled, producer, slot) = overwhelm(&relay, policy);
     (relay, stalled, producer, slot)
 }
 
-/// The same at a relay that is there already.
+/// Runs the same at a relay that is there already.
 pub(crate) fn overwhelm(relay: &TestRelay, policy: SlowPolicy) -> (Client, Sender, Slot) {
     let (mut stalled, mut quick) = (relay.client(), relay.client());
     stalled.listen_as(1, Some(policy), &[""]);
@@ -67,7 +68,8 @@ pub(crate) fn overwhelm(relay: &TestRelay, policy: SlowPolicy) -> (Client, Sende
     (stalled, producer, slot)
 }
 
-/// All that a listener gets: messages and GAPs must be in order, without a hole between them.
+/// Reads all that a listener gets: messages and GAPs must be in order, without a hole between them.
+/// Returns how many messages came and how many are missing.
 pub(crate) fn account(listener: &mut Client, slot: Slot, mut next: u64, to: u64) -> (u64, u64) {
     let (mut messages, mut missing) = (0, 0);
     while next < to {
@@ -110,8 +112,8 @@ fn drop_oldest_gives_the_newest_and_tells_what_is_missing() {
     drop(relay);
 }
 
-/// The error that a listener that does not read is sent. It has [`limits::LINGER_MS`] to read it, which
-/// a busy machine may need for less: then it is cut off without, and comes again.
+/// Returns the error that a listener that does not read is sent. It has [`limits::LINGER_MS`] to
+/// read it, which a busy machine may need for less: then it is cut off without, and comes again.
 ///
 /// [`limits::LINGER_MS`]: quelea_elastic_core::relay::limits::LINGER_MS
 pub(crate) fn last_words(overwhelmed: impl Fn() -> (TestRelay, Client)) -> WireError {

@@ -15,7 +15,7 @@ fn relay(level: Acknowledge, bytes_max: u64) -> TestRelay {
     TestRelay::spilling(level, bytes_max, &std::env::temp_dir())
 }
 
-/// A producer, a listener that has said RECEIVED to everything, and one that reads nothing.
+/// Runs a producer, a listener that says RECEIVED to everything, and one that reads nothing.
 fn overwhelm_delivered(relay: &TestRelay) -> (Client, Sender, Slot) {
     let (mut stalled, mut quick) = (relay.client(), relay.client());
     stalled.listen_as(1, Some(SlowPolicy::Spill), &[""]);
@@ -85,7 +85,7 @@ fn at_the_level_delivered_the_ack_comes_after_received() {
     drop(relay);
 }
 
-/// How far the relay has acknowledged by now.
+/// Asks how far the relay has acknowledged by now.
 fn acknowledged_so_far(producer: &mut Client, slot: Slot) -> u64 {
     producer.send(&Frame::Ping(78));
     let mut below = 0;

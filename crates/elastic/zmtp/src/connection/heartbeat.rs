@@ -56,7 +56,7 @@ impl Heart {
         [self.next_ping, self.silence_ends(), self.ttl_ends()].into_iter().flatten().min()
     }
 
-    /// The time to live of a PING that is due.
+    /// Checks that the peer is heard. Returns the time to live of a PING that is due.
     pub(crate) fn handle_timeout(&mut self, now: ZmtpTime) -> Result<Option<u64>, Error> {
         if self.silence_ends().is_some_and(|end| end <= now) {
             return Err(Error::Silent { ms: self.timeout_ms() });

@@ -29,7 +29,7 @@ pub(crate) enum Item {
 }
 
 impl Inbound {
-    /// A socket that publishes gets subscriptions only.
+    /// Creates what reads from the peer. A socket that publishes gets subscriptions only.
     pub(crate) fn new(socket_type: SocketType) -> Self {
         let message_bytes_max =
             if socket_type.publishes() { COMMAND_BYTES_MAX } else { MESSAGE_BYTES_MAX };
@@ -42,7 +42,7 @@ impl Inbound {
         }
     }
 
-    /// The handshake's next command: messages are not taken yet, however small.
+    /// Takes the handshake's next command: messages are not taken yet, however small.
     pub(crate) fn next_of_handshake(&mut self) -> Result<Option<Bytes>, Error> {
         let Some(header) = Header::parse(&self.buffer)? else { return Ok(None) };
         if !header.command {
@@ -53,7 +53,7 @@ impl Inbound {
         Ok((self.buffer.len() >= frame).then(|| self.take_body(header, frame).freeze()))
     }
 
-    /// The next message or command.
+    /// Takes the next message or command.
     pub(crate) fn next(
         &mut self,
         session: Option<&mut CurveSession>,
@@ -109,7 +109,8 @@ impl Inbound {
         }
     }
 
-    /// A frame's length with its header, if the limits allow it; `sealing` bytes of it are CURVE's.
+    /// Returns a frame's length with its header, if the limits allow it; `sealing` bytes of it are
+    /// CURVE's.
     fn frame_bytes(&self, header: Header, sealing: usize) -> Result<usize, Error> {
         if header.command && sealing == 0 {
             check_command(header.length, COMMAND_BYTES_MAX)?;

@@ -26,7 +26,8 @@ impl CurveClient {
         Self { secret, server, entropy, seal: None }
     }
 
-    /// C', and that we know S. As long as WELCOME at least, so that nobody can use a server to amplify.
+    /// Returns HELLO: C', and that we know S. As long as WELCOME at least, so that nobody can use a
+    /// server to amplify.
     pub(crate) fn hello(&self) -> BytesMut {
         let short = &self.entropy.short_secret;
         let mut body = command::begin("HELLO", 200);

@@ -47,7 +47,8 @@ impl CurveServer {
         }
     }
 
-    /// The client shows that it knows S: who does not learns nothing of us.
+    /// Checks that the client shows that it knows S: who does not learns nothing of us. Returns its
+    /// short-term key.
     fn hello(&self, rest: &[u8]) -> Result<PublicKey, Error> {
         let malformed = |what| Error::malformed("HELLO", what);
         if rest.len() != HELLO_BYTES {
@@ -67,8 +68,9 @@ impl CurveServer {
         }
     }
 
-    /// S' and a cookie. A cookie lets a server forget the client until INITIATE; over TCP there is a
-    /// connection to remember, so ours holds nothing: it is random, and must come back.
+    /// Returns WELCOME: S' and a cookie. A cookie lets a server forget the client until INITIATE;
+    /// over TCP there is a connection to remember, so ours holds nothing: it is random, and must
+    /// come back.
     fn welcome(&self, short_client: &PublicKey) -> BytesMut {
         let nonce = random(b"WELCOME-", &self.entropy.nonce);
         let mut body = command::of("WELCOME", &self.entropy.nonce);
@@ -107,7 +109,8 @@ impl CurveServer {
         Ok(Step::Done(Some(ready), outcome))
     }
 
-    /// The client's long-term key, which vouches for the short one to us and nobody else, and may be here.
+    /// Checks the vouch, and that the client may be here. Returns its long-term key, which vouches
+    /// for the short one to us and nobody else.
     fn vouched(&self, short_client: &PublicKey, plain: &[u8]) -> Result<PublicKey, Error> {
         let client = PublicKey(array(&plain[..32]));
         let nonce = random(b"VOUCH---", &plain[32..48]);

@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// Bytes behind their length, and what follows them.
+/// Splits off the bytes behind their length. Returns them, and what follows them.
 fn take(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(length))

@@ -44,7 +44,7 @@ impl CurveSession {
         Self { seal, ours: b"CurveZMQMESSAGEC", theirs: b"CurveZMQMESSAGES", sent, received: 0 }
     }
 
-    /// The server's READY, which is box number 1.
+    /// Returns the server's READY, which is box number 1.
     pub(crate) fn ready(&mut self, ours: &Metadata) -> BytesMut {
         self.sent += 1;
         let mut body = command::of("READY", &self.sent.to_be_bytes());
@@ -52,7 +52,7 @@ impl CurveSession {
         body
     }
 
-    /// The metadata of the server's READY.
+    /// Opens the server's READY. Returns its metadata.
     pub(crate) fn open_ready(&mut self, mut rest: &[u8]) -> Result<Bytes, Error> {
         if rest.len() < 8 + TAG_BYTES {
             return Err(Error::malformed("READY", "CURVE's has at least 30 bytes"));

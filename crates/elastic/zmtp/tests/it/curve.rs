@@ -49,7 +49,7 @@ fn no_changed_byte_of_the_handshake_gets_in() {
     }
 }
 
-/// What a client writes to this server: always the same, since all randomness is given.
+/// Returns what a client writes to this server: always the same, since all randomness is given.
 fn client_transcript() -> Vec<u8> {
     let mut pair = ConnectionPair::new(curve_server(AllowedKeys::All), curve_client(2, 1));
     let mut written = Vec::new();

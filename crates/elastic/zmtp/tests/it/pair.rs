@@ -31,7 +31,7 @@ impl Seen {
 }
 
 impl ConnectionPair {
-    /// An XSUB and a PUB.
+    /// Creates an XSUB and a PUB.
     pub(crate) fn new(a: Security, b: Security) -> Self {
         Self::of(settings(SocketType::Xsub), a, settings(SocketType::Pub), b)
     }
@@ -41,7 +41,7 @@ impl ConnectionPair {
         Self { a: Connection::new(at_a, a, now), b: Connection::new(at_b, b, now), now }
     }
 
-    /// Both handshakes have gone well.
+    /// Creates an XSUB and a PUB, and runs both handshakes, which go well.
     pub(crate) fn ready(a: Security, b: Security) -> Self {
         let mut pair = Self::new(a, b);
         let (at_a, at_b) = pair.run();
@@ -65,7 +65,7 @@ impl ConnectionPair {
         }
     }
 
-    /// A message from b to a.
+    /// Publishes a message from b to a. Returns what a saw.
     pub(crate) fn publish(&mut self, message: &Bytes) -> Seen {
         let sealed = self.b.seal(message).expect("the handshake is over");
         let mut seen = Seen::default();
@@ -104,7 +104,7 @@ pub(crate) fn user(user: &str, password: &str) -> Security {
     Security::PlainClient { user: user.to_owned(), password: password.to_owned() }
 }
 
-/// A key pair for each number, the same in every run.
+/// Returns a key pair for each number, the same in every run.
 pub(crate) fn key(number: u8) -> SecretKey {
     SecretKey::from_bytes([number; 32])
 }
@@ -115,7 +115,7 @@ pub(crate) fn entropy(number: u8) -> Entropy {
     Entropy::from_bytes(&bytes)
 }
 
-/// A server with key 1.
+/// Returns the security of a server with key 1.
 pub(crate) fn curve_server(clients: AllowedKeys) -> Security {
     Security::CurveServer { secret: key(1), clients: Arc::new(clients), entropy: entropy(11) }
 }
@@ -128,7 +128,7 @@ pub(crate) fn curve_client(secret: u8, server: u8) -> Security {
     }
 }
 
-/// Each mechanism, as (a's side, b's side).
+/// Returns each mechanism, as (a's side, b's side).
 pub(crate) fn mechanisms() -> Vec<(Security, Security)> {
     vec![
         (Security::Null, Security::Null),

@@ -63,7 +63,7 @@ impl RelayHarness {
         self.wait(LAG_CHECK_MS);
     }
 
-    fn narrow_listener(&mut self, id: u128, prefix: &str) -> Port {
+    pub(super) fn narrow_listener(&mut self, id: u128, prefix: &str) -> Port {
         let port = self.client();
         let (queue, listener) = (QUEUE.to_owned(), ClientId(id));
         let (slow, prefixes) = (Some(SlowPolicy::DropNewest), vec![Bytes::from(prefix.to_owned())]);

@@ -12,7 +12,7 @@ use crate::frame::{
 use crate::limits::{
     ATTACH_MS_MAX, CONTROL_BYTES_MAX, RECONNECT_MS_MAX, RECONNECT_MS_MIN, RELAYS_MAX,
 };
-use crate::session::{Link, SessionEvent};
+use crate::session::{Link, Session as _, SessionEvent};
 use crate::{RelayId, Slot, Time};
 
 /// The connection to one relay.
@@ -57,6 +57,13 @@ pub(super) enum Phase {
         until: Time,
     },
     Attached,
+    /// The directory has us leave: what the relay said before its answer to this PING is still read.
+    Leaving {
+        ping: u64,
+        /// Then more DATA than these `frames` must have come.
+        until: Time,
+        frames: u64,
+    },
     /// To be connected again.
     Lost {
         until: Time,
@@ -68,7 +75,16 @@ impl LinkState {
         self.phase == Phase::Attached
     }
 
-    /// Its first attempt is under way.
+    pub(super) const fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. })
+    }
+
+    /// Returns whether the relay has us as its listener.
+    pub(super) fn is_at_relay(&self) -> bool {
+        self.is_attached() || self.is_leaving()
+    }
+
+    /// Returns whether its first attempt is under way.
     pub(super) const fn is_coming(&self) -> bool {
         self.failures == 0
             && matches!(
@@ -77,12 +93,19 @@ impl LinkState {
             )
     }
 
+    fn slots_in_order(&self) -> Vec<usize> {
+        let mut slots: Vec<usize> = self.slots.values().copied().collect();
+        slots.sort_unstable();
+        slots
+    }
+
     pub(super) const fn deadline(&self) -> Option<Time> {
         match self.phase {
             Phase::Attached => None,
             Phase::Connecting { until }
             | Phase::AttachSent { until }
             | Phase::Subscribing { until }
+            | Phase::Leaving { until, .. }
             | Phase::Lost { until } => Some(until),
         }
     }
@@ -101,20 +124,20 @@ impl ListenerSession {
     }
 
     /// The relays to listen to, all of them.
-    pub(super) fn follow(&mut self, relays: Vec<RelayAddress>, now: Time) {
-        let mut gone = Vec::new();
-        let mut never_known = false;
-        self.links.retain(|state| {
-            let stays = relays.contains(&state.relay);
-            if !stays {
-                let slots: Vec<usize> = state.slots.values().copied().collect();
-                gone.push((state.link, state.is_attached(), slots));
-                never_known |= !state.knows_us;
-            }
-            stays
-        });
-        for relay in relays.into_iter().take(RELAYS_MAX) {
-            if self.links.iter().any(|state| state.relay.relay == relay.relay) {
+    pub(super) fn follow(&mut self, relays: &[RelayAddress], now: Time) {
+        let is_named = |state: &LinkState| relays.contains(&state.relay);
+        let left = self.links.iter().filter(|state| state.is_attached() && !is_named(state));
+        let left: Vec<Link> = left.map(|state| state.link).collect();
+        left.into_iter().for_each(|link| self.leave(link, relays, now));
+        let is_over = |state: &mut LinkState| !state.is_leaving() && !is_named(state);
+        let over: Vec<LinkState> = self.links.extract_if(.., is_over).collect();
+        for state in self.links.iter_mut().filter(|state| state.is_leaving() && is_named(state)) {
+            state.phase = Phase::Attached; // It never ceased to be.
+        }
+        for relay in relays.iter().take(RELAYS_MAX) {
+            let leads_there =
+                |state: &LinkState| state.relay.relay == relay.relay && !state.is_leaving();
+            if self.links.iter().any(leads_there) {
                 continue;
             }
             let link = self.outbox.next_link();
@@ -122,7 +145,7 @@ impl ListenerSession {
             self.outbox.connect(link, relay.clone());
             self.links.push(LinkState {
                 link,
-                relay,
+                relay: relay.clone(),
                 phase: Phase::Connecting { until },
                 slots: FxHashMap::default(),
                 recent: None,
@@ -136,20 +159,40 @@ impl ListenerSession {
                 knows_us: false,
             });
         }
-        for (link, was_attached, mut slots) in gone {
-            if was_attached {
-                // If the directory holds it for dead and cannot reach it, it would take all that it has for
-                // delivered when the last listener leaves.
-                self.outbox.send(link, &Frame::Stop { fence: self.fence });
-            }
-            self.outbox.close(link);
-            slots.sort_unstable();
-            self.slots_lost(&slots, now);
+        let never_known = over.iter().any(|state| !state.knows_us);
+        for state in over {
+            self.outbox.close(state.link);
+            self.slots_lost(&state.slots_in_order(), now);
         }
         if never_known {
             self.unseen_may_miss();
         }
         self.announce_listening();
+    }
+
+    /// The directory has us leave a relay where we are. What it has sent us is under way, and nobody would
+    /// miss the end of what a producer published that is gone: it is read on until the relay has answered.
+    fn leave(&mut self, link: Link, relays: &[RelayAddress], now: Time) {
+        self.last_ping += 1;
+        let (ping, until) = (self.last_ping, now.plus_ms(ATTACH_MS_MAX));
+        let Some(state) = self.link_mut(link) else { return };
+        state.phase = Phase::Leaving { ping, until, frames: state.frames };
+        // A relay that has its address now may be the one where we are, and is not to let its producers go.
+        let has_address = |relay: &RelayAddress| relay.address == state.relay.address;
+        if !relays.iter().any(has_address) {
+            // If the directory holds it for dead and cannot reach it, it would take all that it has for
+            // delivered when the last listener leaves.
+            self.outbox.send(link, &Frame::Stop { fence: self.fence });
+        }
+        self.outbox.send(link, &Frame::Ping(ping));
+    }
+
+    /// Nothing more comes from a relay that was left.
+    fn left(&mut self, link: Link, now: Time) {
+        let Some(index) = self.links.iter().position(|state| state.link == link) else { return };
+        let state = self.links.remove(index);
+        self.slots_lost(&state.slots_in_order(), now);
+        self.settle_waiting(now);
     }
 
     /// The connection is there (WELCOME need not be).
@@ -197,7 +240,13 @@ impl ListenerSession {
             Frame::Pong(number) => {
                 if let Some(state) = self.link_mut(link) {
                     state.answered = state.answered.max(number);
+                    let is_left =
+                        matches!(state.phase, Phase::Leaving { ping, .. } if ping <= number);
                     self.settle_waiting(now);
+                    if is_left {
+                        self.outbox.close(link);
+                        self.left(link, now);
+                    }
                 }
             }
             Frame::Start(start) => self.started(link, &start, now),
@@ -215,7 +264,7 @@ impl ListenerSession {
     fn link_attached(&mut self, link: Link, now: Time) {
         let attached_at = self.last_ping;
         let Some(state) = self.link_mut(link) else { return };
-        if state.is_attached() {
+        if state.is_at_relay() {
             return;
         }
         state.phase = Phase::Attached;
@@ -231,7 +280,7 @@ impl ListenerSession {
     fn link_refused(&mut self, link: Link, error: WireError, now: Time) {
         let cause = error.text.clone();
         let too_slow = error.code == ErrorCode::TooSlow;
-        let over = error.fatal || self.link(link).is_some_and(|state| !state.is_attached());
+        let over = error.fatal || self.link(link).is_some_and(|state| !state.is_at_relay());
         self.outbox.report(SessionEvent::Refused(error));
         if !over {
             return;
@@ -260,8 +309,10 @@ impl ListenerSession {
         now: Time,
     ) {
         let Some(state) = self.link_mut(link) else { return };
-        if matches!(state.phase, Phase::Lost { .. }) {
-            return;
+        match state.phase {
+            Phase::Lost { .. } => return,
+            Phase::Leaving { .. } => return self.left(link, now),
+            _ => {}
         }
         // By a shift of the stored count: a state machine keeps no iterator of waits.
         let wait = (RECONNECT_MS_MIN << state.failures.min(10)).min(RECONNECT_MS_MAX);
@@ -275,8 +326,8 @@ impl ListenerSession {
         let first = state.failures == 1;
         let knows_us = state.knows_us;
         let relay = state.relay.relay;
-        let mut slots: Vec<usize> = state.slots.drain().map(|(_, index)| index).collect();
-        slots.sort_unstable();
+        let slots = state.slots_in_order();
+        state.slots.clear();
         self.stats.relays_lost += u64::from(was_attached);
         if dead && (was_attached || first) {
             self.outbox.report_relay_lost(relay, cause);
@@ -303,15 +354,23 @@ impl ListenerSession {
             let Some(index) = self.links.iter().position(|state| state.link == link) else {
                 continue;
             };
-            if let Phase::Lost { .. } = self.links[index].phase {
-                let link = self.outbox.next_link();
-                let state = &mut self.links[index];
-                state.link = link;
-                state.phase = Phase::Connecting { until: now.plus_ms(ATTACH_MS_MAX) };
-                self.outbox.connect(link, state.relay.clone());
-            } else {
-                self.outbox.close(link);
-                self.lost(link, "no answer to ATTACH in time", None, true, now);
+            let until = now.plus_ms(ATTACH_MS_MAX);
+            let is_read = self.wants_more_of(link);
+            let state = &mut self.links[index];
+            match state.phase {
+                Phase::Lost { .. } => {
+                    let link = self.outbox.next_link();
+                    state.link = link;
+                    state.phase = Phase::Connecting { until };
+                    self.outbox.connect(link, state.relay.clone());
+                }
+                Phase::Leaving { ping, frames, .. } if state.frames > frames || !is_read => {
+                    state.phase = Phase::Leaving { ping, until, frames: state.frames };
+                }
+                _ => {
+                    self.outbox.close(link);
+                    self.lost(link, "no answer to ATTACH in time", None, true, now);
+                }
             }
         }
     }
@@ -341,16 +400,17 @@ impl ListenerSession {
         self.last_ping += 1;
         let number = self.last_ping;
         let others =
-            self.links.iter().filter(|state| state.is_attached() && but != Some(state.link));
+            self.links.iter().filter(|state| state.is_at_relay() && but != Some(state.link));
         let links: Vec<Link> = others.map(|state| state.link).collect();
         links.into_iter().for_each(|link| self.outbox.send(link, &Frame::Ping(number)));
         number
     }
 
-    /// Whether all of those have answered, or are gone.
+    /// Returns whether all relays that [`Self::ping_others`] asked with this number have answered,
+    /// or are gone.
     pub(super) fn others_answered(&self, but: Option<Link>, number: u64) -> bool {
         let asked = |state: &&LinkState| {
-            state.is_attached() && state.attached_at < number && but != Some(state.link)
+            state.is_at_relay() && state.attached_at < number && but != Some(state.link)
         };
         self.links.iter().filter(asked).all(|state| state.answered >= number)
     }
@@ -363,7 +423,7 @@ impl ListenerSession {
         for index in 0..self.links.len() {
             let state = &self.links[index];
             let taken = self.done_of(state);
-            if state.is_attached() && taken > state.received {
+            if state.is_at_relay() && taken > state.received {
                 let link = state.link;
                 self.links[index].received = taken;
                 self.outbox.send(link, &Frame::Received(taken));
@@ -371,7 +431,7 @@ impl ListenerSession {
         }
     }
 
-    /// How many of a connection's messages are done without a hole.
+    /// Returns how many of a connection's messages are done without a hole.
     pub(super) fn done_of(&self, state: &LinkState) -> u64 {
         if self.manual_acks.is_some() {
             return state.tracker.first();
@@ -387,12 +447,12 @@ impl ListenerSession {
         links.into_iter().for_each(|link| self.outbox.send(link, frame));
     }
 
-    /// Whether messages of this relay are held.
+    /// Returns whether messages of this relay are held.
     pub(super) fn holds(&self, state: &LinkState) -> bool {
         self.held_bytes > 0 && self.first_held(state).is_some()
     }
 
-    /// The first of a connection's messages that is held.
+    /// Returns the first of a connection's messages that is held.
     pub(super) fn first_held(&self, state: &LinkState) -> Option<u64> {
         let slots = self.waiting.iter().flat_map(|producer| &self.producers[*producer].slots);
         let here = slots.map(|index| &self.slots[*index]).filter(|of| of.link == Some(state.link));
@@ -406,7 +466,7 @@ impl ListenerSession {
     }
 }
 
-/// As many prefixes as ATTACH_LISTENER has room for, and the others.
+/// Splits the prefixes into as many as ATTACH_LISTENER has room for, and the others.
 fn split_prefixes(prefixes: &[Bytes]) -> (&[Bytes], &[Bytes]) {
     let mut room = CONTROL_BYTES_MAX / 2; // The rest of the frame is small.
     let fits = |prefix: &Bytes| {

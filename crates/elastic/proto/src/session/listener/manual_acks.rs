@@ -13,7 +13,7 @@ use crate::{ClientId, MessageSeq};
 #[derive(Debug, Default)]
 pub(super) struct ManualAcks {
     unacked: VecDeque<UnackedMessage>,
-    /// The number of the first one of `given`, counted from the session's beginning.
+    /// The number of the first one of `unacked`, counted from the session's beginning.
     base: u64,
     /// The number of each.
     numbers: FxHashMap<(ClientId, MessageSeq), u64>,
@@ -36,8 +36,9 @@ impl ManualAcks {
         self.unacked.push_back(UnackedMessage { producer, sequence, at });
     }
 
-    /// A message came again. If the program still has it, it counts as the repetition from now on: its
-    /// producer waits for this relay's ACK and no more for the other one's. Returns what is done.
+    /// Notes that a message came again. If the program still has it, it counts as the repetition
+    /// from now on: its producer waits for this relay's ACK and no more for the other one's.
+    /// Returns what is done.
     pub(super) fn repeat(
         &mut self,
         producer: ClientId,
@@ -83,7 +84,7 @@ impl ReceivedTracker {
         }
     }
 
-    /// All below are done.
+    /// Returns the number below which all are done.
     pub(super) const fn first(&self) -> u64 {
         self.base
     }

@@ -18,7 +18,7 @@ impl ListenerSession {
     pub(super) fn started(&mut self, link: Link, start: &Start, now: Time) {
         let others_come = self.links.iter().any(|state| state.link != link && state.is_coming());
         let Some(state) = self.link(link) else { return };
-        let late = !state.is_attached();
+        let late = !state.is_at_relay();
         if self.slots.len() >= LISTENER_SLOTS_MAX || state.slots.contains_key(&start.slot) {
             self.refuse_start(start);
             return;
@@ -50,7 +50,7 @@ impl ListenerSession {
             && known.slots.len() == 1
             && (start.previous == Epoch(0) || (late && !others_come))
         {
-            known.done = Some(start.first); // Nothing below was promised to us by anybody.
+            known.begin_at(start.first); // Nothing below was promised to us by anybody.
         }
         if start.previous == Epoch(0) && !late {
             self.supersede(slot);
@@ -290,7 +290,8 @@ impl ListenerSession {
         }
     }
 
-    /// Who may bring what is missing below a held slot.
+    /// Returns who may bring what is missing below a held slot, and asks the other relays if it
+    /// needs to.
     fn missing_source(&mut self, producer: usize, lowest: usize) -> MissingSource {
         let known = &self.producers[producer];
         let slot = &self.slots[lowest];
@@ -345,10 +346,8 @@ impl ListenerSession {
             (Some(done), Some(cause)) if done < first => {
                 self.report_gap(producer, done, first, None, cause);
             }
-            _ => {
-                let known = &mut self.producers[producer];
-                known.done = Some(known.done.map_or(first, |done| done.max(first)));
-            }
+            (None, _) => self.producers[producer].begin_at(first),
+            (Some(done), _) => self.producers[producer].done = Some(done.max(first)),
         }
     }
 
@@ -395,6 +394,8 @@ impl ListenerSession {
         let known = &mut self.producers[producer];
         if known.done.is_some_and(|done| sequence < done) {
             self.stats.duplicates += 1;
+            self.report_late(producer, sequence);
+            let known = &self.producers[producer];
             if let Some(manual_acks) = &mut self.manual_acks {
                 let place = manual_acks.repeat(known.id, sequence, at);
                 self.done(place);
@@ -419,6 +420,7 @@ impl ListenerSession {
         messages: Option<u64>,
         cause: GapCause,
     ) {
+        self.report_late(producer, from);
         let known = &mut self.producers[producer];
         let done = known.done.unwrap_or(from);
         if to <= done {
@@ -427,6 +429,21 @@ impl ListenerSession {
         known.done = Some(to);
         let from = from.max(done);
         let gap = GapNotice { producer: known.id, from, to, messages, cause };
+        self.push_gap(gap);
+    }
+
+    /// What comes below the first message that was given cannot be given in its order any more. All of
+    /// it up to there is one gap: it was not known before that there was anything.
+    fn report_late(&mut self, producer: usize, from: MessageSeq) {
+        let known = &mut self.producers[producer];
+        if from < known.begin {
+            let to = std::mem::replace(&mut known.begin, from);
+            let (producer, cause) = (known.id, GapCause::Deadline);
+            self.push_gap(GapNotice { producer, from, to, messages: None, cause });
+        }
+    }
+
+    fn push_gap(&mut self, gap: GapNotice) {
         self.events.push_back(Event::Gap(gap));
         self.stats.gaps += 1;
     }
@@ -486,6 +503,7 @@ impl ListenerSession {
             self.producers.insert(Producer {
                 id,
                 done: None,
+                begin: MessageSeq(0),
                 missed: None,
                 missed_below: MessageSeq(0),
                 resent: (Epoch(0), MessageSeq(0)),

@@ -15,6 +15,8 @@ pub(super) struct Producer {
     /// All below was given, was a gap, or did not match. `None`: it came before all relays had announced
     /// their slots, so an earlier slot of it may turn up.
     pub(super) done: Option<MessageSeq>,
+    /// The first message that was waited for: nothing below was given, and what comes of that is too late.
+    pub(super) begin: MessageSeq,
     /// A relay has sent us away while the producer was there, or it may be at one that never knew of us:
     /// acknowledged does not mean that we have it, until another slot of it is open.
     pub(super) missed: Option<GapCause>,
@@ -31,6 +33,14 @@ pub(super) struct Producer {
     pub(super) waits_for: WaitsFor,
     /// The number of its leaving, while it has no slot.
     pub(super) departure: u64,
+}
+
+impl Producer {
+    /// Nothing of it was known, and nothing below is waited for.
+    pub(super) fn begin_at(&mut self, first: MessageSeq) {
+        self.begin = first;
+        self.done = Some(first);
+    }
 }
 
 /// What a held slot waits for.
@@ -68,7 +78,8 @@ pub(super) struct ProducerSlot {
 }
 
 impl ProducerSlot {
-    /// What is below is waited for: not what a later slot brings again, even if this one never ends.
+    /// Returns the message below which all is waited for: not what a later slot brings again, even
+    /// if this one never ends.
     pub(super) fn begin(&self) -> MessageSeq {
         self.first.min(self.limit)
     }

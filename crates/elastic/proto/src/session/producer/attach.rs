@@ -135,7 +135,8 @@ impl ProducerSession {
         self.abandoned.extend(asked.map(|attaching| attaching.link));
     }
 
-    /// Whether an answer on this connection is to such an ATTACH: they are answered in order.
+    /// Takes an answer on this connection for one to such an ATTACH, if there is any: they are
+    /// answered in order. Returns whether there was.
     pub(super) fn take_abandoned(&mut self, link: Link) -> bool {
         let at = self.abandoned.iter().position(|abandoned| *abandoned == link);
         at.map(|at| self.abandoned.remove(at)).is_some()

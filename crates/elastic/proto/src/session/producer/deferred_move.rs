@@ -14,7 +14,8 @@ pub(super) struct DeferredMove {
 }
 
 impl ProducerSession {
-    /// Whether no further relay can be gone to: each that owes acknowledgements keeps a connection open.
+    /// Returns whether there is no room to go to a further relay: each that owes acknowledgements
+    /// keeps a connection open.
     fn attachments_are_full(&self) -> bool {
         self.attachments.len() >= RELAY_ATTACHMENTS_MAX && self.open_attachment().is_some()
     }

@@ -55,22 +55,22 @@ impl Window {
         }
     }
 
-    /// The first message that is not acknowledged.
+    /// Returns the number of the first message that is not acknowledged.
     pub(super) const fn first(&self) -> MessageSeq {
         self.first
     }
 
-    /// The next message to be sent.
+    /// Returns the number of the next message to be sent.
     pub(super) const fn sent(&self) -> MessageSeq {
         self.sent
     }
 
-    /// The next message to be published.
+    /// Returns the number of the next message to be published.
     pub(super) const fn next(&self) -> MessageSeq {
         self.next
     }
 
-    /// Bytes of the frames here.
+    /// Returns how many bytes the frames here have.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -96,8 +96,8 @@ impl Window {
         sequence
     }
 
-    /// What may be sent next in `slot`, which has `credit` bytes left: whole frames, the last of which
-    /// begins within the credit. `None` if there is nothing or no credit.
+    /// Takes what may be sent next in `slot`, which has `credit` bytes left. Returns whole frames,
+    /// the last of which begins within the credit; `None` if there is nothing or no credit.
     pub(super) fn take(&mut self, slot: Slot, credit: u64) -> Option<Bytes> {
         if credit == 0 || self.sent == self.next {
             return None;
@@ -185,7 +185,7 @@ impl FrameRun {
     }
 }
 
-/// Bytes of the frame that begins here; ours are whole.
+/// Returns how many bytes the frame has that begins here; ours are whole.
 fn frame_bytes(frames: &[u8]) -> usize {
     let length = frames.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
     FRAME_HEADER_BYTES + length as usize

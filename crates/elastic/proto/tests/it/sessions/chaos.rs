@@ -6,7 +6,7 @@ use quelea_testkit::{Seed, seeds};
 use super::seen::{Seen, of_producer};
 use super::world::{SessionWorld, Who};
 
-/// What is published, by number: every third message is of another topic.
+/// Returns the topic of what is published, by number: every third message is of another topic.
 fn topic(sequence: u64) -> &'static str {
     if sequence.is_multiple_of(3) { "usd.eur" } else { "eur.usd" }
 }
@@ -80,7 +80,8 @@ fn play(seed: u64, level: Acknowledge, faults: Faults) -> (SessionWorld, Vec<u64
     (world, published)
 }
 
-/// In order, each once; what is missing of `wanted` from `begin` on is in a gap. Returns how much is missing.
+/// Checks that what was seen is in order, each once, and that what is missing of `wanted` from
+/// `begin` on is in a gap. Returns how much is missing.
 fn check(
     seen: &[Seen],
     wanted: impl Fn(u64) -> bool,

@@ -3,7 +3,7 @@
 use quelea_elastic_proto::ClientId;
 use quelea_elastic_proto::session::{Event, Message};
 
-/// What a listener has seen of one producer: the numbers of its messages, and its gaps.
+/// Returns what a listener has seen of one producer: the numbers of its messages, and its gaps.
 pub(crate) fn of_producer(seen: &[Event], producer: usize) -> Vec<Seen> {
     let id = ClientId(1 + producer as u128);
     seen.iter()

@@ -1,10 +1,12 @@
 //! Single scenarios, step by step.
 
+mod late;
+mod leaving;
 mod missed;
 
 use bytes::{Bytes, BytesMut};
 use quelea_elastic_proto::frame::{
-    Acknowledge, ErrorCode, Frame, GapCause, NoticeCode, RelayAddress, Start, WireError,
+    Acknowledge, ErrorCode, Frame, Gap, GapCause, NoticeCode, RelayAddress, Start, WireError,
 };
 use quelea_elastic_proto::limits::{
     LISTENER_EVENTS_MAX, PRODUCER_WINDOW_BYTES_MIN, RELAY_ATTACHMENTS_MAX,
@@ -121,7 +123,7 @@ fn produce_at(session: &mut ProducerSession, fence: u64, epoch: u64, relay: u64)
     session.handle_directory_frame(frame, Time::ZERO);
 }
 
-/// All that it wants, with frames decoded.
+/// Polls for all that it wants, and returns that with frames decoded.
 fn outputs(mut poll: impl FnMut() -> Option<Output>) -> Vec<Did> {
     let mut did = Vec::new();
     while let Some(output) = poll() {
@@ -147,7 +149,7 @@ enum Did {
     Send(Link, Frame),
 }
 
-/// At relay 1, in slot 1 of epoch 5, with some credit.
+/// Returns a producer that is attached at relay 1, in slot 1 of epoch 5, with some credit.
 fn attached(credit_bytes: u64) -> ProducerSession {
     let mut session = producer();
     produce_at(&mut session, 1, 5, 1);
@@ -209,7 +211,8 @@ fn a_switch_is_fin_start_and_data_in_one_go() {
     assert_eq!(session.acknowledged(), MessageSeq(2));
 }
 
-/// At as many relays as may owe acknowledgements, each owing one message, and sent to one more.
+/// Returns a producer at as many relays as may owe acknowledgements, each owing one message, that
+/// is sent to one more.
 fn moved_too_often() -> ProducerSession {
     let mut session = attached(1_000);
     for stay in 1..=RELAY_ATTACHMENTS_MAX as u64 {
@@ -356,7 +359,7 @@ fn a_notice_reaches_the_program() {
     assert_eq!(session.poll_event(), Some(SessionEvent::Notice { code, text }));
 }
 
-/// A listener that is attached at relays 1 and 2, as links 1 and 2.
+/// Returns a listener that is attached at relays 1 and 2, as links 1 and 2.
 fn listener(level: Acknowledge) -> ListenerSession {
     listener_by_hand(level, false)
 }
@@ -509,9 +512,12 @@ fn a_listener_says_where_it_is_when_all_relays_have_answered() {
     let mut session = listener(Acknowledge::Relayed);
     listen_at(&mut session, 2, &[2, 3]);
     // The relay that it leaves may live, and not know that nobody listens there any more.
-    let stop = Did::Send(Link(1), Frame::Stop { fence: Fence(1) });
+    let [stop, ping] =
+        [Frame::Stop { fence: Fence(1) }, Frame::Ping(1)].map(|frame| Did::Send(Link(1), frame));
     let left = outputs(|| session.poll());
-    assert_eq!(left, [Did::Connect(Link(3), RelayId(3)), stop, Did::Close(Link(1))]);
+    assert_eq!(left, [stop, ping, Did::Connect(Link(3), RelayId(3))]);
+    receive(&mut session, 1, Frame::Pong(1));
+    assert_eq!(outputs(|| session.poll()), [Did::Close(Link(1))]);
     session.handle_lost(Link(3), "refused", Time::ZERO);
     let listening = |generation, relays| {
         let (queue, listener) = (QUEUE.to_owned(), LISTENER);

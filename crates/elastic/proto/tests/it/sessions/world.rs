@@ -202,7 +202,7 @@ impl SessionWorld {
         self.producers[producer].publish(&[topic.as_bytes(), body.as_bytes()]).is_ok()
     }
 
-    /// One step of someone, chosen by the dice; whether anything could happen.
+    /// Takes one step of someone, chosen by the dice. Returns whether anything could happen.
     pub(crate) fn step(&mut self) -> bool {
         self.sessions_act();
         self.directory_acts();
