@@ -250,18 +250,18 @@ enum quelea_cmq_code quelea_cmq_key_format(const struct quelea_cmq_key *key,
                                            char *text,
                                            size_t bytes);
 
-// What the last call of this thread that did not answer QUELEA_CMQ_CODE_OK had to say: empty if there was
-// none. Valid until the thread's next such call. Thread-safe.
+// Returns what the last call of this thread that did not answer QUELEA_CMQ_CODE_OK had to say:
+// empty if there was none. Valid until the thread's next such call. Thread-safe.
 const char *quelea_cmq_last_error(void);
 
-// The operating system's number for the last error of this thread; zero if it was not one of its.
-// Thread-safe.
+// Returns the operating system's number for the last error of this thread; zero if it was not one
+// of its. Thread-safe.
 int quelea_cmq_last_errno(void);
 
-// The library's version, as "0.1.0". Thread-safe.
+// Returns the library's version, as "0.1.0". Thread-safe.
 const char *quelea_cmq_version(void);
 
-// Whom it pushes to. Thread-safe.
+// Writes the key that it pushes to into `key`. Thread-safe.
 //
 // # Safety
 // `dest` is not freed; `key` can be written.
@@ -336,7 +336,7 @@ enum quelea_cmq_code quelea_cmq_endpoint_from_socket(int descriptor,
                                                      const struct quelea_cmq_config *config,
                                                      struct quelea_cmq_endpoint **endpoint);
 
-// The socket's address. Thread-safe.
+// Writes the socket's address to `address`. Thread-safe.
 //
 // # Safety
 // `endpoint` is not freed; `address` can be written.
@@ -362,8 +362,8 @@ enum quelea_cmq_code quelea_cmq_endpoint_queue_of_others(const struct quelea_cmq
                                                          const struct quelea_cmq_queue_options *options,
                                                          struct quelea_cmq_queue **queue);
 
-// A handle to a destination, made anew or found; each is freed by itself. `options` may be NULL.
-// Thread-safe.
+// Writes a handle to a destination, which is made anew or found, to `dest`; each handle is freed
+// by itself. `options` may be NULL. Thread-safe.
 //
 // # Safety
 // `endpoint` is not freed; `key` can be read; `options` is as its type says; `dest` can be written.
@@ -388,7 +388,7 @@ enum quelea_cmq_code quelea_cmq_endpoint_stats(const struct quelea_cmq_endpoint 
                                                             uint64_t count),
                                                void *context);
 
-// One counter by its name. Thread-safe.
+// Writes the value of the counter of that name to `count`. Thread-safe.
 //
 // # Safety
 // `endpoint` is not freed; `name` ends with a zero; `count` can be written.
@@ -396,8 +396,8 @@ enum quelea_cmq_code quelea_cmq_endpoint_counter(const struct quelea_cmq_endpoin
                                                  const char *name,
                                                  uint64_t *count);
 
-// The next event; waits for it at most `timeout_us` microseconds, for ever if negative.
-// Thread-safe.
+// Waits for the next event at most `timeout_us` microseconds, for ever if negative, and writes it
+// to `event`. Thread-safe.
 //
 // # Safety
 // `endpoint` is not freed; `event` can be written.
@@ -458,8 +458,8 @@ enum quelea_cmq_code quelea_cmq_pop_each(const struct quelea_cmq_queue *queue,
                                          void *context,
                                          size_t *count);
 
-// For queues with `acknowledged_by_application`: this message, and all before it of the same sender,
-// are safe; the sender may forget them. Thread-safe.
+// Acknowledges a message, for queues with `acknowledged_by_application`: it, and all before it of
+// the same sender, are safe; the sender may forget them. Thread-safe.
 //
 // # Safety
 // `queue` is not freed; `message` was filled by a pop of it.

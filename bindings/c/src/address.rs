@@ -133,7 +133,7 @@ pub unsafe extern "C" fn quelea_cmq_key_format(
     })
 }
 
-/// "host:port", or "host" with the usual port; a name is looked up.
+/// Parses "host:port", or "host" with the usual port, and returns the address; a name is looked up.
 pub(crate) fn address_of(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(address) = text.parse() {
         return Ok(address);

@@ -139,21 +139,21 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
-/// What the last call of this thread that did not answer QUELEA_CMQ_CODE_OK had to say: empty if there was
-/// none. Valid until the thread's next such call. Thread-safe.
+/// Returns what the last call of this thread that did not answer QUELEA_CMQ_CODE_OK had to say:
+/// empty if there was none. Valid until the thread's next such call. Thread-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn quelea_cmq_last_error() -> *const c_char {
     LAST.with_borrow(|last| last.text.as_ptr())
 }
 
-/// The operating system's number for the last error of this thread; zero if it was not one of its.
-/// Thread-safe.
+/// Returns the operating system's number for the last error of this thread; zero if it was not one
+/// of its. Thread-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn quelea_cmq_last_errno() -> c_int {
     LAST.with_borrow(|last| last.errno)
 }
 
-/// The library's version, as "0.1.0". Thread-safe.
+/// Returns the library's version, as "0.1.0". Thread-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn quelea_cmq_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

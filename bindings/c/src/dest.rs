@@ -44,7 +44,7 @@ impl QueleaCmqSlice {
     }
 }
 
-/// Whom it pushes to. Thread-safe.
+/// Writes the key that it pushes to into `key`. Thread-safe.
 ///
 /// # Safety
 /// `dest` is not freed; `key` can be written.

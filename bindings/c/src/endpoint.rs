@@ -71,7 +71,7 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_from_socket(
     })
 }
 
-/// The socket's address. Thread-safe.
+/// Writes the socket's address to `address`. Thread-safe.
 ///
 /// # Safety
 /// `endpoint` is not freed; `address` can be written.
@@ -134,8 +134,8 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_queue_of_others(
     })
 }
 
-/// A handle to a destination, made anew or found; each is freed by itself. `options` may be NULL.
-/// Thread-safe.
+/// Writes a handle to a destination, which is made anew or found, to `dest`; each handle is freed
+/// by itself. `options` may be NULL. Thread-safe.
 ///
 /// # Safety
 /// `endpoint` is not freed; `key` can be read; `options` is as its type says; `dest` can be written.
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_stats(
     })
 }
 
-/// One counter by its name. Thread-safe.
+/// Writes the value of the counter of that name to `count`. Thread-safe.
 ///
 /// # Safety
 /// `endpoint` is not freed; `name` ends with a zero; `count` can be written.
@@ -228,8 +228,8 @@ pub unsafe extern "C" fn quelea_cmq_endpoint_counter(
     })
 }
 
-/// The next event; waits for it at most `timeout_us` microseconds, for ever if negative.
-/// Thread-safe.
+/// Waits for the next event at most `timeout_us` microseconds, for ever if negative, and writes it
+/// to `event`. Thread-safe.
 ///
 /// # Safety
 /// `endpoint` is not freed; `event` can be written.

@@ -183,7 +183,7 @@ pub(crate) unsafe fn config(config: *const QueleaCmqConfig) -> Result<Config, Fa
     Ok(config)
 }
 
-/// Zero leaves the default.
+/// Sets an option to a value within its bounds. Zero leaves the default.
 fn set(
     name: &str,
     option: &mut usize,

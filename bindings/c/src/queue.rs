@@ -127,8 +127,8 @@ pub unsafe extern "C" fn quelea_cmq_pop_each(
     })
 }
 
-/// For queues with `acknowledged_by_application`: this message, and all before it of the same sender,
-/// are safe; the sender may forget them. Thread-safe.
+/// Acknowledges a message, for queues with `acknowledged_by_application`: it, and all before it of
+/// the same sender, are safe; the sender may forget them. Thread-safe.
 ///
 /// # Safety
 /// `queue` is not freed; `message` was filled by a pop of it.

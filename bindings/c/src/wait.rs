@@ -8,7 +8,7 @@ use crate::code::Failure;
 /// Longer than any program runs; what "for ever" is for calls that want a duration.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Microseconds; a negative number waits for ever.
+/// Converts microseconds to a duration; a negative number waits for ever.
 pub(crate) fn duration(timeout_us: i64) -> Duration {
     u64::try_from(timeout_us).map_or(FOREVER, Duration::from_micros)
 }

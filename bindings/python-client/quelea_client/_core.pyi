@@ -78,23 +78,23 @@ class Message:
 
     @property
     def topic(self) -> _bytes:
-        """The first part, which prefixes are compared with."""
+        """Returns the first part, which prefixes are compared with."""
 
     @property
     def parts(self) -> tuple[_bytes, ...]:
-        """The parts behind the topic."""
+        """Returns the parts behind the topic."""
 
     @property
     def body(self) -> _bytes:
-        """The part behind the topic, empty if there is none: all of a message of two parts."""
+        """Returns the part behind the topic, empty if there is none: all of a message of two parts."""
 
     @property
     def producer(self) -> str:
-        """Who sent it: 32 hexadecimal digits, as `Producer.id`."""
+        """Returns the id of the producer that sent it: 32 hexadecimal digits, as `Producer.id`."""
 
     @property
     def sequence(self) -> int:
-        """Its number, which counts its producer's messages from 0."""
+        """Returns the message's number, which counts its producer's messages from 0."""
 
 def _after_fork_in_child() -> None: ...
 def _before_exit() -> None: ...

@@ -24,7 +24,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The library's client with options of one producer or listener.
+    /// Returns the library's client, made with the options of one producer or listener.
     fn with(&self, py: Python<'_>, options: Options) -> PyResult<quelea_elastic_client::Client> {
         self.made_here.get(py)?;
         quelea_elastic_client::Client::connect(self.directories.clone(), options)
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// As `producer`, for an event loop.
+    /// Returns an awaitable that opens what `producer` opens, for an event loop.
     fn producer_later<'py>(
         &self,
         py: Python<'py>,
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// As `listener`, for an event loop.
+    /// Returns an awaitable that opens what `listener` opens, for an event loop.
     fn listener_later<'py>(
         &self,
         py: Python<'py>,

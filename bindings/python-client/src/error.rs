@@ -19,7 +19,7 @@ fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> 
     }
 }
 
-/// `range(from, to)`.
+/// Returns Python's `range(from, to)`.
 fn numbers<'py>(py: Python<'py>, of: &Range<MessageSeq>) -> PyResult<Bound<'py, PyAny>> {
     py.import("builtins")?.getattr("range")?.call1((of.start.0, of.end.0))
 }
@@ -28,7 +28,7 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
     raise(py, "Forked", ("it belongs to the parent process; make a new client",))
 }
 
-/// `unacknowledged` are the producer's messages that are in doubt now.
+/// Returns a `NotAcknowledged`. `unacknowledged` are the producer's messages that are in doubt now.
 pub(crate) fn not_acknowledged(
     py: Python<'_>,
     unacknowledged: &Range<MessageSeq>,
@@ -42,7 +42,8 @@ pub(crate) fn not_acknowledged(
     }
 }
 
-/// `unacknowledged` are the messages that are in doubt, if it concerns a producer.
+/// Returns Python's exception for an error of the client. `unacknowledged` are the messages that
+/// are in doubt, if it concerns a producer.
 pub(crate) fn client(
     py: Python<'_>,
     error: Error,
@@ -81,7 +82,7 @@ pub(crate) fn client(
     }
 }
 
-/// From a thread of the library.
+/// Returns what `client` returns, from a thread of the library.
 pub(crate) fn from_afar(error: Error, unacknowledged: Option<&Range<MessageSeq>>) -> PyErr {
     Python::attach(|py| client(py, error, unacknowledged))
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use quelea_elastic_client::{ClientId, GapNotice, Named as _, NoticeCode, WireError};
 
-/// A client as the management API shows it.
+/// Returns a client's id as the management API shows it.
 pub(crate) fn id(client: ClientId) -> String {
     format!("{:032x}", client.0)
 }

@@ -11,7 +11,7 @@ use crate::error;
 /// How many forks this process is away from the one that was started.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// See [`FORKS`].
+/// Returns the number of [`FORKS`].
 pub(crate) fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }

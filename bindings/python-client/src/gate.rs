@@ -20,7 +20,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Does what calls Python, unless the gate is shut.
+    /// Runs `call`, which calls Python, unless the gate is shut; returns what it returned.
     pub(crate) fn pass<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         // Both are ordered among all threads: either the one that shuts sees this, or this sees that it is shut.
         self.within.fetch_add(1, Ordering::SeqCst);

@@ -154,7 +154,7 @@ impl Listener {
         Ok(self.control(py)?.last_error())
     }
 
-    /// The next message, gap or notice that is here.
+    /// Takes the next message, gap or notice that is here, and returns it.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let source = self.source.get(py)?;
         let next = lock(&source.here).pop_front();
@@ -172,7 +172,7 @@ impl Listener {
         }
     }
 
-    /// As `ready`, for an event loop.
+    /// Returns an awaitable that waits as `ready` does, for an event loop.
     fn ready_later<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let source = Arc::clone(self.source.get(py)?);
         awaitable(
@@ -181,7 +181,7 @@ impl Listener {
         )
     }
 
-    /// These messages are done.
+    /// Acknowledges these messages: they are done.
     fn acknowledge(&self, py: Python<'_>, messages: Vec<Py<Message>>) -> PyResult<()> {
         let source = self.source.get(py)?;
         let Some(done) = &source.done else {

@@ -40,19 +40,19 @@ impl Message {
         PyTuple::new(py, ["topic", "parts", "producer", "sequence"])
     }
 
-    /// The first part, which prefixes are compared with.
+    /// Returns the first part, which prefixes are compared with.
     #[getter]
     fn topic(&self, py: Python<'_>) -> Py<PyBytes> {
         self.topic.clone_ref(py)
     }
 
-    /// The parts behind the topic.
+    /// Returns the parts behind the topic.
     #[getter]
     fn parts(&self, py: Python<'_>) -> Py<PyTuple> {
         self.parts.clone_ref(py)
     }
 
-    /// The part behind the topic, empty if there is none: all of a message of two parts.
+    /// Returns the part behind the topic, empty if there is none: all of a message of two parts.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let parts = self.parts.bind(py);
@@ -62,13 +62,13 @@ impl Message {
         parts.get_item(0)
     }
 
-    /// Who sent it: 32 hexadecimal digits, as `Producer.id`.
+    /// Returns the id of the producer that sent it: 32 hexadecimal digits, as `Producer.id`.
     #[getter]
     fn producer(&self, py: Python<'_>) -> Py<PyString> {
         self.producer.clone_ref(py)
     }
 
-    /// Its number, which counts its producer's messages from 0.
+    /// Returns the message's number, which counts its producer's messages from 0.
     #[getter]
     const fn sequence(&self) -> u64 {
         self.sequence

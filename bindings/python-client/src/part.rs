@@ -34,13 +34,13 @@ impl Part {
         copied(object).map(Self::Copied)
     }
 
-    /// All of an iterable.
+    /// Returns the parts of all objects of an iterable.
     pub(crate) fn all(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         objects.try_iter()?.map(|object| Self::of(&object?)).collect()
     }
 }
 
-/// A copy of what a buffer holds: `bytearray`, `memoryview`, an array of numbers.
+/// Returns a copy of what a buffer holds: `bytearray`, `memoryview`, an array of numbers.
 fn copied(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let py = object.py();
     // Any layout of items is bytes in the end; a view as bytes refuses what is not contiguous.

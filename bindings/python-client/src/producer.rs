@@ -31,7 +31,7 @@ impl Producer {
     }
 }
 
-/// What of `below` is not acknowledged.
+/// Returns which of the messages below `below` are not acknowledged.
 fn in_doubt(producer: &quelea_elastic_client::Producer, below: MessageSeq) -> Range<MessageSeq> {
     let Range { start, end } = producer.unacknowledged();
     start.min(below)..end.min(below)
@@ -59,7 +59,8 @@ impl Producer {
         Ok(self.producer.get(py)?.last_error())
     }
 
-    /// First one that is not acknowledged, and next one to be published.
+    /// Returns the number of the first message that is not acknowledged, and of the next one to be
+    /// published.
     #[getter]
     fn unacknowledged(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let Range { start, end } = self.producer.get(py)?.unacknowledged();
@@ -85,7 +86,7 @@ impl Producer {
         }
     }
 
-    /// As `publish`; None if there is no room now.
+    /// Publishes as `publish` does, without waiting; returns None if there is no room now.
     fn publish_now(&self, parts: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let py = parts.py();
         match self.producer.get(py)?.try_publish(&Part::all(parts)?) {
@@ -95,7 +96,8 @@ impl Producer {
         }
     }
 
-    /// An event loop waits until there is room for a message of so many bytes.
+    /// Returns an awaitable with which an event loop waits until there is room for a message of so
+    /// many bytes.
     fn room_later<'py>(&self, py: Python<'py>, bytes: usize) -> PyResult<Bound<'py, PyAny>> {
         let producer = Arc::clone(self.producer.get(py)?);
         awaitable(py, async move {
@@ -142,7 +144,7 @@ impl Producer {
         })
     }
 
-    /// What the directory and relays had to say, oldest first.
+    /// Takes what the directory and relays had to say, and returns it, oldest first.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let producer = self.producer.get(py)?;
         let mut news = Vec::new();

@@ -29,7 +29,7 @@ struct Threads {
 /// parent's are left as they are. No lock: it might be held at the fork.
 static THREADS_HERE: AtomicPtr<Threads> = AtomicPtr::new(ptr::null_mut());
 
-/// Those of this process, if there are any.
+/// Returns the threads of this process, if there are any.
 fn known(threads: *mut Threads) -> Option<&'static Threads> {
     // SAFETY: what stands in `THREADS_HERE` was leaked from a box and is never freed.
     unsafe { threads.as_ref() }.filter(|threads| threads.forks == fork::forks())
@@ -72,7 +72,7 @@ fn threads() -> PyResult<&'static Threads> {
     }
 }
 
-/// A future as an awaitable of the running loop.
+/// Returns an awaitable of the running loop for a future.
 pub(crate) fn awaitable<'py, T>(
     py: Python<'py>,
     future: impl Future<Output = PyResult<T>> + Send + 'static,

@@ -16,7 +16,7 @@ const SIGNAL_SLICE: Duration = Duration::from_millis(50);
 /// The other threads wait until there is something; a number that no clock overflows with.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// Seconds from Python as a duration; none waits for ever.
+/// Converts seconds from Python to a duration; none waits for ever.
 pub(crate) fn seconds(name: &str, seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let Some(seconds) = seconds else { return Ok(None) };
     if seconds == f64::INFINITY {

@@ -46,11 +46,11 @@ class Endpoint:
 
     @property
     def address(self) -> Address:
-        """The socket's address, whose port the system chose if none was given."""
+        """Returns the socket's address, whose port the system chose if none was given."""
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """Returns whether `close` was called."""
 
     def queue(self, mailbox: int = 0, **options: Unpack[QueueOptions]) -> Queue:
         """Opens a mailbox: what peers push to (this address, `mailbox`) comes out there."""
@@ -60,7 +60,7 @@ class Endpoint:
         was pushed to."""
 
     def dest(self, key: KeyLike, **options: Unpack[DestOptions]) -> Dest:
-        """A handle to a destination, made anew or found."""
+        """Returns a handle to a destination, made anew or found."""
 
     def caller(self, key: KeyLike, **options: Unpack[DestOptions]) -> Caller:
         """Asks the server at a key. It does not wait for room: `WouldBlock` says that too much is under way."""
@@ -72,13 +72,14 @@ class Endpoint:
         """Sends what is pending to all destinations now."""
 
     def stats(self) -> dict[str, int]:
-        """Every counter by its name."""
+        """Returns every counter by its name."""
 
     @overload
     def next_event(self, timeout: None = None) -> Event: ...
     @overload
     def next_event(self, timeout: float) -> Event | None:
-        """The next event. Waits for it; with a timeout at most so many seconds, then it is None."""
+        """Waits for the next event and returns it; with a timeout it waits at most so many seconds, then it
+        returns None."""
 
     def join_multicast(self, group: str, interface: str | int | None = None) -> None:
         """Receives what is sent to a multicast group; `interface` is an IPv4 address of this host or an interface's index."""
@@ -87,13 +88,13 @@ class Endpoint:
         """Receives it no more."""
 
     def set_multicast_interface(self, interface: str | int) -> None:
-        """By which interface multicasts leave."""
+        """Sets the interface by which multicasts leave."""
 
     def set_multicast_loop(self, on: bool) -> None:
-        """Whether sockets of this host that joined get what is sent here, as they do by default."""
+        """Sets whether sockets of this host that joined get what is sent here, as they do by default."""
 
     def set_multicast_ttl(self, ttl: int) -> None:
-        """How many routers a multicast may pass, plus one; 1 by default."""
+        """Sets how many routers a multicast may pass, plus one; 1 by default."""
 
     def close(self, timeout: float | None = None) -> None:
         """Flushes, waits at most `timeout` seconds (`linger` if not given) until everything is sent and,
@@ -111,7 +112,7 @@ class Dest:
 
     @property
     def key(self) -> Key:
-        """Whom it pushes to."""
+        """Returns the key that it pushes to."""
 
     def push(self, message: Buffer, timeout: float | None = None) -> None:
         """Puts a message into the batch; the batch leaves when it is full or old enough. Waits while there
@@ -119,7 +120,7 @@ class Dest:
         raises `WouldBlock`."""
 
     async def push_async(self, message: Buffer) -> None:
-        """As `push`, but the event loop goes on while it waits for room."""
+        """Pushes as `push` does, but the event loop goes on while it waits for room."""
 
     def push_batch(self, messages: Iterable[Buffer]) -> int:
         """Pushes every message of an iterable; returns how many there were."""
@@ -132,7 +133,7 @@ class Dest:
         `NotAcknowledged` when the time is over, or messages were given up."""
 
     async def acknowledged_async(self) -> None:
-        """As `wait_acknowledged`, for an event loop; bound it in time with `asyncio.timeout`."""
+        """Waits as `wait_acknowledged` does, for an event loop; bound it in time with `asyncio.timeout`."""
 
     def _push_now(self, message: Buffer) -> bool: ...
     def _push_later(self, message: Buffer, bell: Bell, number: int) -> Pending[None]: ...
@@ -153,34 +154,35 @@ class Queue:
 
     @property
     def mailbox(self) -> int | None:
-        """The mailbox's number; None for the queue of all others."""
+        """Returns the mailbox's number; None for the queue of all others."""
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more will come. What is still here can be popped."""
+        """Returns whether nothing more will come. What is still here can be popped."""
 
     @overload
     def pop(self, timeout: None = None) -> Message: ...
     @overload
     def pop(self, timeout: float) -> Message | None:
-        """The next message. Waits for it; with a timeout at most so many seconds, then it is None."""
+        """Waits for the next message and returns it; with a timeout it waits at most so many seconds, then it
+        returns None."""
 
     def pop_nowait(self) -> Message | None:
-        """The next message if one is here: the paper's `cwPop`."""
+        """Takes the next message if one is here: the paper's `cwPop`."""
 
     def pop_batch(self, max: int = 1024, timeout: float | None = None) -> list[Message]:
-        """The next message and those behind it that are here, at most `max`. Waits for the first as `pop`
-        does; an empty list when the time is over."""
+        """Takes the next message and those behind it that are here, at most `max`. Waits for the first as `pop`
+        does; returns an empty list when the time is over."""
 
     async def pop_async(self) -> Message:
-        """The next message. No thread waits for it."""
+        """Waits for the next message and returns it. No thread waits for it."""
 
     async def pop_batch_async(self, max: int = 1024) -> list[Message]:
-        """The next message and those behind it that are here."""
+        """Returns the next message and those behind it that are here, at most `max`; waits for the first."""
 
     def acknowledge(self, message: Message) -> None:
-        """For queues with `acknowledged_by_application`: this message, and all before it of the same sender,
-        are safe; the sender may forget them."""
+        """Acknowledges a message, for queues with `acknowledged_by_application`: it, and all before it of the
+        same sender, are safe; the sender may forget them."""
 
     def close(self) -> None:
         """Closes the mailbox: waiting pops end once it is empty, and what is pushed to it is refused."""
@@ -207,19 +209,19 @@ class Message:
 
     @property
     def bytes(self) -> _bytes:
-        """The message itself."""
+        """Returns the message itself."""
 
     @property
     def address(self) -> Address:
-        """The sending socket: push there to reply."""
+        """Returns the address of the sending socket: push there to reply."""
 
     @property
     def mailbox(self) -> int:
-        """The mailbox that it was pushed to."""
+        """Returns the mailbox that it was pushed to."""
 
     @property
     def session(self) -> int:
-        """The sender's session: another after its restart."""
+        """Returns the sender's session: another after its restart."""
 
     def __bytes__(self) -> _bytes: ...
     def __len__(self) -> int: ...
@@ -230,18 +232,18 @@ class Caller:
 
     @property
     def key(self) -> Key:
-        """The server."""
+        """Returns the server's key."""
 
     @property
     def outstanding(self) -> int:
-        """Requests that are neither answered nor lost."""
+        """Returns the number of requests that are neither answered nor lost."""
 
     def call(self, request: Buffer, timeout: float = 1.0, resend_after: float = 0.02) -> _bytes:
         """Asks and waits for the answer, at most `timeout` seconds; what has no answer is asked again each
         `resend_after` seconds. Raises `NoAnswer`."""
 
     async def call_async(self, request: Buffer, timeout: float = 1.0, resend_after: float = 0.02) -> _bytes:
-        """As `call`, for an event loop."""
+        """Asks as `call` does, for an event loop."""
 
     def _ask_later(
         self, request: Buffer, timeout: float, resend_after: float, bell: Bell, number: int
@@ -253,11 +255,11 @@ class Request:
 
     @property
     def bytes(self) -> _bytes:
-        """What is asked."""
+        """Returns what is asked."""
 
     @property
     def address(self) -> Address:
-        """Who asks."""
+        """Returns the address of the one who asks."""
 
 @final
 class Responder:
@@ -268,17 +270,18 @@ class Responder:
     def next(self, timeout: None = None) -> Request: ...
     @overload
     def next(self, timeout: float) -> Request | None:
-        """The next request. Waits for it; with a timeout at most so many seconds, then it is None."""
+        """Waits for the next request and returns it; with a timeout it waits at most so many seconds, then it
+        returns None."""
 
     async def next_async(self) -> Request:
-        """As `next`, for an event loop."""
+        """Waits for the next request as `next` does, for an event loop."""
 
     def _next_later(self, bell: Bell, number: int) -> Pending[Request]: ...
     def answer(self, request: Request, answer: Buffer) -> None:
         """Answers a request. The answer is remembered, and leaves with its batch."""
 
     def close(self) -> None:
-        """Closes the mailbox: waiting threads and tasks are told."""
+        """Closes the mailbox: waiting threads and tasks end."""
 
     def __enter__(self) -> Self: ...
     def __exit__(

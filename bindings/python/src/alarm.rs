@@ -34,12 +34,12 @@ impl Alarm {
 
 #[pymethods]
 impl Alarm {
-    /// At most `max` messages that are here now.
+    /// Takes at most `max` messages that are here now, and returns them.
     fn take<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Vec<Bound<'py, Message>>> {
         self.mailbox.get(py)?.take(py, max)
     }
 
-    /// Has the bell rung when there is a message. True if there is one already.
+    /// Lets the bell ring when there is a message. Returns True if there is one already.
     fn arm(&self, py: Python<'_>) -> PyResult<bool> {
         let mailbox = self.mailbox.get(py)?;
         let mut armed = self.armed.get(py)?.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl Alarm {
         Ok(true)
     }
 
-    /// Nobody waits any more.
+    /// Ends the waiting: nobody waits any more.
     fn disarm(&self, py: Python<'_>) -> PyResult<()> {
         let armed = self.armed.get(py)?.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(armed);

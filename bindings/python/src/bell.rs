@@ -33,12 +33,12 @@ impl Bell {
         Ok(Self { ropes: Arc::new(Ropes { far, pulled: Mutex::new(Vec::new()) }), ear })
     }
 
-    /// The descriptor to watch for reading.
+    /// Returns the descriptor to watch for reading.
     fn fileno(&self) -> i32 {
         self.ear.as_raw_fd()
     }
 
-    /// For whom it was rung since the last time.
+    /// Returns the numbers for which it was rung since the last time.
     fn heard(&self) -> Vec<u64> {
         let mut byte = [0];
         // Read before the numbers are taken: a ring in between leaves a number, or a byte, behind.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-/// The object's bytes, without a copy if it is `bytes`.
+/// Returns the object's bytes, without a copy if it is `bytes`.
 pub(crate) fn bytes_like(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.clone().into());
@@ -14,7 +14,7 @@ pub(crate) fn bytes_like(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     Ok(PyBytes::new(object.py(), &copied(object)?).into())
 }
 
-/// A copy of what a buffer holds: `bytearray`, `memoryview`, an array of numbers.
+/// Returns a copy of what a buffer holds: `bytearray`, `memoryview`, an array of numbers.
 pub(crate) fn copied(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let py = object.py();
     // Any layout of items is bytes in the end; a view as bytes refuses what is not contiguous.

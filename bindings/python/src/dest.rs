@@ -76,7 +76,7 @@ impl Dest {
 
 #[pymethods]
 impl Dest {
-    /// Whom it pushes to.
+    /// Returns the key that it pushes to.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_key(py, self.dest.get(py)?.key())
@@ -95,7 +95,8 @@ impl Dest {
         self.push_bytes(py, &copied(message)?, timeout)
     }
 
-    /// `await dest.push_async(message)`: as `push`, but the event loop goes on while it waits for room.
+    /// Returns what `await dest.push_async(message)` awaits: it pushes as `push` does, but the
+    /// event loop goes on while it waits for room.
     fn push_async<'py>(
         slf: &Bound<'py, Self>,
         message: &Bound<'py, PyAny>,
@@ -145,12 +146,13 @@ impl Dest {
         }
     }
 
-    /// `await dest.acknowledged_async()`: as `wait_acknowledged`, for an event loop.
+    /// Returns what `await dest.acknowledged_async()` awaits: it waits as `wait_acknowledged` does,
+    /// for an event loop.
     fn acknowledged_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("quelea_cmq.waiting")?.call_method1("acknowledged", (slf,))
     }
 
-    /// Whether the message was pushed without waiting.
+    /// Pushes the message if that needs no waiting; returns whether it was pushed.
     fn _push_now(&self, message: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = message.py();
         match self.dest.get(py)?.try_push(&bytes_like(message)?) {

@@ -34,7 +34,7 @@ impl Endpoint {
         Self { leaving: Owned::new(leaving) }
     }
 
-    /// The library's endpoint, unless it was closed.
+    /// Returns the library's endpoint, unless it was closed.
     fn open(&self, py: Python<'_>) -> PyResult<CmqEndpoint> {
         self.leaving.get(py)?.open().ok_or_else(|| error::closed(py, "endpoint"))
     }
@@ -77,13 +77,13 @@ impl Endpoint {
         Ok(Self::made(py, endpoint, options.linger))
     }
 
-    /// The socket's address, whose port the system chose if none was given.
+    /// Returns the socket's address, whose port the system chose if none was given.
     #[getter]
     fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         key::to_address(py, self.leaving.get(py)?.address())
     }
 
-    /// Whether `close` was called.
+    /// Returns whether `close` was called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.leaving.get(py)?.open().is_none())
@@ -116,7 +116,8 @@ impl Endpoint {
         queue.map(Queue::new).map_err(|error| error::mailbox(py, error))
     }
 
-    /// A handle to a destination, made anew or found. Options by name are those of `DestOptions`.
+    /// Returns a handle to a destination, made anew or found. Options by name are those of
+    /// `DestOptions`.
     #[pyo3(signature = (key, **options))]
     fn dest(&self, key: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Dest> {
         let py = key.py();
@@ -164,7 +165,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Every counter by its name.
+    /// Returns every counter by its name.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = PyDict::new(py);
         for (name, count) in self.open(py)?.stats().counters() {
@@ -173,7 +174,8 @@ impl Endpoint {
         Ok(counters)
     }
 
-    /// The next event. Waits for it; with a timeout at most so many seconds, then it is None.
+    /// Waits for the next event and returns it; with a timeout it waits at most so many seconds,
+    /// then it returns None.
     #[pyo3(signature = (timeout=None))]
     fn next_event<'py>(
         &self,
@@ -223,18 +225,18 @@ impl Endpoint {
         self.open(py)?.leave_multicast(group, interface).map_err(error::system)
     }
 
-    /// By which interface multicasts leave.
+    /// Sets the interface by which multicasts leave.
     fn set_multicast_interface(&self, interface: &Bound<'_, PyAny>) -> PyResult<()> {
         let endpoint = self.open(interface.py())?;
         endpoint.set_multicast_interface(of_interface(Some(interface))?).map_err(error::system)
     }
 
-    /// Whether sockets of this host that joined get what is sent here, as they do by default.
+    /// Sets whether sockets of this host that joined get what is sent here, as they do by default.
     fn set_multicast_loop(&self, py: Python<'_>, on: bool) -> PyResult<()> {
         self.open(py)?.set_multicast_loop(on).map_err(error::system)
     }
 
-    /// How many routers a multicast may pass, plus one; 1 by default: it stays in its network.
+    /// Sets how many routers a multicast may pass, plus one; 1 by default: it stays in its network.
     fn set_multicast_ttl(&self, py: Python<'_>, ttl: u32) -> PyResult<()> {
         self.open(py)?.set_multicast_ttl(ttl).map_err(error::system)
     }

@@ -20,7 +20,8 @@ fn raise<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> 
     }
 }
 
-/// With the number, by which Python chooses among the kinds of `OSError`.
+/// Returns Python's exception for an error of the operating system, with the number, by which
+/// Python chooses among the kinds of `OSError`.
 pub(crate) fn system(error: io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => {
@@ -48,7 +49,8 @@ pub(crate) fn not_acknowledged(py: Python<'_>, within: Duration) -> PyErr {
     raise(py, "NotAcknowledged", (within.as_secs_f64(),))
 }
 
-/// The peer is gone, or a deadline has passed.
+/// Returns the exception for messages that were given up: the peer is gone, or a deadline has
+/// passed.
 pub(crate) fn abandoned(py: Python<'_>) -> PyErr {
     raise(py, "NotAcknowledged", (py.None(),))
 }
@@ -57,7 +59,7 @@ pub(crate) fn no_answer(py: Python<'_>, asked: u32) -> PyErr {
     raise(py, "NoAnswer", (asked,))
 }
 
-/// A caller that cannot be.
+/// Returns the exception for a caller that cannot be made.
 pub(crate) fn caller(py: Python<'_>, error: CallerError) -> PyErr {
     match error {
         CallerError::Destination(error) => destination(py, error),
@@ -66,7 +68,7 @@ pub(crate) fn caller(py: Python<'_>, error: CallerError) -> PyErr {
     }
 }
 
-/// An option with a value that it cannot have.
+/// Returns the exception for an option with a value that it cannot have.
 pub(crate) fn configuration(
     option: &str,
     value: &Bound<'_, PyAny>,
@@ -79,7 +81,7 @@ pub(crate) fn unknown_option(name: &str) -> PyErr {
     PyTypeError::new_err(format!("'{name}' is not an option here"))
 }
 
-/// `pushed` messages of the batch were taken before.
+/// Returns the exception for a push that failed; `pushed` messages of the batch were taken before.
 pub(crate) fn push(py: Python<'_>, error: PushError, pushed: usize) -> PyErr {
     match error {
         PushError::TooLarge { bytes, limit } => raise(py, "MessageTooLarge", (bytes, limit)),

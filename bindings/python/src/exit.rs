@@ -32,13 +32,13 @@ impl Leaving {
         self.linger
     }
 
-    /// A handle to the endpoint if it is open.
+    /// Returns a handle to the endpoint if it is open.
     pub(crate) fn open(&self) -> Option<CmqEndpoint> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An error if not everything was sent, and acknowledged where it is reliable, in that time.
-    /// Closing twice is closing once.
+    /// Closes the endpoint. Returns an error if not everything was sent, and acknowledged where it
+    /// is reliable, in that time. Closing twice is closing once.
     pub(crate) fn close(&self, within: Duration) -> Result<(), Unsettled> {
         let endpoint = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         endpoint.map_or(Ok(()), |endpoint| endpoint.close(within))

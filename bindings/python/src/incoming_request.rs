@@ -24,13 +24,13 @@ impl Request {
 
 #[pymethods]
 impl Request {
-    /// What is asked.
+    /// Returns what is asked.
     #[getter]
     fn bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.asked.bytes)
     }
 
-    /// Who asks.
+    /// Returns the address of the one who asks.
     #[getter]
     fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_address(py, self.asked.from)

@@ -11,7 +11,7 @@ use quelea_cmq::Key;
 /// As on the command line: `quelea push HOST` means this port.
 const PORT_DEFAULT: u16 = 4711;
 
-/// `"host:port"`, `"host"`, or `("host", port)`.
+/// Reads an address: `"host:port"`, `"host"`, or `("host", port)`.
 pub(crate) fn address(given: &Bound<'_, PyAny>) -> PyResult<SocketAddr> {
     let py = given.py();
     if let Ok(text) = given.extract::<&str>() {
@@ -24,7 +24,7 @@ pub(crate) fn address(given: &Bound<'_, PyAny>) -> PyResult<SocketAddr> {
     resolve(py, &host, port)
 }
 
-/// `"host:port/mailbox"`, an address (mailbox 0), or `(address, mailbox)`.
+/// Reads a key: `"host:port/mailbox"`, an address (mailbox 0), or `(address, mailbox)`.
 pub(crate) fn key(given: &Bound<'_, PyAny>) -> PyResult<Key> {
     if let Ok(text) = given.extract::<&str>() {
         let (at, mailbox) = match text.split_once('/') {
@@ -63,7 +63,7 @@ fn split_port(text: &str) -> PyResult<(&str, u16)> {
     }
 }
 
-/// Host and port; none if it has no port, as `::1` has none.
+/// Splits a text into host and port; returns none if it has no port, as `::1` has none.
 fn explicit_port(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix('[') {
         return rest.split_once("]:");
@@ -72,7 +72,8 @@ fn explicit_port(text: &str) -> Option<(&str, &str)> {
     (!port.contains(':')).then_some((host, port))
 }
 
-/// Numeric addresses at once; names by the system's resolver, with the GIL released.
+/// Returns a host's address: numeric ones at once, names by the system's resolver, with the GIL
+/// released.
 fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<SocketAddr> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, port));
@@ -89,7 +90,7 @@ fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<SocketAddr> {
 static ADDRESS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static KEY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// `quelea_cmq.Address`.
+/// Returns the address as a `quelea_cmq.Address`.
 pub(crate) fn to_address<'py>(py: Python<'py>, address: SocketAddr) -> PyResult<Bound<'py, PyAny>> {
     let host = match address {
         SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
@@ -98,7 +99,7 @@ pub(crate) fn to_address<'py>(py: Python<'py>, address: SocketAddr) -> PyResult<
     ADDRESS.import(py, "quelea_cmq.address", "Address")?.call1((host, address.port()))
 }
 
-/// `quelea_cmq.Key`.
+/// Returns the key as a `quelea_cmq.Key`.
 pub(crate) fn to_key(py: Python<'_>, key: Key) -> PyResult<Bound<'_, PyAny>> {
     let address = to_address(py, key.address)?;
     KEY.import(py, "quelea_cmq.address", "Key")?.call1((address, key.mailbox.0))

@@ -50,7 +50,7 @@ impl Mailbox {
             .transpose()
     }
 
-    /// What is here now, at most `max`.
+    /// Takes what is here now, at most `max` messages, and returns it.
     pub(crate) fn take<'py>(
         &self,
         py: Python<'py>,

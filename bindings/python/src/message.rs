@@ -48,25 +48,25 @@ impl Message {
         PyTuple::new(py, ["bytes", "address", "mailbox", "session"])
     }
 
-    /// The message itself.
+    /// Returns the message itself.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Py<PyBytes> {
         self.bytes.clone_ref(py)
     }
 
-    /// The sending socket: push there to reply.
+    /// Returns the address of the sending socket: push there to reply.
     #[getter]
     fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_address(py, self.from)
     }
 
-    /// The mailbox that it was pushed to.
+    /// Returns the mailbox that it was pushed to.
     #[getter]
     const fn mailbox(&self) -> u64 {
         self.mailbox
     }
 
-    /// The sender's session: another after its restart.
+    /// Returns the sender's session: another after its restart.
     #[getter]
     const fn session(&self) -> u64 {
         self.session

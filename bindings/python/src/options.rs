@@ -68,7 +68,7 @@ impl EndpointOptions {
     }
 }
 
-/// How messages go to one destination.
+/// Reads how messages go to one destination.
 pub(crate) fn destination(given: Given<'_, '_>) -> PyResult<DestinationOptions> {
     let mut options = DestinationOptions::default();
     let mut deadline = None;
@@ -95,7 +95,7 @@ pub(crate) fn destination(given: Given<'_, '_>) -> PyResult<DestinationOptions> 
     Ok(options)
 }
 
-/// How a mailbox takes messages.
+/// Reads how a mailbox takes messages.
 pub(crate) fn mailbox(given: Given<'_, '_>) -> PyResult<MailboxOptions> {
     let mut options = MailboxOptions::default();
     for (name, value) in given.into_iter().flatten() {
@@ -158,7 +158,7 @@ fn reed_solomon(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Repair> {
     })
 }
 
-/// A number from `least` to `most`.
+/// Reads a number from `least` to `most`.
 fn number<T>(name: &str, value: &Bound<'_, PyAny>, least: T, most: T) -> PyResult<T>
 where
     T: TryFrom<i128> + Copy + core::fmt::Display + PartialOrd,

@@ -66,8 +66,8 @@ impl Pending {
 
 #[pymethods]
 impl Pending {
-    /// A list of what it ended with, which is empty while it goes on: then the bell rings when it has
-    /// to be asked again. Raises what went wrong.
+    /// Polls the operation. Returns a list of what it ended with, which is empty while it goes on:
+    /// then the bell rings when it has to be asked again. Raises what went wrong.
     fn poll(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let mut slot = self.operation.get(py)?.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(operation) = slot.as_mut() else {

@@ -27,7 +27,7 @@ impl Queue {
         Self { mailbox: Owned::new(Arc::new(Mailbox::new(queue))), waiters: PyOnceLock::new() }
     }
 
-    /// The next message; none when the time is over.
+    /// Waits for the next message; returns none when the time is over.
     fn wait<'py>(
         &self,
         py: Python<'py>,
@@ -56,7 +56,7 @@ impl Queue {
         }
     }
 
-    /// Has quelea_cmq/waiting.py do it.
+    /// Runs a function of quelea_cmq/waiting.py with this queue, and returns what it returned.
     fn in_loop<'py>(slf: &Bound<'py, Self>, function: &str) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("quelea_cmq.waiting")?.call_method1(function, (slf,))
     }
@@ -64,19 +64,20 @@ impl Queue {
 
 #[pymethods]
 impl Queue {
-    /// The mailbox's number; None for the queue of all others.
+    /// Returns the mailbox's number; None for the queue of all others.
     #[getter]
     fn mailbox(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         Ok(self.mailbox.get(py)?.queue.mailbox().map(|mailbox| mailbox.0))
     }
 
-    /// Whether nothing more will come. What is still here can be popped.
+    /// Returns whether nothing more will come. What is still here can be popped.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.mailbox.get(py)?.queue.is_closed())
     }
 
-    /// The next message. Waits for it; with a timeout at most so many seconds, then it is None.
+    /// Waits for the next message and returns it; with a timeout it waits at most so many seconds,
+    /// then it returns None.
     #[pyo3(signature = (timeout=None))]
     fn pop<'py>(
         &self,
@@ -86,13 +87,13 @@ impl Queue {
         self.wait(py, wait::timeout(timeout)?)
     }
 
-    /// The next message if one is here: the paper's `cwPop`.
+    /// Takes the next message if one is here: the paper's `cwPop`.
     fn pop_nowait<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Message>>> {
         self.wait(py, Some(Duration::ZERO))
     }
 
-    /// The next message and those behind it that are here, at most `max`. Waits for the first as
-    /// `pop` does; an empty list when the time is over.
+    /// Takes the next message and those behind it that are here, at most `max`. Waits for the first
+    /// as `pop` does; returns an empty list when the time is over.
     #[pyo3(signature = (max=1024, timeout=None))]
     fn pop_batch<'py>(
         &self,
@@ -113,19 +114,20 @@ impl Queue {
         Ok(messages)
     }
 
-    /// `await queue.pop_async()`: the next message. No thread waits for it.
+    /// Returns what `await queue.pop_async()` awaits: the next message. No thread waits for it.
     fn pop_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::in_loop(slf, "pop")
     }
 
-    /// `await queue.pop_batch_async()`: the next message and those behind it that are here.
+    /// Returns what `await queue.pop_batch_async()` awaits: the next message and those behind it
+    /// that are here.
     #[pyo3(signature = (max=1024))]
     fn pop_batch_async<'py>(slf: &Bound<'py, Self>, max: usize) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("quelea_cmq.waiting")?.call_method1("pop_batch", (slf, max))
     }
 
-    /// For queues with `acknowledged_by_application`: this message, and all before it of the same
-    /// sender, are safe; the sender may forget them.
+    /// Acknowledges a message, for queues with `acknowledged_by_application`: it, and all before it
+    /// of the same sender, are safe; the sender may forget them.
     fn acknowledge(&self, py: Python<'_>, message: &Bound<'_, Message>) -> PyResult<()> {
         self.mailbox.get(py)?.queue.acknowledge(message.get().receipt());
         Ok(())
@@ -169,7 +171,7 @@ impl Queue {
         Self::in_loop(slf, "next_message")
     }
 
-    /// What quelea_cmq/waiting.py keeps here.
+    /// Returns what quelea_cmq/waiting.py keeps here.
     #[getter]
     fn _waiters(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let made = self.waiters.get_or_try_init(py, || {

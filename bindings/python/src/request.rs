@@ -54,13 +54,13 @@ fn times(timeout: f64, resend_after: f64) -> PyResult<(Duration, Duration)> {
 
 #[pymethods]
 impl Caller {
-    /// The server.
+    /// Returns the server's key.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_key(py, self.caller.get(py)?.dest().key())
     }
 
-    /// Requests that are neither answered nor lost.
+    /// Returns the number of requests that are neither answered nor lost.
     #[getter]
     fn outstanding(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.caller.get(py)?.outstanding())
@@ -81,7 +81,8 @@ impl Caller {
         run(py, ask(caller, bytes_like(request)?, resend_after, within))
     }
 
-    /// `await caller.call_async(request)`: as `call`, for an event loop.
+    /// Returns what `await caller.call_async(request)` awaits: it asks as `call` does, for an event
+    /// loop.
     #[pyo3(signature = (request, timeout=1.0, resend_after=0.02))]
     fn call_async<'py>(
         slf: &Bound<'py, Self>,
@@ -127,7 +128,8 @@ impl Responder {
 
 #[pymethods]
 impl Responder {
-    /// The next request. Waits for it; with a timeout at most so many seconds, then it is None.
+    /// Waits for the next request and returns it; with a timeout it waits at most so many seconds,
+    /// then it returns None.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Request>> {
         let responder = self.responder.get(py)?;
@@ -144,7 +146,8 @@ impl Responder {
         }
     }
 
-    /// `await responder.next_async()`: as `next`, for an event loop.
+    /// Returns what `await responder.next_async()` awaits: the next request, as of `next`, for an
+    /// event loop.
     fn next_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("quelea_cmq.waiting")?.call_method1("next_request", (slf,))
     }

@@ -12,7 +12,7 @@ const SIGNAL_SLICE: Duration = Duration::from_millis(50);
 /// The other threads wait until there is something; a number that no clock overflows with.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// Seconds from Python as a duration; none waits for ever.
+/// Converts seconds from Python to a duration; none waits for ever.
 pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let Some(seconds) = seconds else { return Ok(None) };
     if seconds == f64::INFINITY {
@@ -23,8 +23,8 @@ pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     })
 }
 
-/// Calls `attempt`, which waits at most as long as it is given, until it has something to return or
-/// `timeout` has passed. It runs without the GIL.
+/// Repeats `attempt`, which waits at most as long as it is given, until it has something to return
+/// or `timeout` has passed. It runs without the GIL.
 pub(crate) fn until<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,

@@ -24,7 +24,8 @@ const PEERS_SHOWN_MAX: usize = 1_000;
 /// What was counted, where there is a front.
 type Counters = Option<Arc<DatagramCounters>>;
 
-/// `/datagram` and `/datagram/peers`. Without a front both answer that there is none.
+/// Returns the routes `/datagram` and `/datagram/peers`. Without a front both answer that there is
+/// none.
 #[must_use]
 pub fn routes(counters: Counters) -> Vec<Route> {
     let state = Operation::new(

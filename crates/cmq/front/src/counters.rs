@@ -47,12 +47,12 @@ impl Cause {
         (Self::Invalid, "invalid"),
     ];
 
-    /// All of them.
+    /// Returns all causes.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         Self::LABELS.into_iter().map(|(cause, _)| cause)
     }
 
-    /// Its label.
+    /// Returns the cause's label.
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::LABELS[self as usize].1
@@ -104,7 +104,7 @@ impl DatagramCounters {
         totals
     }
 
-    /// Messages that reached no queue for that cause.
+    /// Returns the number of messages that reached no queue for that cause.
     #[must_use]
     pub fn dropped(&self, cause: Cause) -> u64 {
         self.dropped[cause as usize].load(Relaxed)
@@ -112,7 +112,7 @@ impl DatagramCounters {
 }
 
 impl Collector for DatagramCounters {
-    /// All of them, those that are zero too: a rate needs the zero before the first.
+    /// Encodes all counters, those that are zero too: a rate needs the zero before the first.
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let (received, published) = (self.received.load(Relaxed), self.published.load(Relaxed));
         let forwards = self.forward_totals();

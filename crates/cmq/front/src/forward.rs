@@ -66,7 +66,7 @@ enum ForwardFault {
 }
 
 impl ForwardFault {
-    /// Whether only the peer can end it.
+    /// Returns whether only the peer can end the trouble.
     const fn is_of_peer(&self) -> bool {
         matches!(self, Self::Silent(_) | Self::GivenUp)
     }
@@ -108,7 +108,7 @@ impl Forward {
         }
     }
 
-    /// From the peer's name to the first trouble, or to the stop.
+    /// Forwards once, from the look-up of the peer's name to the first trouble, or to the stop.
     async fn live(
         &self,
         backoff: &mut Backoff,
@@ -211,14 +211,12 @@ impl Forward {
     /// Pushes a batch, and waits for its acknowledgement where there is one.
     async fn push(&self, batch: &Batch, dest: &Dest) -> Result<Settled, ForwardFault> {
         let mut settled = Settled::default();
-        let silent = |_| ForwardFault::Silent(self.state.settings.timeout);
+        let within = self.state.settings.timeout;
         for (tag, message) in &batch.messages {
             let body = message.body();
             let pushed = match dest.try_push(body) {
                 Err(PushError::WouldBlock) => {
-                    timeout(self.state.settings.timeout, dest.push_async(body))
-                        .await
-                        .map_err(silent)?
+                    unless_silent(dest, within, dest.push_async(body)).await?
                 }
                 pushed => pushed,
             };
@@ -234,7 +232,7 @@ impl Forward {
         }
         dest.flush();
         if self.state.settings.mode.is_reliable() {
-            acknowledged(dest, self.state.settings.timeout).await?;
+            acknowledged(dest, within).await?;
         }
         Ok(settled)
     }
@@ -281,7 +279,7 @@ impl Settled {
     }
 }
 
-/// A delivery and those that are here behind it.
+/// Gathers a delivery and those that are here behind it.
 fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batch, ForwardFault> {
     let mut batch = Batch::default();
     let mut next = Some(first);
@@ -304,14 +302,37 @@ fn gather(first: Effect, effects: &mut UnboundedReceiver<Effect>) -> Result<Batc
 
 /// Waits until the peer has all that was pushed.
 async fn acknowledged(dest: &Dest, within: Duration) -> Result<(), ForwardFault> {
-    match timeout(within, dest.wait_acknowledged_async()).await {
-        Ok(Outcome::Acknowledged) => Ok(()),
-        Ok(Outcome::Abandoned | Outcome::Closed) => Err(ForwardFault::GivenUp),
-        Ok(Outcome::TimedOut) | Err(_) => Err(ForwardFault::Silent(within)),
+    match unless_silent(dest, within, dest.wait_acknowledged_async()).await? {
+        Outcome::Acknowledged => Ok(()),
+        Outcome::Abandoned | Outcome::Closed => Err(ForwardFault::GivenUp),
+        Outcome::TimedOut => Err(ForwardFault::Silent(within)),
     }
 }
 
-/// The peer's address. Names are looked up by a call that waits, so it has a thread of its own.
+/// Waits for `done`, however long that takes, as long as the peer is not silent for `within`.
+async fn unless_silent<T>(
+    dest: &Dest,
+    within: Duration,
+    done: impl Future<Output = T>,
+) -> Result<T, ForwardFault> {
+    // Of these one changes with each acknowledgement, and with what leaves for the room that it made.
+    let seen = || dest.stats().map(|stats| (stats.datagrams, stats.kept_bytes));
+    let mut done = pin!(done);
+    let mut before = seen();
+    loop {
+        if let Ok(done) = timeout(within, &mut done).await {
+            return Ok(done);
+        }
+        let now = seen();
+        if now == before {
+            return Err(ForwardFault::Silent(within));
+        }
+        before = now;
+    }
+}
+
+/// Looks up the peer's address. Names are looked up by a call that waits, so it has a thread of its
+/// own.
 async fn resolve(peer: &Peer) -> Result<SocketAddr, ForwardFault> {
     let peer = peer.clone();
     let found = tokio::task::spawn_blocking(move || peer.resolve()).await;
@@ -321,10 +342,47 @@ async fn resolve(peer: &Peer) -> Result<SocketAddr, ForwardFault> {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::task::{Context, Poll, Waker};
 
-    use quelea_cmq::Mode;
+    use quelea_cmq::{MailboxOptions, Mode};
+    use tokio::time::advance;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_acknowledges_some_of_a_batch_is_not_silent() {
+        const WITHIN: Duration = Duration::from_secs(10);
+        // Timers are of whole milliseconds.
+        const LATER: Duration = Duration::from_millis(10_001);
+        let bind = || Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let (here, there) = (bind(), bind());
+        let taken =
+            MailboxOptions { acknowledged_by_application: true, ..MailboxOptions::default() };
+        let queue = there.queue(0, taken).unwrap();
+        let options =
+            DestinationOptions { mode: Mode::ReliableOrdered, ..DestinationOptions::default() };
+        let dest = here.dest(Key::new(there.local_addr(), 0), options).unwrap();
+        for message in [b"first", b"other"] {
+            dest.push(message).unwrap();
+            dest.flush();
+        }
+        let mut receipts = [(); 2].map(|()| queue.pop().unwrap().receipt()).into_iter();
+        let kept = || dest.stats().unwrap().kept_bytes;
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting = pin!(acknowledged(&dest, WITHIN));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+
+        let before = kept();
+        queue.acknowledge(receipts.next().unwrap());
+        while kept() == before {
+            std::thread::yield_now();
+        }
+        advance(LATER).await;
+        assert!(waiting.as_mut().poll(&mut context).is_pending(), "half is acknowledged");
+        advance(LATER).await;
+        let silent = waiting.as_mut().poll(&mut context);
+        assert!(matches!(silent, Poll::Ready(Err(ForwardFault::Silent(WITHIN)))), "{silent:?}");
+    }
 
     #[tokio::test]
     async fn what_a_dead_peer_never_got_is_not_acknowledged_to_the_queue() {

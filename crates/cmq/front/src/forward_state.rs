@@ -82,7 +82,7 @@ impl ForwardState {
         self.socket().trouble = None;
     }
 
-    /// Whether the queue is consumed from now.
+    /// Returns whether the queue is consumed from at present.
     pub(crate) fn is_active(&self) -> bool {
         self.socket().dest.is_some()
     }

@@ -81,7 +81,7 @@ impl DatagramFront {
         Ok(Self { address, stop, thread })
     }
 
-    /// Where it listens.
+    /// Returns the address where it listens; none if it has no socket.
     #[must_use]
     pub const fn address(&self) -> Option<SocketAddr> {
         self.address

@@ -35,7 +35,7 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// there.
 const BATCHES_UNACKNOWLEDGED_MAX: usize = 1_024;
 
-/// While the broker has too much to write, we look again after so long.
+/// While the broker has too much to write, or no connection for us, we look again after so long.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// How long a stop waits for what is published to become safe.
@@ -113,7 +113,8 @@ impl Intake {
         drop((closed, effects));
     }
 
-    /// The broker closes one of our connections: its user or its virtual host was deleted.
+    /// Closes one of our connections if the broker wants that: its user or its virtual host was
+    /// deleted.
     async fn on_effect(&self, taking: &Taking, effect: Effect) -> Result<(), CoreStopped> {
         if let Effect::CloseConnection { connection, reason } = effect {
             tracing::info!(reason = reason.text(), "the broker closes a connection of CMQ's front");
@@ -123,7 +124,7 @@ impl Intake {
         Ok(())
     }
 
-    /// A message and what is here behind it.
+    /// Takes a message and what is here behind it, and publishes them.
     async fn take(
         &self,
         taking: &mut Taking,
@@ -194,8 +195,9 @@ impl Intake {
                 if !core.broker.accepts_publishes() {
                     return (None, Ticket::NONE);
                 }
-                let (outcome, ticket) = lock(&publishers).publish(core, &routes, &batch);
-                (Some(outcome), ticket)
+                lock(&publishers)
+                    .publish(core, &routes, &batch)
+                    .map_or((None, Ticket::NONE), |(outcome, ticket)| (Some(outcome), ticket))
             });
             if let (Some(outcome), promise) = begun.await? {
                 return Ok(Some((outcome, promise)));
@@ -262,7 +264,7 @@ impl SenderProperties {
     }
 }
 
-/// Who pushed it, and to which mailbox, as headers.
+/// Returns the properties of a message: who pushed it, and to which mailbox, as headers.
 fn properties(from: SocketAddr, session: u64, mailbox: u64, persistent: bool) -> Bytes {
     // AMQP's integers are signed: a mailbox above them is written as text.
     let number =
@@ -280,7 +282,7 @@ fn properties(from: SocketAddr, session: u64, mailbox: u64, persistent: bool) ->
     properties.to_bytes()
 }
 
-/// Only the core's thread takes it, one call after the other.
+/// Locks the publishers. Only the core's thread takes the lock, one call after the other.
 fn lock(publishers: &Mutex<Publishers>) -> std::sync::MutexGuard<'_, Publishers> {
     publishers.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -26,8 +26,9 @@ pub struct PeerError {
 }
 
 impl Peer {
-    /// The socket's address. A name with addresses of both families means the IPv4 one: a sender of
-    /// datagrams cannot find out which of them is listened at, and both ends choose alike.
+    /// Looks up the socket's address. A name with addresses of both families means the IPv4 one: a
+    /// sender of datagrams cannot find out which of them is listened at, and both ends choose
+    /// alike.
     ///
     /// # Errors
     /// As the operating system says; or that there is none.
@@ -87,8 +88,8 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Where to bind a socket that only sends to `peer`: not where others could reach it if the peer is on
-/// this machine.
+/// Returns where to bind a socket that only sends to `peer`: not where others could reach it if the
+/// peer is on this machine.
 #[must_use]
 pub fn local_address(peer: SocketAddr) -> SocketAddr {
     let ip: IpAddr = match peer.ip() {

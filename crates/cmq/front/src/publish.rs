@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quelea_broker::{
     ChannelId, ConnectionId, OpenError, Publish, PublishError, exchange::RouteError,
 };
-use quelea_node::{Core, InternalClient};
+use quelea_node::{Core, InternalClient, LogOnce};
 use quelea_store::Ticket;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -50,6 +50,7 @@ pub(crate) struct Publishers {
     /// Where the broker's word for them goes.
     effects: UnboundedSender<quelea_broker::Effect>,
     open: HashMap<Arc<str>, (ConnectionId, ChannelId)>,
+    log: LogOnce,
 }
 
 impl Publishers {
@@ -58,16 +59,29 @@ impl Publishers {
         local: String,
         effects: UnboundedSender<quelea_broker::Effect>,
     ) -> Self {
-        Self { user, local, effects, open: HashMap::new() }
+        Self { user, local, effects, open: HashMap::new(), log: LogOnce::default() }
     }
 
-    /// Publishes in order. What was published is safe when the store has reached the ticket.
+    /// Publishes in order. What was published is safe when the store has reached the ticket. None, and
+    /// nothing is published, while the broker has as many connections as it may and none of them
+    /// is for a message of these.
     pub(crate) fn publish(
         &mut self,
         core: &mut Core,
         routes: &Routes,
         batch: &[Outgoing],
-    ) -> (Outcome, Ticket) {
+    ) -> Option<(Outcome, Ticket)> {
+        for run in batch.chunk_by(|one, next| one.route == next.route) {
+            let vhost = &routes.get(run[0].route).vhost;
+            if let Err(error @ OpenError::TooMany { .. }) = self.channel(core, vhost) {
+                let reason = error.to_string();
+                if self.log.is_new(&reason) {
+                    tracing::warn!(reason, "messages of CMQ peers wait for a connection");
+                }
+                return None;
+            }
+        }
+        self.log.resolved();
         let (mut outcome, mut ticket) = (Outcome::default(), Ticket::NONE);
         for message in batch {
             match self.publish_one(core, routes, message) {
@@ -80,7 +94,7 @@ impl Publishers {
                 }
             }
         }
-        (outcome, ticket)
+        Some((outcome, ticket))
     }
 
     /// Closes the connection that the broker wants closed; the next message opens another.
@@ -137,7 +151,7 @@ impl Publishers {
     }
 }
 
-/// How a client of the front looks in the broker.
+/// Returns a client of the front as the broker shows it.
 pub(crate) const fn inside<'a>(
     user: &'a str,
     vhost: &'a str,
@@ -162,4 +176,72 @@ fn publish_cause(error: PublishError) -> (Cause, String) {
         _ => Cause::Invalid,
     };
     (cause, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use quelea_broker::BrokerConfig;
+    use quelea_node::{DataDir, Node, NodeConfig};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::route::{Mailboxes, Route};
+
+    /// Starts a node that takes one connection.
+    fn node(directory: &std::path::Path) -> Node {
+        let config = NodeConfig {
+            data_dir: directory.to_owned(),
+            amqp_listen: vec!["127.0.0.1:0".to_owned()],
+            connections_max: 10,
+            tcp_nodelay: true,
+            stop_timeout_ms: 60_000,
+            // Nobody connects.
+            session: Default::default(),
+            broker: BrokerConfig { connections_max: 1, ..BrokerConfig::default() },
+            segment_bytes: 4 << 20,
+            accept_damage: false,
+            bootstrap_user: "guest".to_owned(),
+            bootstrap_password: "guest".to_owned(),
+        };
+        let data = DataDir::lock(&config.data_dir).unwrap();
+        Node::start(config, data).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_finds_no_connection_waits_for_one() {
+        let name = format!("quelea-cmq-front-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let node = node(&directory);
+        let counts = node.handle().call(|core| {
+            let (effects, _effects) = unbounded_channel();
+            let other = inside("guest", "/", "here", "another client");
+            let (other, _) = core.open_internal(other, effects.clone()).unwrap();
+            let others = Route {
+                mailboxes: Mailboxes::ALL,
+                vhost: "/".into(),
+                exchange: "amq.fanout".into(),
+                routing_key: "any".parse().unwrap(),
+                persistent: false,
+            };
+            let routes = Routes::new(Vec::new(), others);
+            let body = Bytes::from_static(b"hello");
+            let batch = [Outgoing { route: 0, mailbox: 7, properties: Bytes::new(), body }];
+            let mut publishers = Publishers::new("guest".into(), "here".to_owned(), effects);
+            let waits = publishers.publish(core, &routes, &batch).is_none();
+            core.detach(other);
+            let published = publishers.publish(core, &routes, &batch);
+            publishers.close_all(core);
+            (waits, published.map(|(outcome, _)| outcome.dropped))
+        });
+        let (waits, dropped) = counts.await.unwrap();
+        assert!(waits, "there is no connection for it");
+        // Nothing is bound.
+        let causes: Vec<_> = dropped.unwrap().iter().map(|dropped| dropped.cause).collect();
+        assert_eq!(causes, [Cause::Unroutable]);
+        node.handle().call(|core| core.begin_stop()).await.unwrap();
+        let _ = node.join();
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

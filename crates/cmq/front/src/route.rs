@@ -74,7 +74,7 @@ pub enum KeyTemplateError {
 }
 
 impl KeyTemplate {
-    /// The key for a mailbox.
+    /// Returns the key for a mailbox.
     #[must_use]
     pub fn key(&self, mailbox: u64) -> String {
         self.0.replace(PLACE, &mailbox.to_string())
@@ -110,7 +110,7 @@ impl Routes {
         Self { listed, others }
     }
 
-    /// The number of the first route that fits; the one for all others has the last number.
+    /// Returns the number of the first route that fits; the one for all others has the last number.
     pub(crate) fn find(&self, mailbox: u64) -> usize {
         let fits = |route: &Route| route.mailboxes.0.contains(&mailbox);
         self.listed.iter().position(fits).unwrap_or(self.listed.len())

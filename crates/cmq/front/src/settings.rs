@@ -49,7 +49,7 @@ pub struct ForwardSettings {
 }
 
 impl DatagramSettings {
-    /// The settings of every socket of the front.
+    /// Returns the settings of every socket of the front.
     pub(crate) fn config(&self) -> Config {
         Config {
             message_bytes_max: self.message_bytes_max,

@@ -56,7 +56,8 @@ fn bare_round_trip() -> io::Result<Duration> {
     Ok(median(times))
 }
 
-/// An endpoint with a queue, and a handle to the queue of the other one.
+/// Returns two sides, each a queue of an endpoint of its own and a handle to the queue of the other
+/// one.
 fn pair() -> Result<[(Queue, Dest); 2], Box<dyn std::error::Error>> {
     let (here, there) = (bind()?, bind()?);
     let sides = [(&here, &there), (&there, &here)].map(|(from, to)| {
@@ -93,8 +94,8 @@ fn round_trip() -> Result<Duration, Box<dyn std::error::Error>> {
     Ok(median(times))
 }
 
-/// Nanoseconds per pop of messages that are here: what the kernel and the state machine take to bring
-/// a train is a small part of it.
+/// Returns the nanoseconds per pop of messages that are here: what the kernel and the state machine
+/// take to bring a train is a small part of it.
 fn one_by_one() -> Result<f64, Box<dyn std::error::Error>> {
     let [(_, dest), (there, _)] = pair()?;
     let (mut popped, mut spent) = (0, Duration::ZERO);

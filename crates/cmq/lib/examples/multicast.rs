@@ -50,7 +50,7 @@ fn subscribe(socket: UdpSocket, interface: Interface) -> Result<Queue, Box<dyn E
     Ok(endpoint.queue(NEWS, MailboxOptions::default())?)
 }
 
-/// A socket whose port others on this host may have too.
+/// Binds a socket whose port others on this host may have too.
 fn shared_socket(port: u16) -> std::io::Result<UdpSocket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     socket.set_reuse_address(true)?;

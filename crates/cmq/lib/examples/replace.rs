@@ -57,7 +57,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     if arrived == Some(newest) && replacements > 0 { Ok(()) } else { Err("it did not come".into()) }
 }
 
-/// A third, in no period: a period could fall in step with who tries again.
+/// Returns whether a datagram is lost: a third are, in no period. A period could fall in step with
+/// who tries again.
 fn is_lost(datagram: u64) -> bool {
     ((datagram + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).is_multiple_of(3)
 }

@@ -17,8 +17,8 @@ use quelea_cmq::{Config, DestinationOptions, Endpoint, GapDetector, Key, Mailbox
 const READINGS: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Both the report and the answer must come through: with a third lost, ten tries are not enough for
-/// each of sixty.
+/// Returns options with many tries: both the report and the answer must come through, and with a
+/// third lost, ten tries are not enough for each of sixty.
 fn patient() -> GapDetectorOptions {
     GapDetectorOptions { asks_max: 200, ..GapDetectorOptions::default() }
 }
@@ -64,7 +64,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     if seen.len() as u64 == READINGS && replayed > 0 { Ok(()) } else { Err("not all came".into()) }
 }
 
-/// A third, in no period: a period could fall in step with who tries again.
+/// Returns whether a datagram is lost: a third are, in no period. A period could fall in step with
+/// who tries again.
 fn is_lost(datagram: u64) -> bool {
     ((datagram + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).is_multiple_of(3)
 }

@@ -76,8 +76,8 @@ fn run(driver: &Driver) {
     }
 }
 
-/// What it does next, and when it looks again; none if it ends. `seen` is how often callers had used
-/// the socket when it looked before.
+/// Returns what the thread does next, and when it looks again; none if it ends. `seen` is how often
+/// callers had used the socket when it looked before.
 fn plan(state: &mut State, seen: &mut u64, now: Time) -> Option<(Next, Option<Time>)> {
     if state.closed || state.closing.is_some_and(|end| end <= now || state.proto.all_settled()) {
         return None;

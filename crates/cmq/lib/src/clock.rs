@@ -15,20 +15,19 @@ impl Clock {
         Self { origin: Instant::now() }
     }
 
-    /// Microseconds since the start; some 25 ns.
+    /// Returns the time since the start, in microseconds; takes some 25 ns.
     pub(crate) fn now(&self) -> Time {
         let us = self.origin.elapsed().as_micros();
         Time::from_micros(u64::try_from(us).unwrap_or(u64::MAX))
     }
 
-    /// The time so long from now.
+    /// Returns the time so long from now.
     pub(crate) fn after(&self, duration: Duration) -> Time {
         self.now().after(duration)
     }
 }
 
-/// How long it is until `deadline`; none without one. A microsecond more than none at all, because
-/// what is due is not due before its time.
+/// Returns how long it is until `deadline`; none without one.
 pub(crate) fn until(deadline: Option<Time>, now: Time) -> Option<Duration> {
     deadline.map(|deadline| Duration::from_micros(deadline.since_us(now)))
 }

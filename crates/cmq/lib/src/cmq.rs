@@ -45,9 +45,9 @@ pub enum CwPushError<E> {
 }
 
 impl<T, C: Codec<T>> Cmq<T, C> {
-    /// A queue on `socket`, whose batches have at most `qthresh` bytes and wait at most `timeout`. It gets
-    /// what is pushed to the socket's address and `mailbox`, the integer of the paper's key (a process
-    /// number, or 0), and nothing else.
+    /// Opens a queue on `socket`, whose batches have at most `qthresh` bytes and wait at most
+    /// `timeout`. It gets what is pushed to the socket's address and `mailbox`, the integer of the
+    /// paper's key (a process number, or 0), and nothing else.
     ///
     /// # Errors
     /// As the operating system says.
@@ -63,7 +63,7 @@ impl<T, C: Codec<T>> Cmq<T, C> {
         Ok(Self::from_queue(queue))
     }
 
-    /// The typed side of a queue that is open already.
+    /// Returns the typed side of a queue that is open already.
     #[must_use]
     pub const fn from_queue(queue: Queue) -> Self {
         Self { queue, undecodable: AtomicU64::new(0), values: PhantomData }
@@ -79,7 +79,7 @@ impl<T, C: Codec<T>> Cmq<T, C> {
         Ok(self.endpoint().push(key, &bytes)?)
     }
 
-    /// The next value if one is here. What can't be decoded is counted and skipped.
+    /// Takes the next value if one is here. What can't be decoded is counted and skipped.
     #[must_use]
     pub fn cw_pop(&self) -> Option<T> {
         loop {
@@ -110,19 +110,19 @@ impl<T, C: Codec<T>> Cmq<T, C> {
         value
     }
 
-    /// Messages that were not those of a `T`, and were skipped.
+    /// Returns the number of messages that were not those of a `T`, and were skipped.
     #[must_use]
     pub fn undecodable(&self) -> u64 {
         self.undecodable.load(Relaxed)
     }
 
-    /// The endpoint below.
+    /// Returns the endpoint below.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         self.queue.endpoint()
     }
 
-    /// The queue below.
+    /// Returns the queue below.
     #[must_use]
     pub const fn queue(&self) -> &Queue {
         &self.queue

@@ -11,7 +11,7 @@ pub trait Codec<T> {
     /// The value can't be encoded.
     fn encode(value: &T, bytes: &mut Vec<u8>) -> Result<(), Self::Error>;
 
-    /// The value of `bytes`.
+    /// Decodes `bytes`. Returns their value.
     ///
     /// # Errors
     /// The bytes are not those of a `T`.

@@ -32,8 +32,8 @@ pub struct Dest {
 }
 
 impl Endpoint {
-    /// A handle to the destination `key`, made anew or found. `options.path_bytes` is found out and
-    /// need not be set; a multicast group has no credit, whatever the options say.
+    /// Returns a handle to the destination `key`, made anew or found. `options.path_bytes` is found
+    /// out and need not be set; a multicast group has no credit, whatever the options say.
     ///
     /// # Errors
     /// [`DestinationError`]: too many, other options than before, or options that make no sense.
@@ -56,8 +56,7 @@ impl Endpoint {
         if key.address.ip().is_multicast() || self.wire() != Wire::Quelea {
             options.credit = false;
         }
-        let now = driver.clock.now();
-        driver.lock().proto.destination(key, options, now)
+        driver.lock().proto.destination(key, options)
     }
 
     /// Pushes to the destination of `key`, made with the default options if there is none: the paper's
@@ -69,7 +68,7 @@ impl Endpoint {
         self.push_to(key, message, Some(None))
     }
 
-    /// As [`push`](Self::push), but never waits.
+    /// Pushes as [`push`](Self::push) does, but never waits.
     ///
     /// # Errors
     /// [`PushError`], as [`Dest::try_push`]; closed also if there are too many destinations.
@@ -112,7 +111,7 @@ impl Dest {
         self.endpoint.driver().push(self.id, message, self.blocks.then_some(None))
     }
 
-    /// As [`push`](Self::push), but never waits.
+    /// Pushes as [`push`](Self::push) does, but never waits.
     ///
     /// # Errors
     /// [`PushError`]: too large, no room, or closed.
@@ -121,7 +120,8 @@ impl Dest {
         self.endpoint.driver().push(self.id, message, None)
     }
 
-    /// As [`push`](Self::push), but waits for room at most so long, whatever the options say.
+    /// Pushes as [`push`](Self::push) does, but waits for room at most so long, whatever the
+    /// options say.
     ///
     /// # Errors
     /// [`PushError`]: too large, no room in that time, or closed.
@@ -136,13 +136,14 @@ impl Dest {
         }
     }
 
-    /// As [`push`](Self::push), but waits for room, if it does, no longer than to `deadline`.
+    /// Pushes as [`push`](Self::push) does, but waits for room, if it does, no longer than to
+    /// `deadline`.
     pub(crate) fn push_until(&self, message: &[u8], deadline: Time) -> Result<(), PushError> {
         self.endpoint.driver().push(self.id, message, self.blocks.then_some(Some(deadline)))
     }
 
-    /// As [`push`](Self::push), but waits for room as a future of any runtime, whatever the options
-    /// say. Dropped before its end it has pushed nothing.
+    /// Pushes as [`push`](Self::push) does, but waits for room as a future of any runtime, whatever
+    /// the options say. Dropped before its end it has pushed nothing.
     ///
     /// # Errors
     /// [`PushError`]: too large, or closed.
@@ -172,7 +173,7 @@ impl Dest {
         self.endpoint.driver().push_batch(self.id, messages, self.blocks.then_some(None))
     }
 
-    /// As [`push_batch`](Self::push_batch), but never waits.
+    /// Pushes as [`push_batch`](Self::push_batch) does, but never waits.
     ///
     /// # Errors
     /// The first message that could not be pushed, and how many were before it.
@@ -186,7 +187,7 @@ impl Dest {
 
     /// Sends what is pending now.
     pub fn flush(&self) {
-        self.endpoint.driver().change(|state, now| state.proto.flush(self.id, now));
+        self.endpoint.driver().change(|state, _| state.proto.flush(self.id));
     }
 
     /// Flushes and waits until everything has left, and in reliable modes is acknowledged, at most so
@@ -204,8 +205,8 @@ impl Dest {
         self.report(found)
     }
 
-    /// As [`wait_acknowledged`](Self::wait_acknowledged), as a future of any runtime and without a
-    /// limit: never [`Outcome::TimedOut`].
+    /// Waits as [`wait_acknowledged`](Self::wait_acknowledged) does, as a future of any runtime and
+    /// without a limit: never [`Outcome::TimedOut`].
     pub async fn wait_acknowledged_async(&self) -> Outcome {
         let driver = self.endpoint.driver();
         let reported = self.reported.load(Relaxed);
@@ -225,20 +226,20 @@ impl Dest {
         outcome
     }
 
-    /// What was sent, repeated and lost of what was pushed, what is under way, and the round trip.
-    /// None once it is closed and forgotten.
+    /// Returns what was sent, repeated and lost of what was pushed, what is under way, and the
+    /// round trip. None once it is closed and forgotten.
     #[must_use]
     pub fn stats(&self) -> Option<DestinationStats> {
         self.endpoint.driver().lock().proto.destination_stats(self.id)
     }
 
-    /// Whom it pushes to.
+    /// Returns the key that it pushes to.
     #[must_use]
     pub const fn key(&self) -> Key {
         self.key
     }
 
-    /// The endpoint that it belongs to.
+    /// Returns the endpoint that it belongs to.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -248,7 +249,7 @@ impl Dest {
     /// acknowledged, where it is reliable). Later pushes of other handles fail with
     /// [`PushError::Closed`].
     pub fn close(self) {
-        self.endpoint.driver().change(|state, now| state.proto.close_destination(self.id, now));
+        self.endpoint.driver().change(|state, _| state.proto.close_destination(self.id));
     }
 }
 

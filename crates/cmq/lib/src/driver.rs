@@ -204,8 +204,7 @@ impl Driver {
         let known = self.net.query_path_bytes(address).filter(|&bytes| bytes < failed);
         // The kernel does not know better: three quarters, until it fits.
         let bytes = known.unwrap_or(failed / 4 * 3).max(limits::SEGMENT_BYTES_MIN);
-        let now = self.clock.now();
-        self.lock().proto.set_path_bytes(address, bytes, now);
+        self.lock().proto.set_path_bytes(address, bytes);
     }
 
     /// Receives: `recv` takes datagrams from the kernel and returns whether there may be more, and the
@@ -233,7 +232,7 @@ impl Driver {
         Some((state, now))
     }
 
-    /// For the leader: waits at most so long for a datagram, and receives it as
+    /// Waits, for the leader, at most so long for a datagram, and receives it as
     /// [`drive_recv`](Self::drive_recv) does.
     pub(crate) fn recv_within(
         &self,
@@ -253,8 +252,8 @@ impl Driver {
         })
     }
 
-    /// Whether to ask the socket before waiting for it: while datagrams come in a stream that saves a
-    /// call, while one waits for each it only costs one. So it is tried now and then.
+    /// Returns whether to ask the socket before waiting for it: while datagrams come in a stream
+    /// that saves a call, while one waits for each it only costs one. So it is tried now and then.
     fn should_poll_first(&self) -> bool {
         self.idle_polls.fetch_add(1, Relaxed).is_multiple_of(POLL_EVERY)
     }

@@ -88,13 +88,13 @@ impl Endpoint {
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         let clock = Clock::start();
         let wire = config.wire;
-        let state = State::new(proto::Endpoint::new(config, seed, clock.now()));
+        let state = State::new(proto::Endpoint::new(config, seed));
         let driver = Arc::new(Driver::new(net, clock, local, state));
         let thread = Mutex::new(Some(background::start(&driver)?));
         Ok(Self(Arc::new(Handle { driver, wire, thread })))
     }
 
-    /// The socket's address.
+    /// Returns the socket's address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.0.driver.local
@@ -102,16 +102,16 @@ impl Endpoint {
 
     /// Sends what is pending to all destinations now.
     pub fn flush(&self) {
-        self.0.driver.change(|state, now| state.proto.flush_all(now));
+        self.0.driver.change(|state, _| state.proto.flush_all());
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(&self.0.driver)
     }
 
-    /// All peers that send here and are known, the one heard of last first: at most
+    /// Returns all peers that send here and are known, the one heard of last first: at most
     /// `Config::flows_max` (65,536) that are proven, and 1,024 others. Looks at some hundred bytes for
     /// each, and others may use the endpoint meanwhile: who comes or goes while this looks may be
     /// missing. Of those that made room for others, only [`stats`](Self::stats) still knows.
@@ -120,7 +120,7 @@ impl Endpoint {
         peer::all(&self.0.driver)
     }
 
-    /// What is known of `address` as a sender to `mailbox`: a look-up, where it is proven.
+    /// Returns what is known of `address` as a sender to `mailbox`: a look-up, where it is proven.
     #[must_use]
     pub fn peer(&self, address: SocketAddr, mailbox: u64) -> Option<Peer> {
         let driver = &self.0.driver;
@@ -129,7 +129,7 @@ impl Endpoint {
         found.map(|found| Peer::of(&found, now))
     }
 
-    /// The next event if there is one.
+    /// Returns the next event if there is one.
     #[must_use]
     pub fn try_event(&self) -> Option<Event> {
         self.0.driver.lock().events.pop_front()
@@ -177,7 +177,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// By which interface multicasts leave.
+    /// Sets the interface by which multicasts leave.
     ///
     /// # Errors
     /// As the operating system says; of IPv4 sockets also that only an address names an interface.
@@ -185,7 +185,7 @@ impl Endpoint {
         multicast::set_interface(self.0.driver.net.socket(), self.is_ipv6(), interface)
     }
 
-    /// Whether sockets of this host that joined get what is sent here (as they do by default).
+    /// Sets whether sockets of this host that joined get what is sent here (as they do by default).
     ///
     /// # Errors
     /// As the operating system says.
@@ -193,7 +193,7 @@ impl Endpoint {
         multicast::set_loop(self.0.driver.net.socket(), self.is_ipv6(), on)
     }
 
-    /// How many routers a multicast may pass, plus one; 1 by default: it stays in its network.
+    /// Sets how many routers a multicast may pass, plus one; 1 by default: it stays in its network.
     ///
     /// # Errors
     /// As the operating system says.
@@ -215,6 +215,8 @@ impl Endpoint {
         let driver = &self.0.driver;
         let deadline = driver.clock.after(within);
         let settled = driver.wait(&Until::AllSettled, Some(deadline));
+        let mut popped = driver.lock().take_done();
+        driver.return_credit(&mut popped);
         driver.flush_acknowledgements();
         let mut state = driver.lock();
         let messages = state.proto.stats().sent.abandoned_messages;
@@ -247,7 +249,7 @@ impl Drop for Handle {
         let now = self.driver.clock.now();
         let mut state = self.driver.lock();
         if !state.closed {
-            state.proto.flush_all(now);
+            state.proto.flush_all();
             state.closing = Some(now.after(LINGER));
             state.leadership.background.wake();
             self.driver.release_and_transmit(state);

@@ -138,7 +138,7 @@ impl<'a> Pending<'a> {
         self.caller.dest().endpoint().driver()
     }
 
-    /// Its message, if it is here: the paper's `cwPop` on a future.
+    /// Takes its message, if it is here: the paper's `cwPop` on a future.
     #[must_use]
     pub fn try_take(&self) -> Option<Bytes> {
         self.slot.take().or_else(|| {
@@ -171,7 +171,8 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// After waiting: the answer, or what follows from there being none.
+    /// Takes the answer after waiting, or does what follows from there being none. Returns none if
+    /// it has to wait again.
     fn take_or_remedy(&mut self) -> Option<Result<Bytes, Lost>> {
         if let Some(answer) = self.slot.take() {
             return Some(Ok(answer));

@@ -109,19 +109,20 @@ impl GapDetector {
         self.senders.due.first().map(|(at, _)| *at)
     }
 
-    /// Messages that were pushed and did not come, however often they were asked for.
+    /// Returns the number of messages that were pushed and did not come, however often they were
+    /// asked for.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.senders.lost
     }
 
-    /// Messages that were asked for, each as often as it was.
+    /// Returns the number of messages that were asked for, each as often as it was.
     #[must_use]
     pub const fn reported(&self) -> u64 {
         self.reported
     }
 
-    /// The queue below.
+    /// Returns the queue below.
     #[must_use]
     pub const fn queue(&self) -> &Queue {
         &self.queue
@@ -209,7 +210,8 @@ impl Senders {
         }
     }
 
-    /// Changes what is missing of one, which says how many are lost, and what follows from that.
+    /// Applies `change`, which says how many are lost, to what is missing of one sender, and does
+    /// what follows from that.
     fn change<T>(
         &mut self,
         key: SenderKey,
@@ -252,13 +254,13 @@ impl Senders {
         }
     }
 
-    /// Whom to ask now.
+    /// Returns the senders to ask now.
     fn due(&self, now: Time) -> Vec<SenderKey> {
         let due = self.due.iter().take_while(|(at, _)| *at <= now);
         due.take(REPORTS_MAX).map(|(_, key)| *key).collect()
     }
 
-    /// What to ask one for, and where.
+    /// Takes the numbers to ask one sender for; returns where to ask, and the numbers.
     fn take_requests(&mut self, key: SenderKey, now: Time) -> Option<(Key, Vec<u64>)> {
         let report_to = self.by_key.get(&key)?.report_to;
         let options = self.options;

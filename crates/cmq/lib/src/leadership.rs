@@ -66,7 +66,7 @@ impl Leadership {
         self.leader.is_some()
     }
 
-    /// What the leader waits for.
+    /// Returns what the leader waits for.
     pub(crate) fn leader_until(&self) -> Option<&Until> {
         self.leader.as_ref().map(|leader| &leader.until)
     }
@@ -146,7 +146,7 @@ impl Leadership {
         }
     }
 
-    /// Whether somebody is to be woken.
+    /// Returns whether somebody is to be woken.
     pub(crate) const fn has_wakeups(&self) -> bool {
         self.leader_woken || !self.woken.is_empty()
     }
@@ -192,8 +192,9 @@ impl Background {
         self.woken = true;
     }
 
-    /// Whether it has to be woken, for what is due at `due` or because it was called; if so, returns
-    /// whether it waits for the socket. Until it has looked, nobody needs to wake it again.
+    /// Begins to wake it if it has to be woken, for what is due at `due` or because it was called;
+    /// if so, returns whether it waits for the socket. Until it has looked, nobody needs to wake it
+    /// again.
     pub(crate) fn begin_wake(&mut self, due: Option<Time>) -> Option<bool> {
         let late = match (due, self.wakes_at) {
             (None, _) => false,
@@ -213,7 +214,7 @@ impl Background {
         self.activity += 1;
     }
 
-    /// Whether callers were active since it was asked with `seen` before.
+    /// Returns whether callers were active since it was asked with `seen` before.
     pub(crate) const fn was_active_since(&self, seen: &mut u64) -> bool {
         mem::replace(seen, self.activity) != self.activity
     }
@@ -222,7 +223,7 @@ impl Background {
         self.reads
     }
 
-    /// Whether a datagram that came now would wait for it longer than a tick.
+    /// Returns whether a datagram that came now would wait for it longer than a tick.
     fn comes_late(&self, now: Time) -> bool {
         !self.reads && self.wakes_at.is_none_or(|wakes_at| wakes_at > now.after(TICK))
     }

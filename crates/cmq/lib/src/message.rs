@@ -23,7 +23,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// What [`crate::Queue::acknowledge`] takes.
+    /// Returns the receipt that [`crate::Queue::acknowledge`] takes.
     #[must_use]
     pub const fn receipt(&self) -> Receipt {
         self.receipt
@@ -47,7 +47,7 @@ pub struct MessageRef<'a> {
 }
 
 impl MessageRef<'_> {
-    /// What [`crate::Queue::acknowledge`] takes.
+    /// Returns the receipt that [`crate::Queue::acknowledge`] takes.
     #[must_use]
     pub const fn receipt(&self) -> Receipt {
         self.receipt

@@ -43,8 +43,8 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Of a sender that is at the number `at` when it is first heard: what is long past was pushed
-    /// before anybody watched, and is not missed.
+    /// Creates the record of a sender that is at the number `at` when it is first heard: what is
+    /// long past was pushed before anybody watched, and is not missed.
     pub(crate) const fn of_sender_at(at: u64, options: &GapDetectorOptions) -> Self {
         Self {
             next: at.saturating_sub(options.missing_max as u64),
@@ -59,7 +59,8 @@ impl Missing {
         self.unasked_count + self.asked.len() as u64
     }
 
-    /// All below `next` were pushed; returns how many of them are lost, because too many are missing.
+    /// Takes down that all below `next` were pushed; returns how many of them are lost, because too
+    /// many are missing.
     pub(crate) fn expect(&mut self, next: u64, options: &GapDetectorOptions) -> u64 {
         if next <= self.next {
             return 0;
@@ -75,7 +76,8 @@ impl Missing {
         skipped.saturating_add(self.shrink(max))
     }
 
-    /// It came; returns whether it is new, and how many are lost as [`expect`](Self::expect) does.
+    /// Takes down that `number` came; returns whether it is new, and how many are lost as
+    /// [`expect`](Self::expect) does.
     pub(crate) fn came(&mut self, number: u64, options: &GapDetectorOptions) -> (bool, u64) {
         if number < self.next {
             return (self.forget(number), 0);
@@ -85,7 +87,7 @@ impl Missing {
         (true, lost)
     }
 
-    /// It is not missing any more; returns whether it was.
+    /// Takes down that `number` is not missing any more; returns whether it was.
     pub(crate) fn forget(&mut self, number: u64) -> bool {
         if self.asked.remove(&number).is_some() {
             // Few of those in line are gone already, so that this is seldom.
@@ -139,7 +141,8 @@ impl Missing {
         excess
     }
 
-    /// What to ask for now, and how many are lost because they were asked for often enough.
+    /// Takes the numbers to ask for now; returns them, and how many are lost because they were
+    /// asked for often enough.
     pub(crate) fn take_requests(
         &mut self,
         now: Time,
@@ -184,7 +187,7 @@ impl Missing {
         (numbers, lost)
     }
 
-    /// When to ask next; `now` if there is more than one report names.
+    /// Returns when to ask next; `now` if there is more than one report names.
     pub(crate) fn ask_at(&self, now: Time) -> Option<Time> {
         if self.unasked.is_empty() { self.again.front().map(|(at, _)| *at) } else { Some(now) }
     }

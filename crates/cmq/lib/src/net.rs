@@ -57,7 +57,7 @@ pub(crate) fn open(socket: socket2::Socket, backend: Backend) -> io::Result<Box<
     }
 }
 
-/// An address as the socket takes it: a socket of IPv6 reaches IPv4 by mapped addresses.
+/// Returns an address as the socket takes it: a socket of IPv6 reaches IPv4 by mapped addresses.
 pub(crate) fn for_socket(is_ipv6: bool, address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if is_ipv6 => {
@@ -67,7 +67,7 @@ pub(crate) fn for_socket(is_ipv6: bool, address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The address behind a mapped one, so that a peer has one name.
+/// Returns the address behind a mapped one, so that a peer has one name.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {

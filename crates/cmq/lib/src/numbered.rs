@@ -63,12 +63,12 @@ fn read_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(*number), rest))
 }
 
-/// A report: the numbers that are missing, 8 bytes each.
+/// Writes a report: the numbers that are missing, 8 bytes each.
 pub(crate) fn write_report(missing: &[u64]) -> Vec<u8> {
     missing.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// The numbers of a report; what is left over is not one.
+/// Reads the numbers of a report; what is left over is not one.
 pub(crate) fn read_report(report: &[u8]) -> impl Iterator<Item = u64> + '_ {
     report.chunks_exact(8).filter_map(|number| read_u64(number).map(|(number, _)| number))
 }

@@ -21,14 +21,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether everything has left, and in reliable modes has arrived.
+    /// Returns whether everything has left, and in reliable modes has arrived.
     #[must_use]
     pub const fn is_acknowledged(self) -> bool {
         matches!(self, Self::Acknowledged)
     }
 
-    /// With how often messages were given up; none if there is something to wait for. Of the first
-    /// `reported` times the caller knows already, unless they were the last.
+    /// Returns the outcome, with how often messages were given up; none if there is something to
+    /// wait for. Of the first `reported` times the caller knows already, unless they were the last.
     pub(crate) fn of(state: &State, id: DestinationId, reported: u32) -> Option<(Self, u32)> {
         let Some((times, is_dead)) = state.proto.given_up(id) else {
             return Some((Self::Closed, 0));

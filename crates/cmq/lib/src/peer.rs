@@ -35,7 +35,7 @@ impl Peer {
     }
 }
 
-/// All of them, the one heard of last first. The lock is held for a page at a time.
+/// Returns all peers, the one heard of last first. The lock is held for a page at a time.
 pub(crate) fn all(driver: &Driver) -> Vec<Peer> {
     let mut found = Vec::new();
     let mut next = Some(0);

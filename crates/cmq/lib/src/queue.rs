@@ -60,7 +60,7 @@ impl Queue {
         Self { endpoint, mailbox, ring }
     }
 
-    /// The next message if one is here: the paper's `cwPop`.
+    /// Takes the next message if one is here: the paper's `cwPop`.
     #[must_use]
     pub fn try_pop(&self) -> Option<Message> {
         let here = self.pop_here();
@@ -108,7 +108,7 @@ impl Queue {
         here
     }
 
-    /// False if there will be nothing in that time, or ever.
+    /// Waits until something is here. Returns false if there will be nothing in that time, or ever.
     fn wait(&self, deadline: Option<Time>) -> bool {
         let until = Until::Ring(Arc::clone(&self.ring));
         self.endpoint.driver().wait(&until, deadline) && !self.ring.is_over()
@@ -197,6 +197,7 @@ impl Queue {
     /// refused.
     pub fn close(&self) {
         let driver = self.endpoint.driver();
+        driver.return_credit(&mut self.ring.take_done());
         driver.flush_acknowledgements();
         let mut state = driver.lock();
         if !self.ring.is_closed() {
@@ -209,20 +210,21 @@ impl Queue {
         driver.release_and_transmit(state);
     }
 
-    /// Whether it, or its endpoint, was closed: what is still here can be popped, nothing more will
-    /// come.
+    /// Returns whether the queue, or its endpoint, was closed: what is still here can be popped,
+    /// nothing more will come.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.ring.is_closed()
     }
 
-    /// Its number at this endpoint's address; none if it is the queue of all others.
+    /// Returns the mailbox's number at this endpoint's address; none if it is the queue of all
+    /// others.
     #[must_use]
     pub const fn mailbox(&self) -> Option<Mailbox> {
         self.mailbox
     }
 
-    /// The endpoint that it belongs to.
+    /// Returns the endpoint that it belongs to.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint

@@ -103,7 +103,7 @@ impl Replace {
         Ok(true)
     }
 
-    /// Where it pushes to.
+    /// Returns the destination that it pushes to.
     #[must_use]
     pub const fn dest(&self) -> &Dest {
         &self.dest

@@ -91,13 +91,13 @@ impl Replay {
         Ok(false)
     }
 
-    /// Reports of messages that it does not keep any more.
+    /// Returns the number of reports of messages that it does not keep any more.
     #[must_use]
     pub const fn gone(&self) -> u64 {
         self.gone
     }
 
-    /// Where it pushes to.
+    /// Returns the destination that it pushes to.
     #[must_use]
     pub const fn dest(&self) -> &Dest {
         &self.dest

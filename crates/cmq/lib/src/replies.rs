@@ -85,7 +85,7 @@ impl Replies {
         }
     }
 
-    /// Nothing will come; returns all who wait.
+    /// Closes them: nothing will come. Returns all who wait.
     pub(crate) fn close(&self) -> VecDeque<Waiter> {
         let mut inside = self.lock();
         inside.closed = true;
@@ -110,7 +110,7 @@ impl Slot {
         inside.waiter.take()
     }
 
-    /// The answer, if it is here.
+    /// Takes the answer, if it is here.
     pub(crate) fn take(&self) -> Option<Bytes> {
         self.lock().answer.take()
     }
@@ -129,7 +129,7 @@ impl Slot {
         self.lock().waiter = Some(waiter);
     }
 
-    /// It does not wait any more; returns whether it had not been woken.
+    /// Removes the waiter: it does not wait any more. Returns whether it had not been woken.
     pub(crate) fn remove_waiter(&self) -> bool {
         self.lock().waiter.take().is_some()
     }

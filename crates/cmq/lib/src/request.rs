@@ -76,19 +76,19 @@ impl Caller {
         }
     }
 
-    /// Requests that are neither answered nor lost.
+    /// Returns the number of requests that are neither answered nor lost.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.replies.outstanding()
     }
 
-    /// Answers that nobody waited for any more.
+    /// Returns the number of answers that nobody waited for any more.
     #[must_use]
     pub fn unwanted(&self) -> u64 {
         self.replies.unwanted()
     }
 
-    /// The server.
+    /// Returns the handle to the server.
     #[must_use]
     pub const fn dest(&self) -> &Dest {
         &self.dest
@@ -102,7 +102,7 @@ impl Caller {
         self.next_id.fetch_add(1, Relaxed)
     }
 
-    /// The request's bytes before `payload`.
+    /// Returns the request's bytes: its frame, and `payload` behind it.
     pub(crate) fn frame(&self, id: u64, payload: &[u8]) -> Vec<u8> {
         let mut message = Vec::with_capacity(Frame::REQUEST_BYTES + payload.len());
         Frame::Request { id, reply_to: self.reply_to }.write(&mut message);

@@ -103,8 +103,8 @@ impl Responder {
         lock(&self.inside)
     }
 
-    /// The next request; none once the queue is closed. Those that were answered before are answered
-    /// again, those that are being worked on are passed over.
+    /// Waits for the next request; none once the queue is closed. Those that were answered before
+    /// are answered again, those that are being worked on are passed over.
     #[must_use]
     pub fn next(&self) -> Option<Request> {
         loop {
@@ -114,7 +114,7 @@ impl Responder {
         }
     }
 
-    /// As [`next`](Self::next), at most so long.
+    /// Waits as [`next`](Self::next) does, at most so long.
     #[must_use]
     pub fn next_timeout(&self, within: Duration) -> Option<Request> {
         let clock = self.queue.endpoint().driver().clock;
@@ -127,7 +127,7 @@ impl Responder {
         }
     }
 
-    /// As [`next`](Self::next), as a future of any runtime.
+    /// Waits as [`next`](Self::next) does, as a future of any runtime.
     pub async fn next_async(&self) -> Option<Request> {
         loop {
             if let Some(request) = self.take(self.queue.pop_async().await?) {
@@ -184,16 +184,38 @@ impl Responder {
 
     fn send(&self, asked: &RequestId, mode: Mode, message: &[u8]) -> Result<(), PushError> {
         let key = Key::new(asked.from, asked.reply_to);
-        let known = self.lock().callers.get(&key).cloned();
-        let dest = match known {
-            Some(dest) => dest,
-            None => self.caller(key, mode)?,
-        };
         // It does not wait for room: a caller that takes nothing would hold up the answers to all.
-        dest.try_push(message)
+        let sent = self.dest_of(key, mode)?.try_push(message);
+        if sent != Err(PushError::Closed) {
+            return sent;
+        }
+        // It was given up, and asks again.
+        self.forget_caller(&key);
+        self.dest_of(key, mode)?.try_push(message)
+    }
+
+    fn dest_of(&self, key: Key, mode: Mode) -> Result<Dest, PushError> {
+        let known = self.lock().callers.get(&key).cloned();
+        known.map_or_else(|| self.caller(key, mode), Ok)
+    }
+
+    /// Closes the caller's destination, so that the next one is another.
+    fn forget_caller(&self, key: &Key) {
+        let mut inside = self.lock();
+        let known = inside.callers.remove(key);
+        inside.caller_order.retain(|one| one != key);
+        drop(inside);
+        if let Some(known) = known {
+            known.close();
+        }
     }
 
     fn caller(&self, key: Key, mode: Mode) -> Result<Dest, PushError> {
+        // For how long an answer is of use, its caller alone knows.
+        let mode = match mode {
+            Mode::ReliableUntil(_) => Mode::ReliableOrdered,
+            other => other,
+        };
         let options = DestinationOptions { mode, ..DestinationOptions::default() };
         let dest = self.queue.endpoint().dest(key, options).map_err(|_| PushError::Closed)?;
         let mut inside = self.lock();
@@ -211,19 +233,19 @@ impl Responder {
         Ok(dest)
     }
 
-    /// Requests that came again.
+    /// Returns the number of requests that came again.
     #[must_use]
     pub fn repeated(&self) -> u64 {
         self.lock().repeated
     }
 
-    /// Messages that were no requests, and were passed over.
+    /// Returns the number of messages that were no requests, and were passed over.
     #[must_use]
     pub fn not_requests(&self) -> u64 {
         self.lock().not_requests
     }
 
-    /// The queue that the requests come out of.
+    /// Returns the queue that the requests come out of.
     #[must_use]
     pub const fn queue(&self) -> &Queue {
         &self.queue
@@ -266,5 +288,69 @@ impl Inside {
                 self.answer_bytes -= answer.len();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quelea_cmq_proto::flight::DEAD_PEER;
+    use quelea_cmq_proto::{Config, MailboxOptions};
+
+    use super::*;
+    use crate::endpoint::Endpoint;
+
+    /// Longer than anything here takes.
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// Where the answers go.
+    const ANSWERS: u64 = 1;
+
+    fn server() -> (Endpoint, Responder) {
+        let server = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let queue = server.queue(0, MailboxOptions::default()).unwrap();
+        (server, Responder::new(queue, ResponderOptions::default()))
+    }
+
+    fn ask(responder: &Responder, caller: &Endpoint, id: u64, mode: Mode) -> Request {
+        let mut request = Vec::new();
+        Frame::Request { id, reply_to: ANSWERS }.write(&mut request);
+        let server = Key::new(responder.queue().endpoint().local_addr(), 0);
+        let options = DestinationOptions { mode, ..DestinationOptions::default() };
+        caller.dest(server, options).unwrap().push(&request).unwrap();
+        caller.flush();
+        responder.next_timeout(LONG).unwrap()
+    }
+
+    #[test]
+    fn a_caller_that_was_given_up_is_answered_when_it_is_back() {
+        let (server, responder) = server();
+        let caller = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let address = caller.local_addr();
+        let request = ask(&responder, &caller, 1, Mode::ReliableOrdered);
+        caller.close(LONG).unwrap();
+        responder.answer(&request, b"to nobody").unwrap();
+        let dest = responder.lock().callers[&Key::new(address, ANSWERS)].clone();
+        while !dest.stats().unwrap().is_dead {
+            server.driver().change(|state, now| state.proto.on_timer(now.after(2 * DEAD_PEER)));
+        }
+
+        let caller = Endpoint::bind(address, Config::default()).unwrap();
+        let answers = caller.queue(ANSWERS, MailboxOptions::default()).unwrap();
+        let request = ask(&responder, &caller, 2, Mode::ReliableOrdered);
+        responder.answer(&request, b"welcome").unwrap();
+        let answer = answers.pop_timeout(LONG).unwrap();
+        assert_eq!(answer.bytes[Frame::ANSWER_BYTES..], *b"welcome");
+    }
+
+    #[test]
+    fn an_answer_does_not_expire_though_its_request_may() {
+        let (server, responder) = server();
+        let caller = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let request = ask(&responder, &caller, 1, Mode::ReliableUntil(LONG));
+        responder.answer(&request, b"in time").unwrap();
+        let lasting =
+            DestinationOptions { mode: Mode::ReliableOrdered, ..DestinationOptions::default() };
+        let dest = server.dest(Key::new(caller.local_addr(), ANSWERS), lasting);
+        assert!(dest.is_ok(), "the answers go in another mode: {dest:?}");
     }
 }

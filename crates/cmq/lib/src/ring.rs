@@ -44,8 +44,8 @@ impl Ring {
         inside.waiters.pop_front()
     }
 
-    /// The next message. Now and then there is credit to return to the senders, once the ring is
-    /// free again.
+    /// Takes the next message. Now and then there is credit to return to the senders, once the ring
+    /// is free again.
     #[inline]
     pub(crate) fn pop(&self, return_credit: impl FnOnce(Vec<DeliveryToken>)) -> Option<Message> {
         let mut inside = self.lock();
@@ -58,16 +58,21 @@ impl Ring {
         message
     }
 
-    /// The next delivery, or what is left of it, for [`Ring::finish`] or [`Ring::put_back`].
+    /// Takes the next delivery, or what is left of it, for [`Ring::finish`] or [`Ring::put_back`].
     pub(crate) fn take(&self) -> Option<Delivery> {
         self.lock().deliveries.pop_front()
     }
 
-    /// The delivery was used up; returns those whose credit is to be returned.
+    /// Takes down that the delivery was used up; returns those whose credit is to be returned.
     pub(crate) fn finish(&self, token: DeliveryToken) -> Option<Vec<DeliveryToken>> {
         let mut inside = self.lock();
         inside.done.push(token);
         inside.done_now()
+    }
+
+    /// Takes what is used up, though more like it may follow soon.
+    pub(crate) fn take_done(&self) -> Vec<DeliveryToken> {
+        std::mem::take(&mut self.lock().done)
     }
 
     /// Some of it is left.
@@ -89,7 +94,7 @@ impl Ring {
         inside.closed || !inside.deliveries.is_empty()
     }
 
-    /// Closed, and nothing left.
+    /// Returns whether it is closed, and nothing is left.
     pub(crate) fn is_over(&self) -> bool {
         let inside = self.lock();
         inside.closed && inside.deliveries.is_empty()
@@ -99,7 +104,7 @@ impl Ring {
         self.lock().closed
     }
 
-    /// Nothing comes any more; returns all who wait for it.
+    /// Closes it: nothing comes any more. Returns all who wait for it.
     pub(crate) fn close(&self) -> VecDeque<Waiter> {
         let mut inside = self.lock();
         inside.closed = true;
@@ -111,8 +116,8 @@ impl Ring {
         self.lock().waiters.push_back(waiter);
     }
 
-    /// It does not wait any more, woken or not; returns whether it had not been woken. With the
-    /// driver's state locked.
+    /// Removes a waiter, woken or not: it does not wait any more. Returns whether it had not been
+    /// woken. With the driver's state locked.
     pub(crate) fn remove_waiter(&self, number: u64) -> bool {
         let mut inside = self.lock();
         let before = inside.waiters.len();
@@ -120,7 +125,8 @@ impl Ring {
         inside.waiters.len() < before
     }
 
-    /// Another one to wake, if there are more than `messages` here. With the driver's state locked.
+    /// Takes out another one to wake, if there are more than `messages` here. With the driver's
+    /// state locked.
     pub(crate) fn next_waiter(&self, messages: u32) -> Option<Waiter> {
         let mut inside = self.lock();
         let here: u32 = inside.deliveries.iter().take(2).map(|delivery| delivery.count).sum();
@@ -154,7 +160,7 @@ impl Inside {
         }
     }
 
-    /// What is used up, once that is worth locking the state or nothing else is here.
+    /// Takes what is used up, once that is worth locking the state or nothing else is here.
     #[inline]
     fn done_now(&mut self) -> Option<Vec<DeliveryToken>> {
         let full = self.done.len() >= DONE_MAX || self.deliveries.is_empty();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
+use quelea_cmq_proto::endpoint::DeliveryToken;
 use quelea_cmq_proto::{self as proto, Event, Mailbox, Time, limits};
 
 use crate::leadership::Leadership;
@@ -126,7 +127,17 @@ impl State {
         self.leadership.background.wake();
     }
 
-    /// Whether somebody is to be woken, or something to be sent.
+    /// Takes what was popped of all queues and is not reported to the state machine yet.
+    pub(crate) fn take_done(&self) -> Vec<DeliveryToken> {
+        let sinks = self.sinks.values().chain(&self.other);
+        let rings = sinks.filter_map(|sink| match sink {
+            Sink::Ring(ring) => Some(ring.take_done()),
+            Sink::Replies(_) => None,
+        });
+        rings.flatten().collect()
+    }
+
+    /// Returns whether somebody is to be woken, or something to be sent.
     pub(crate) fn has_work(&self) -> bool {
         self.leadership.has_wakeups() || self.proto.has_transmit()
     }
@@ -210,13 +221,13 @@ impl State {
         }
     }
 
-    /// When something is due.
+    /// Returns when something is due.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let alarm = self.alarms.first_key_value().map(|((time, _), _)| *time);
         [self.proto.next_deadline(), alarm].into_iter().flatten().min()
     }
 
-    /// Whether waiting has an end.
+    /// Returns whether waiting for `until` has an end.
     pub(crate) fn is_ready(&self, until: &Until) -> bool {
         match until {
             Until::Ring(ring) => ring.is_ready(),
@@ -238,7 +249,8 @@ impl State {
         }
     }
 
-    /// It does not wait any more, woken or not; returns whether it had not been woken.
+    /// Removes a waiter, woken or not: it does not wait any more. Returns whether it had not been
+    /// woken.
     pub(crate) fn remove_waiter(&mut self, until: &Until, number: u64) -> bool {
         match until {
             Until::Ring(ring) => return ring.remove_waiter(number),

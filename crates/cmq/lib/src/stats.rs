@@ -63,9 +63,9 @@ impl Stats {
         }
     }
 
-    /// All of them, with names that stay: the socket's begin with `socket_`, the outbox's with `sent_`,
-    /// the inbox's with `received_`, those of datagrams that were dropped unread with `dropped_` and
-    /// `malformed_`.
+    /// Returns all counters, with names that stay: the socket's begin with `socket_`, the outbox's
+    /// with `sent_`, the inbox's with `received_`, those of datagrams that were dropped unread with
+    /// `dropped_` and `malformed_`.
     pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let names = Malformed::COUNTERS.into_iter().map(|(_, name)| name);
         let malformed = names.zip(self.proto.dropped.malformed);

@@ -21,8 +21,8 @@ impl Driver {
         self.wait_then(until, deadline, |_, _| 1)
     }
 
-    /// The same; at the end `then` runs while the state that showed it is still locked, and returns how
-    /// many messages its caller will still take.
+    /// Waits as [`wait`](Self::wait) does; at the end `then` runs while the state that showed it is
+    /// still locked, and returns how many messages its caller will still take.
     pub(crate) fn wait_then(
         &self,
         until: &Until,
@@ -30,7 +30,7 @@ impl Driver {
         then: impl FnOnce(&mut State, Time) -> u32,
     ) -> bool {
         let (mut state, mut now) = self.lock_now();
-        state.proto.flush_all(now);
+        state.proto.flush_all();
         let mut leads = false;
         loop {
             let ready = state.is_ready(until);

@@ -47,7 +47,7 @@ impl Future for WaitFuture<'_> {
         let mut state = driver.lock();
         if self.withdraw(&mut state).is_none() {
             // What one waits for may be the answer to what is pending.
-            state.proto.flush_all(now);
+            state.proto.flush_all();
         }
         let ready = state.is_ready(&self.until);
         if ready || self.deadline.is_some_and(|deadline| deadline <= now) {

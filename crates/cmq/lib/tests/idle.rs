@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// The paper's queue had 80 kB of heap; ours may have this in all, its thread's stack included.
 const QUEUE_BYTES_MAX: usize = 300_000;
 
-/// The threads that serve sockets.
+/// Returns the threads that serve sockets.
 fn threads() -> Vec<PathBuf> {
     let all = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     all.filter(|task| {
@@ -24,7 +24,7 @@ fn threads() -> Vec<PathBuf> {
     .collect()
 }
 
-/// How often they went to sleep.
+/// Returns how often each of them went to sleep.
 fn sleeps() -> Vec<u64> {
     let of = |task: &PathBuf| {
         let status = fs::read_to_string(task.join("status")).unwrap();

@@ -30,7 +30,7 @@ fn main() {
 }
 
 fn endpoint() -> Endpoint {
-    Endpoint::new(Config::default(), [7; 32], Time::ZERO)
+    Endpoint::new(Config::default(), [7; 32])
 }
 
 fn destinations(endpoint: &mut Endpoint, count: usize, path_bytes: usize) -> Vec<DestinationId> {
@@ -39,13 +39,13 @@ fn destinations(endpoint: &mut Endpoint, count: usize, path_bytes: usize) -> Vec
         .map(|at| {
             let address = SocketAddr::from(([127, 0, 0, 1], 4_711));
             endpoint
-                .destination(Key::new(address, at as u64), options.clone(), Time::ZERO)
+                .destination(Key::new(address, at as u64), options.clone())
                 .expect("there is room")
         })
         .collect()
 }
 
-/// Nanoseconds per push, with the trains that it fills; the best of some rounds.
+/// Returns the nanoseconds per push, with the trains that it fills; the best of some rounds.
 fn push(count: usize, len: usize, path_bytes: usize) -> f64 {
     let mut endpoint = endpoint();
     let ids = destinations(&mut endpoint, count, path_bytes);
@@ -63,7 +63,7 @@ fn push(count: usize, len: usize, path_bytes: usize) -> f64 {
             }
         }
         best = best.min(started.elapsed().as_nanos() as f64 / messages as f64);
-        endpoint.flush_all(Time::ZERO);
+        endpoint.flush_all();
         drain(&mut endpoint);
     }
     best
@@ -77,7 +77,7 @@ fn drain(endpoint: &mut Endpoint) {
     }
 }
 
-/// Nanoseconds per message to take trains, deliver them and give their room back.
+/// Returns the nanoseconds per message to take trains, deliver them and give their room back.
 fn take(len: usize, path_bytes: usize) -> f64 {
     let mut sender = endpoint();
     let id = destinations(&mut sender, 1, path_bytes)[0];

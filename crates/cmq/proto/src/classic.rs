@@ -36,17 +36,17 @@ pub enum Element {
 #[error("the message is not UTF-8, and a classic queue of String carries nothing else")]
 pub struct NotText;
 
-/// Bytes that a message of `length` takes in a list. So the encoded length of a list is known at
-/// each push without encoding it again, which the original does.
+/// Returns how many bytes a message of `length` takes in a list. So the encoded length of a list is
+/// known at each push without encoding it again, which the original does.
 #[must_use]
 pub const fn framed_bytes(length: usize) -> usize {
     ELEMENT_HEAD_BYTES + length
 }
 
-/// Whether the original would put another message, of `length`, to a list that is encoded in
-/// `list_bytes`: `length (encode (m : queue)) < qthresh`; with a greater `qthresh` than its own, whether the
-/// original would take it. A list's first message goes in without the
-/// question, however large it is.
+/// Returns whether the original would put another message, of `length`, to a list that is encoded
+/// in `list_bytes`: `length (encode (m : queue)) < qthresh`; with a greater `qthresh` than its own,
+/// whether the original would take it. A list's first message goes in without the question, however
+/// large it is.
 #[must_use]
 pub const fn fits(list_bytes: usize, length: usize, qthresh: usize) -> bool {
     let bytes = list_bytes + framed_bytes(length);
@@ -94,7 +94,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// The messages of `datagram`.
+    /// Returns the messages of `datagram`.
     ///
     /// # Errors
     /// It has no count, or a greater one than fits in the datagram.
@@ -157,7 +157,8 @@ fn number(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     Ok((u64::from_be_bytes(*number), rest))
 }
 
-/// Bytes of the first `characters` of `text`, which need not be UTF-8 behind them.
+/// Returns how many bytes the first `characters` of `text` have, which need not be UTF-8 behind
+/// them.
 fn text_bytes(text: &[u8], characters: u64) -> Result<usize, Malformed> {
     let mut end = 0;
     for _ in 0..characters {

@@ -54,7 +54,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// What the lists are of, if it is the original's.
+    /// Returns what the lists are of, if the wire is the original's.
     pub(crate) const fn element(self) -> Option<Element> {
         match self {
             Self::Quelea => None,
@@ -94,7 +94,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The same settings within their bounds.
+    /// Returns the same settings within their bounds.
     pub(crate) fn bounded(mut self) -> Self {
         let datagram = limits::SEGMENT_BYTES_MIN..=limits::DATAGRAM_BYTES_MAX;
         let bound = |bytes: usize| bytes.clamp(*datagram.start(), *datagram.end());
@@ -106,7 +106,7 @@ impl Config {
         self
     }
 
-    /// The paper's profile: the original's datagrams, 512 bytes, 200 ms.
+    /// Returns the paper's profile: the original's datagrams, 512 bytes, 200 ms.
     #[must_use]
     pub fn classic() -> Self {
         Self {
@@ -156,7 +156,7 @@ impl Default for DestinationOptions {
 }
 
 impl DestinationOptions {
-    /// The same options, if they make sense for `key`.
+    /// Checks the options: returns them if they make sense for `key`.
     pub(crate) fn checked(mut self, key: &Key, config: &Config) -> Result<Self, DestinationError> {
         let invalid = |reason| Err(DestinationError::Invalid(reason));
         let reliable = self.mode.is_reliable();

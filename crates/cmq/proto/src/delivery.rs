@@ -40,7 +40,7 @@ pub struct DeliveryToken {
 }
 
 impl Delivery {
-    /// The messages, in the order in which they were pushed.
+    /// Returns the messages, in the order in which they were pushed.
     #[must_use]
     pub fn messages(&self) -> Messages<'_> {
         Messages::new(&self.batch, self.count)

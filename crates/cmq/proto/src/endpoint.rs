@@ -49,10 +49,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// `seed` must be random: session numbers, nonces and cookies come from it.
+    /// Creates an endpoint. `seed` must be random: session numbers, nonces and cookies come from
+    /// it.
     #[must_use]
-    pub fn new(config: Config, seed: [u8; 32], now: Time) -> Self {
-        let _ = now;
+    pub fn new(config: Config, seed: [u8; 32]) -> Self {
         let config = config.bounded();
         let mut salts = Salts::new(&seed);
         let session = salts.session();
@@ -71,7 +71,7 @@ impl Endpoint {
         }
     }
 
-    /// The destination of `key`, which is made if there is none.
+    /// Returns the destination of `key`, which is made if there is none.
     ///
     /// # Errors
     /// It exists with other options, or cannot be made.
@@ -79,13 +79,11 @@ impl Endpoint {
         &mut self,
         key: Key,
         options: DestinationOptions,
-        now: Time,
     ) -> Result<DestinationId, DestinationError> {
-        let _ = now;
         self.outbox.destination(key, options)
     }
 
-    /// The destination of `key` if there is one: the map's look-up of the paper's `cwPush`.
+    /// Returns the destination of `key` if there is one: the map's look-up of the paper's `cwPush`.
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<DestinationId> {
         self.outbox.find(key)
@@ -106,7 +104,7 @@ impl Endpoint {
         self.outbox.push(id, message, now)
     }
 
-    /// When `on_timer` has something to do; none if nothing is due ever.
+    /// Returns when `on_timer` has something to do; none if nothing is due ever.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         [self.outbox.next_deadline(), self.inbox.next_deadline()].into_iter().flatten().min()
@@ -120,37 +118,37 @@ impl Endpoint {
     }
 
     /// The path to `address` carries datagrams of `path_bytes` (after EMSGSIZE, or a probe).
-    pub fn set_path_bytes(&mut self, address: IpAddr, path_bytes: usize, now: Time) {
-        let _ = now;
+    pub fn set_path_bytes(&mut self, address: IpAddr, path_bytes: usize) {
         self.outbox.set_path_bytes(address, path_bytes);
     }
 
-    /// Bytes that wait here to be sent or acknowledged: at most `Config::outbox_bytes_max`.
+    /// Returns how many bytes wait here to be sent or acknowledged: at most
+    /// `Config::outbox_bytes_max`.
     #[must_use]
     pub const fn outbox_bytes(&self) -> usize {
         self.outbox.held_bytes()
     }
 
-    /// Bytes that came and wait for something missing before them: at most
+    /// Returns how many bytes came and wait for something missing before them: at most
     /// `Config::reassembly_bytes_max`, or twice the longest message if that is more.
     #[must_use]
     pub const fn reassembly_bytes(&self) -> usize {
         self.inbox.waiting_bytes()
     }
 
-    /// Whether an acknowledgement waits until its sender's address is proven.
+    /// Returns whether an acknowledgement waits until its sender's address is proven.
     #[must_use]
     pub fn awaits_proof(&self) -> bool {
         self.inbox.awaits_proof()
     }
 
-    /// What is known of one destination; none if it is closed and forgotten.
+    /// Returns what is known of one destination; none if it is closed and forgotten.
     #[must_use]
     pub fn destination_stats(&self, id: DestinationId) -> Option<DestinationStats> {
         self.outbox.destination_stats(id)
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {

@@ -124,8 +124,8 @@ enum UnderWay {
 }
 
 impl Flight {
-    /// Nothing is under way, and nothing is known of the receiver. The first datagram will have the
-    /// sequence `next`.
+    /// Creates a flight of which nothing is under way, and nothing is known of the receiver. The
+    /// first datagram will have the sequence `next`.
     #[must_use]
     pub fn new(options: &FlightOptions, next: u64, now: Time) -> Self {
         let under_way = if options.reliable {
@@ -157,8 +157,8 @@ impl Flight {
 
     // Sending.
 
-    /// Whether datagrams that charge so much together may leave now. If not, some later STATUS says
-    /// `opened`, and until then the receiver is asked for it.
+    /// Returns whether datagrams that charge so much together may leave now. If not, some later
+    /// STATUS says `opened`, and until then the receiver is asked for it.
     pub fn may_send(&mut self, charge: u64) -> bool {
         let may = self.has_room(charge);
         if !may && !self.dead {
@@ -169,7 +169,7 @@ impl Flight {
         may
     }
 
-    /// Charges that may leave now: trains that are cut to it need not wait.
+    /// Returns the charges that may leave now: trains that are cut to it need not wait.
     #[must_use]
     pub fn room(&self) -> u64 {
         if self.dead || self.is_full() {
@@ -200,8 +200,8 @@ impl Flight {
         }
     }
 
-    /// Whether nothing is under way (and, if reliable, everything is acknowledged), and the end was
-    /// heard if it was announced.
+    /// Returns whether nothing is under way (and, if reliable, everything is acknowledged), and the
+    /// end was heard if it was announced.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.closing != Closing::Asking && self.is_empty()
@@ -214,13 +214,13 @@ impl Flight {
         }
     }
 
-    /// Whether the receiver was given up: nothing may be sent any more.
+    /// Returns whether the receiver was given up: nothing may be sent any more.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.dead
     }
 
-    /// Bytes of the datagrams that are kept to be repeated.
+    /// Returns how many bytes the datagrams have that are kept to be repeated.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         match &self.under_way {
@@ -229,13 +229,13 @@ impl Flight {
         }
     }
 
-    /// Charges of what is under way: bytes, and what the receiver's kernel adds.
+    /// Returns the charges of what is under way: bytes, and what the receiver's kernel adds.
     #[must_use]
     pub fn under_way_bytes(&self) -> u64 {
         self.charges()
     }
 
-    /// Messages that are not known to have arrived (reliable only).
+    /// Returns the number of messages that are not known to have arrived (reliable only).
     #[must_use]
     pub fn missing_messages(&self) -> u64 {
         match &self.under_way {
@@ -244,13 +244,13 @@ impl Flight {
         }
     }
 
-    /// Messages that the receiver counts as lost, as far as it said.
+    /// Returns the number of messages that the receiver counts as lost, as far as it said.
     #[must_use]
     pub fn lost_messages(&self) -> u64 {
         self.lost_messages
     }
 
-    /// The smoothed round trip, if there was a sample.
+    /// Returns the smoothed round trip, if there was a sample.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trip.smoothed_us().map(Duration::from_micros)
@@ -301,9 +301,10 @@ impl Flight {
         outcome
     }
 
-    /// The receiver has no such mailbox: what was under way was dropped. Reliable flows go on trying,
-    /// the receiver may be starting; but if nothing more `follows`, they do so only as long as they
-    /// would for one that is silent. There is nobody to announce the end to.
+    /// Takes a REFUSAL: the receiver has no such mailbox, and what was under way was dropped.
+    /// Reliable flows go on trying, the receiver may be starting; but if nothing more `follows`,
+    /// they do so only as long as they would for one that is silent. There is nobody to announce
+    /// the end to.
     pub fn on_refusal(&mut self, follows: bool, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         let reliable = matches!(self.under_way, UnderWay::Reliable(_));
@@ -323,10 +324,11 @@ impl Flight {
         outcome
     }
 
-    /// After a STATUS that said `restarted`: everything that is not acknowledged begins a new flow, from
-    /// sequence 0 on, and is repeated as credit allows. `rewrite` gets the new sequence, the count of
-    /// messages and the datagram, and returns it as the new flow's, or nothing if it is of no use there.
-    /// The next new datagram's sequence is what is returned. Ask `poll` afterwards.
+    /// Restarts after a STATUS that said `restarted`: everything that is not acknowledged begins a
+    /// new flow, from sequence 0 on, and is repeated as credit allows. `rewrite` gets the new
+    /// sequence, the count of messages and the datagram, and returns it as the new flow's, or
+    /// nothing if it is of no use there. Returns the next new datagram's sequence. Ask `poll`
+    /// afterwards.
     pub fn restart(
         &mut self,
         now: Time,
@@ -352,7 +354,7 @@ impl Flight {
 
     // Time.
 
-    /// When `on_timer` has something to do.
+    /// Returns when `on_timer` has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let UnderWay::Reliable(reliable) = &self.under_way else {
@@ -369,7 +371,8 @@ impl Flight {
         due.into_iter().flatten().min()
     }
 
-    /// Does what is due. Whether the sender was held back and is no more. Ask `poll` afterwards.
+    /// Runs what is due. Returns whether the sender was held back and is no more. Ask `poll`
+    /// afterwards.
     pub fn on_timer(&mut self, now: Time) -> bool {
         if self.dead {
             return false;
@@ -394,7 +397,7 @@ impl Flight {
         self.reopen()
     }
 
-    /// The next thing to do. Ask until there is none, after everything but `sent`.
+    /// Takes the next thing to do. Ask until there is none, after everything but `sent`.
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         if self.abandon_wanted {
             self.abandon_wanted = false;
@@ -429,7 +432,7 @@ impl Flight {
         }
     }
 
-    /// Whether there are too many datagrams, whatever their sizes.
+    /// Returns whether there are too many datagrams, whatever their sizes.
     fn is_full(&self) -> bool {
         let UnderWay::Reliable(reliable) = &self.under_way else { return false };
         let trains = crate::limits::TRAIN_SEGMENTS_MAX;
@@ -437,8 +440,9 @@ impl Flight {
             || reliable.queue.len() + trains > KEPT_DATAGRAMS_MAX
     }
 
-    /// A window that is too small for a train must not stop it for ever: one train may always go when
-    /// nothing else is under way, unless the window is shut.
+    /// Returns whether the window has room for a train of that `charge`. A window that is too small
+    /// for a train must not stop it for ever: one train may always go when nothing else is under
+    /// way, unless the window is shut.
     fn has_room(&self, charge: u64) -> bool {
         let charges = self.charges();
         let window = self.window();
@@ -462,15 +466,16 @@ impl Flight {
             })
     }
 
-    /// Another session, or one that knows less in its answer to a question than it did before that was
-    /// asked.
+    /// Returns whether a STATUS is of another session, or of one that knows less in its answer to a
+    /// question than it did before that was asked.
     fn is_restart(&self, status: &Status, answers_probe: bool) -> bool {
         let another = self.receiver_session.is_some_and(|known| known != status.receiver_session);
         let known_below = self.probed.map_or(0, |probed| probed.known_below);
         another || (answers_probe && status.received_below < known_below)
     }
 
-    /// Whether the flow can go on as if the receiver had never heard of it.
+    /// Begins again, if the flow can go on as if the receiver had never heard of it; returns
+    /// whether it can.
     fn begins_again(&mut self) -> bool {
         match &mut self.under_way {
             UnderWay::Lossy(_) => false,
@@ -494,7 +499,7 @@ impl Flight {
         outcome
     }
 
-    /// Whether the receiver has more than was known.
+    /// Takes what a STATUS reports; returns whether the receiver has more than was known.
     fn take(
         &mut self,
         status: &Status,
@@ -529,7 +534,7 @@ impl Flight {
         moved
     }
 
-    /// Whether what was refused would be refused no more.
+    /// Returns whether what was refused would be refused no more; if so, forgets the refusal.
     fn reopen(&mut self) -> bool {
         let opened = self.refused_charge.is_some_and(|charge| self.has_room(charge));
         if opened {
@@ -538,14 +543,15 @@ impl Flight {
         opened
     }
 
-    /// Whether the window has no room for a repetition. One may always be under way, however small the
-    /// window is; if it is shut there is no room for any, and a receiver that waits for one says so.
+    /// Returns whether the window has no room for a repetition. One may always be under way,
+    /// however small the window is; if it is shut there is no room for any, and a receiver that
+    /// waits for one says so.
     fn holds_back(&self, charge: u64) -> bool {
         let (window, charges) = (self.window(), self.charges());
         window == 0 || charges > 0 && charges + charge > window
     }
 
-    /// The next repetition, if window and budget allow one.
+    /// Repeats the next datagram that is lost, if window and budget allow it.
     fn repeat(&mut self, now: Time) -> Option<Bytes> {
         let round_trip_us = self.round_trip.smoothed_us().unwrap_or(0);
         let UnderWay::Reliable(reliable) = &mut self.under_way else { return None };

@@ -104,7 +104,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// `session` is this endpoint's own, `secret` random: peers must not be able to guess it.
+    /// Creates an inbox. `session` is this endpoint's own, `secret` random: peers must not be able
+    /// to guess it.
     #[must_use]
     pub fn new(config: &Config, session: u64, secret: [u8; 32]) -> Self {
         let mut salts = Salts::new(&secret);
@@ -170,7 +171,7 @@ impl Inbox {
         self.in_group = in_group;
     }
 
-    /// The next delivery, for its mailbox's ring.
+    /// Takes the next delivery, for its mailbox's ring.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.ready.pop_front()
     }
@@ -203,7 +204,7 @@ impl Inbox {
         self.report_soon(at.slot, now);
     }
 
-    /// The next event. The end of a flow comes when all deliveries were asked for.
+    /// Takes the next event. The end of a flow comes when all deliveries were asked for.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop(self.ready.is_empty());
         while event.is_some()
@@ -219,7 +220,7 @@ impl Inbox {
         event
     }
 
-    /// When [`Self::on_timer`] has something to do.
+    /// Returns when [`Self::on_timer`] has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         self.delays.next()
@@ -242,7 +243,7 @@ impl Inbox {
         }
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     #[must_use]
     pub const fn counters(&self) -> &Received {
         &self.counters
@@ -259,7 +260,7 @@ impl Inbox {
         any
     }
 
-    /// The flows of the places from `from` on.
+    /// Returns a page of the peers: the flows of the places from `from` on.
     #[must_use]
     pub fn peers(&self, from: u32) -> PeerPage {
         let past = from.saturating_add(PEERS_PAGE).min(self.flows.places());
@@ -267,13 +268,13 @@ impl Inbox {
         PeerPage { peers, next: (past < self.flows.places()).then_some(past) }
     }
 
-    /// The flow that `address` has to `mailbox`.
+    /// Returns the flow that `address` has to `mailbox`.
     #[must_use]
     pub fn peer(&self, address: SocketAddr, mailbox: Mailbox) -> Option<Peer> {
         self.flows.of_sender(address, mailbox).map(Peer::of)
     }
 
-    /// What was counted of flows that are forgotten.
+    /// Returns what was counted of flows that are forgotten.
     #[must_use]
     pub const fn forgotten_peers(&self) -> PeerCounts {
         self.past
@@ -290,13 +291,13 @@ impl Inbox {
         }
     }
 
-    /// How many flows are known: proven, and not.
+    /// Returns how many flows are known: proven, and not.
     #[must_use]
     pub const fn flow_count(&self) -> (usize, usize) {
         self.flows.count()
     }
 
-    /// Bytes that wait for something missing.
+    /// Returns how many bytes wait for something missing.
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.budget.used()

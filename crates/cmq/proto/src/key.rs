@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The mailbox `mailbox` at `address`.
+    /// Returns the mailbox `mailbox` at `address`.
     #[must_use]
     pub const fn new(address: SocketAddr, mailbox: u64) -> Self {
         Self { address, mailbox: Mailbox(mailbox) }

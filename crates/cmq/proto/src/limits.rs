@@ -79,12 +79,17 @@ pub const EVENTS_UNPROVEN_MAX: usize = EVENTS_MAX / 8;
 /// else is done.
 pub const PEERS_PAGE: u32 = 1_024;
 
-/// DATA of a flow with repair that its receiver keeps, to recover others with: two of the largest groups,
-/// since a group's parity may come after the next group began.
+/// DATA of a flow with repair that its receiver keeps before the group that parity came of: two of the
+/// largest groups, since parity may come in another order.
 pub const REPAIR_KEPT_MAX: usize = 128;
 
 /// Groups of a flow whose parities wait for more of the group to come.
 pub const REPAIR_GROUPS_MAX: usize = 8;
 
-/// Bytes that a flow's receiver holds for repair: two of the largest groups of datagrams of 8 KB.
-pub const REPAIR_HELD_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a message that has parity. That comes behind the last fragment, and until then the
+/// receiver keeps all of them.
+pub const REPAIR_MESSAGE_BYTES_MAX: usize = MESSAGE_BYTES_MAX_DEFAULT;
+
+/// Bytes that a flow's receiver holds for repair: a message of that size in the smallest datagrams
+/// that carry it.
+pub const REPAIR_HELD_BYTES_MAX: usize = 2 * REPAIR_MESSAGE_BYTES_MAX;

@@ -24,20 +24,22 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether what is lost is sent again.
+    /// Returns whether what is lost is sent again.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         matches!(self, Self::ReliableUnordered | Self::ReliableOrdered | Self::ReliableUntil(_))
     }
 
-    /// Whether messages wait for those before them.
+    /// Returns whether messages wait for those before them.
     #[must_use]
     pub const fn is_ordered(self) -> bool {
         matches!(self, Self::ReliableOrdered | Self::ReliableUntil(_))
     }
 }
 
-/// Parity sent along, so that a loss is recovered without waiting for a repetition.
+/// Parity sent along, so that a loss is recovered without waiting for a repetition. That of a message
+/// in fragments comes behind the last of them; one of more than
+/// [`crate::limits::REPAIR_MESSAGE_BYTES_MAX`] has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Repair {
     /// None.
@@ -58,7 +60,7 @@ pub enum Repair {
 }
 
 impl Repair {
-    /// Whether the group's sizes are within their limits.
+    /// Returns whether the group's sizes are within their limits.
     pub(crate) fn is_valid(self) -> bool {
         let (data, parity) = match self {
             Self::None => return true,
@@ -69,7 +71,7 @@ impl Repair {
             && (1..=limits::REPAIR_PARITY_MAX).contains(&parity)
     }
 
-    /// What a datagram takes of the receiver's credit, with its part of its group's parity.
+    /// Returns what a datagram takes of the receiver's credit, with its part of its group's parity.
     pub(crate) fn charge(self, bytes: usize) -> u64 {
         let charge = u64::from(charge(bytes));
         match self {

@@ -85,7 +85,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// No destinations. `seed` must be random.
+    /// Creates an outbox without destinations. `seed` must be random.
     pub(crate) fn new(config: &Config, session: u64, seed: &[u8; 32]) -> Self {
         let mut salts = Salts::new(seed);
         Self {
@@ -116,7 +116,7 @@ impl Outbox {
         }
     }
 
-    /// The destination of `key`, which is made if there is none.
+    /// Returns the destination of `key`, which is made if there is none.
     pub(crate) fn destination(
         &mut self,
         key: Key,
@@ -158,7 +158,7 @@ impl Outbox {
         Ok(DestinationId { slot, generation: self.last_generation })
     }
 
-    /// The destination of `key` if there is one.
+    /// Returns the destination of `key` if there is one.
     pub(crate) fn find(&self, key: &Key) -> Option<DestinationId> {
         let slot = self.destinations.find(key)?;
         Some(DestinationId { slot, generation: self.destinations.at(slot).generation })
@@ -181,7 +181,7 @@ impl Outbox {
         self.push_further(id.slot, message, now)
     }
 
-    /// A push that begins a segment or a train, or needs memory.
+    /// Pushes a message that begins a segment or a train, or needs memory.
     #[cold]
     #[inline(never)]
     fn push_further(
@@ -241,14 +241,18 @@ impl Outbox {
         now: impl FnOnce() -> Time,
     ) {
         let mut next = 0;
-        if let Some(train) = &mut self.destinations.at_mut(slot).train {
+        let repair = self.profiles.get(self.destinations.at(slot).profile).repair;
+        // Parity leaves between two trains, but not in the midst of a message: with one after the other
+        // that spans two, it would wait for the last.
+        if let Some(train) = &mut self.destinations.at_mut(slot).train
+            && (repair == Repair::None || train.has_room_for(cut, shape))
+        {
             let before = train.capacity();
             next = train.push_fragments(message, cut, next, shape);
             self.held_bytes += train.capacity() - before;
             if next == cut.fragments() {
                 return;
             }
-            self.close_train(slot);
         }
         let now = now();
         while next < cut.fragments() {
@@ -300,28 +304,28 @@ impl Outbox {
         }
     }
 
-    /// When [`Outbox::on_timer`] has something to do.
+    /// Returns when [`Outbox::on_timer`] has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let due = [self.deadlines.oldest(), self.timers.oldest()];
         due.into_iter().flatten().map(|(due, _)| due).min()
     }
 
-    /// Whether [`Outbox::poll_transmit`] may have something.
+    /// Returns whether [`Outbox::poll_transmit`] may have something.
     pub(crate) fn has_transmit(&self) -> bool {
         !self.ready.is_empty() || !self.replies.is_empty()
     }
 
-    /// The next event.
+    /// Takes the next event.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     pub(crate) fn counters(&self) -> Sending {
         Sending { destinations: self.destinations.len() as u64, ..self.counters }
     }
 
-    /// What is known of one destination; none if it is closed and forgotten.
+    /// Returns what is known of one destination; none if it is closed and forgotten.
     pub(crate) fn destination_stats(&self, id: DestinationId) -> Option<DestinationStats> {
         let destination = self.destinations.get(id)?;
         let busy = destination.busy.as_deref();
@@ -346,17 +350,19 @@ impl Outbox {
         self.pool.recycle(buffer);
     }
 
-    /// Memory of what waits to be sent or acknowledged.
+    /// Returns the memory of what waits to be sent or acknowledged.
     pub(crate) const fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// Whether everything that was pushed has left, and is acknowledged where it is reliable.
+    /// Returns whether everything that was pushed has left, and is acknowledged where it is
+    /// reliable.
     pub(crate) fn is_settled(&self, id: DestinationId) -> bool {
         self.destinations.get(id).is_none_or(Destination::is_settled)
     }
 
-    /// Whether that holds for all, when everything was asked for by [`Outbox::poll_transmit`].
+    /// Returns whether [`Outbox::is_settled`] holds for all, when everything was asked for by
+    /// [`Outbox::poll_transmit`].
     pub(crate) const fn all_settled(&self) -> bool {
         self.unsettled == 0
     }
@@ -372,7 +378,7 @@ impl Outbox {
         }
     }
 
-    /// The destination's sizes.
+    /// Returns the sizes of the destination's trains.
     fn shape(&self, destination: &Destination) -> Shape {
         let train_bytes = self.config.qthresh;
         let mut segment_bytes =
@@ -387,7 +393,7 @@ impl Outbox {
         if self.keyring.is_some() { TAG_BYTES } else { 0 }
     }
 
-    /// How a message of `bytes` is cut, if no datagram holds it.
+    /// Returns how a message of `bytes` is cut, if no datagram holds it.
     fn cut(&self, bytes: usize, shape: &Shape) -> Result<Option<Cut>, PushError> {
         let limit = self.config.message_bytes_max;
         if bytes > limit {
@@ -429,7 +435,7 @@ impl Outbox {
         self.enqueue(slot);
     }
 
-    /// The oldest full train.
+    /// Takes the oldest full train.
     fn take_waiting(&mut self, slot: u32) -> Option<Closed> {
         let busy = self.destinations.at_mut(slot).busy.as_mut()?;
         let train = busy.waiting.pop_front()?;
@@ -442,7 +448,7 @@ impl Outbox {
         self.destinations.at(slot).busy.as_ref().and_then(|busy| busy.waiting.front())
     }
 
-    /// Whether what leaves next begins in the midst of a message.
+    /// Returns whether what leaves next begins in the midst of a message.
     fn next_continues(&self, slot: u32) -> bool {
         match (self.first_waiting(slot), &self.destinations.at(slot).train) {
             (Some(train), _) => train.continues,

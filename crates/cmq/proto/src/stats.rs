@@ -27,13 +27,13 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// How many were dropped for this.
+    /// Returns how many datagrams were dropped for this cause.
     #[must_use]
     pub const fn of(&self, cause: Malformed) -> u64 {
         self.malformed[cause as usize]
     }
 
-    /// All of them.
+    /// Returns how many datagrams were dropped, for all causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.malformed.iter().sum::<u64>() + self.not_authentic + self.replayed

@@ -26,8 +26,8 @@ struct Shared {
 }
 
 impl Link {
-    /// A link to `target` that loses the datagrams, counted from 0 in each direction, for which `loses`
-    /// says so.
+    /// Starts a link to `target` that loses the datagrams, counted from 0 in each direction, for
+    /// which `loses` says so.
     pub(crate) fn to(
         target: SocketAddr,
         loses: impl Fn(u64) -> bool + Copy + Send + 'static,
@@ -48,12 +48,12 @@ impl Link {
         Ok(Self { shared, address, threads })
     }
 
-    /// Where to send to.
+    /// Returns the address to send to.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Datagrams lost so far.
+    /// Returns the number of datagrams lost so far.
     pub(crate) fn lost(&self) -> u64 {
         self.shared.lost.load(SeqCst)
     }

@@ -85,15 +85,15 @@ pub(crate) trait Net: fmt::Debug + Send + Sync {
     /// Ends the reader's wait, or the next one if it is not waiting.
     fn interrupt(&self, reader: Reader);
 
-    /// Bytes that a datagram to `address` may have, if that can be known.
+    /// Returns how many bytes a datagram to `address` may have, if that can be known.
     fn path_bytes(&self, address: IpAddr) -> Option<usize>;
 
-    /// The same, queried anew: a datagram was too long.
+    /// Returns what [`path_bytes`](Self::path_bytes) does, queried anew: a datagram was too long.
     fn query_path_bytes(&self, address: IpAddr) -> Option<usize>;
 
-    /// The socket, for its options.
+    /// Returns the socket, for its options.
     fn socket(&self) -> &socket2::Socket;
 
-    /// What was counted.
+    /// Returns what was counted.
     fn counters(&self) -> &NetCounters;
 }

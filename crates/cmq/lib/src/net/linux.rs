@@ -19,7 +19,7 @@ use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
 use smallvec::SmallVec;
 
-use super::path::Paths;
+use super::path::{Paths, query_kernel};
 use super::pool::BUFFER_BYTES;
 use super::{
     Amount, Net, NetCounters, Pool, RECEIVE_BATCH, RECEIVE_BUFFER_BYTES, Reader, Received,
@@ -36,7 +36,8 @@ const SINGLES_BEFORE_BATCH: usize = 2;
 /// Shorter waits are left to ppoll, which is exact; a socket's limit is in the kernel's ticks.
 const LIMIT_MIN: Duration = Duration::from_millis(20);
 
-/// Room for what the kernel says beside a datagram: the size of a train's segments, and its drops.
+/// Returns room for what the kernel says beside a datagram: the size of a train's segments, and its
+/// drops.
 fn ancillary_space() -> Vec<u8> {
     nix::cmsg_space!(i32, u32)
 }
@@ -67,7 +68,7 @@ impl Linux {
         set_up(&socket);
         // Calls that are not to wait say so themselves.
         socket.set_nonblocking(false)?;
-        let own = own_address(&socket);
+        let own = own_address(&socket, |ip| query_kernel(ip).is_some());
         if own.is_some() {
             socket.set_read_timeout(None)?;
         }
@@ -88,7 +89,7 @@ impl Linux {
         Ok(linux)
     }
 
-    /// As if the kernel had refused a train.
+    /// Returns the same, as if the kernel had refused a train.
     #[cfg(test)]
     pub(crate) fn without_trains(self) -> Self {
         self.trains_refused.store(true, Relaxed);
@@ -195,7 +196,7 @@ impl Linux {
         }
     }
 
-    /// The train's datagrams, each by itself.
+    /// Sends the train's datagrams, each by itself.
     fn send_segments(&self, train: &Transmit, segment_bytes: usize) -> Result<(), Errno> {
         let to = for_socket(self.is_ipv6, train.to);
         let mut segments: SmallVec<[(SocketAddr, &[u8]); SEND_BATCH]> = SmallVec::new();
@@ -279,7 +280,7 @@ impl Linux {
         true
     }
 
-    /// One call; the length of a train, or 0 for a single datagram.
+    /// Receives by one call; returns the length of a train, or 0 for a single datagram.
     fn receive_buffer(
         &self,
         flags: MsgFlags,
@@ -314,14 +315,14 @@ impl Linux {
         }
     }
 
-    /// Whether it is the datagram of [`Net::interrupt`], and nobody's. Whoever takes it, `interrupted` stays
-    /// set until the leader has seen it.
+    /// Returns whether a datagram is that of [`Net::interrupt`], and nobody's. Whoever takes it,
+    /// `interrupted` stays set until the leader has seen it.
     fn is_interrupt(&self, length: usize, from: SocketAddr) -> bool {
         length == 0 && self.own.is_some_and(|own| own.port() == from.port())
     }
 
-    /// Has recvmsg wait no longer than `within`: half of it at least, as a power of two, so that the
-    /// socket need not be set anew for each call. False if it can't be set.
+    /// Sets that recvmsg waits no longer than `within`: half of it at least, as a power of two, so
+    /// that the socket need not be set anew for each call. Returns false if it can't be set.
     fn limit_receive(&self, within: Option<Duration>) -> bool {
         let us = within.map_or(0, |within| {
             let us = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
@@ -338,8 +339,8 @@ impl Linux {
         is_set
     }
 
-    /// Many small datagrams in one call. They are copied out of one block whose pages the kernel
-    /// touches only as far as there are datagrams.
+    /// Receives many small datagrams in one call. They are copied out of one block whose pages the
+    /// kernel touches only as far as there are datagrams.
     fn receive_many(&self, pool: &mut Pool, received: &mut Vec<Received>) -> Result<usize, Errno> {
         let mut block = vec![0; RECEIVE_BATCH * BUFFER_BYTES];
         let mut slices: Vec<[IoSliceMut<'_>; 1]> =
@@ -368,7 +369,7 @@ impl Linux {
         Ok(found.len())
     }
 
-    /// The sender, and the size of the segments.
+    /// Reads the sender, and the size of the segments; takes down the drops.
     fn sender_and_segment(
         &self,
         message: &RecvMsg<'_, '_, SockaddrStorage>,
@@ -512,20 +513,26 @@ impl Net for Linux {
     }
 }
 
-/// The address at which a socket reaches itself and no other one: not if it shares its port, and not
-/// if it takes datagrams of one peer only.
-fn own_address(socket: &socket2::Socket) -> Option<SocketAddr> {
+/// Returns the address at which a socket reaches itself and no other one: not if it shares its
+/// port, not if it takes datagrams of one peer only, and not if there is no way to it.
+pub(super) fn own_address(
+    socket: &socket2::Socket,
+    reaches: impl Fn(IpAddr) -> bool,
+) -> Option<SocketAddr> {
     if socket.peer_addr().is_ok() || socket.reuse_address().ok()? || socket.reuse_port().ok()? {
         return None;
     }
     let local = socket.local_addr().ok()?.as_socket()?;
-    let ip = match local.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip if ip.is_loopback() => ip,
+    let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    let (first, other) = match local.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (v4, None),
+        IpAddr::V6(ip) if ip.is_unspecified() => (v6, (!socket.only_v6().ok()?).then_some(v4)),
+        ip if ip.is_loopback() => (ip, None),
         // By way of a device something may be in between.
         _ => return None,
     };
+    let ip = [Some(first), other].into_iter().flatten().find(|ip| reaches(*ip))?;
     Some(SocketAddr::new(ip, local.port()))
 }
 
@@ -541,7 +548,7 @@ fn set_up(socket: &socket2::Socket) {
     let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
 }
 
-/// The size of a train's segments; none if it is one datagram.
+/// Returns the size of a train's segments; none if it is one datagram.
 fn segment_of(transmit: &Transmit) -> Option<usize> {
     transmit.segment_bytes.filter(|&segment| segment < transmit.bytes.len())
 }

@@ -23,7 +23,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Bytes of a datagram to `address`; asks the kernel once.
+    /// Returns how many bytes a datagram to `address` may have; asks the kernel once.
     pub(super) fn bytes(&self, address: IpAddr) -> Option<usize> {
         let known =
             self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied();
@@ -42,7 +42,9 @@ impl Paths {
     }
 }
 
-fn query_kernel(address: IpAddr) -> Option<usize> {
+/// Returns how many bytes a datagram to `address` may have, as the kernel knows; none if there is no
+/// way to it.
+pub(super) fn query_kernel(address: IpAddr) -> Option<usize> {
     // Any port will do: nothing is sent.
     const DISCARD: u16 = 9;
     let any = match address {

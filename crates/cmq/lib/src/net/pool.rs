@@ -34,12 +34,12 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// `in_place` says that what is handed on is changed where it lies.
+    /// Creates an empty pool. `in_place` says that what is handed on is changed where it lies.
     pub(crate) fn new(in_place: bool) -> Self {
         Self { in_place, ..Self::default() }
     }
 
-    /// A buffer of [`BUFFER_BYTES`].
+    /// Takes a buffer of [`BUFFER_BYTES`].
     pub(crate) fn take(&mut self) -> BytesMut {
         if let Some(buffer) = self.free.pop() {
             return buffer;
@@ -60,7 +60,7 @@ impl Pool {
         self.free.push(buffer);
     }
 
-    /// The first `length` bytes of `buffer`, to be handed on.
+    /// Cuts the first `length` bytes off `buffer`, to be handed on.
     pub(crate) fn cut(&mut self, mut buffer: BytesMut, length: usize) -> Buffer {
         if length <= COPY_BYTES_MAX {
             let copy = self.copy(&buffer[..length]);
@@ -82,7 +82,7 @@ impl Pool {
         part.into()
     }
 
-    /// A copy that shares its allocation with others of its like.
+    /// Copies `bytes`; the copy shares its allocation with others of its like.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> BytesMut {
         if bytes.len() > BUFFER_BYTES / 4 {
             return BytesMut::from(bytes);

@@ -34,7 +34,7 @@ fn send_all(net: &dyn Net, transmits: &[Transmit]) {
     net.send(transmits, &mut |_, why| panic!("refused: {why:?}"));
 }
 
-/// Datagrams, however they were put together on their way.
+/// Receives `count` datagrams, however they were put together on their way.
 fn receive_datagrams(net: &dyn Net, count: usize) -> Vec<Vec<u8>> {
     let (mut pool, mut received, mut datagrams) = (Pool::default(), Vec::new(), Vec::new());
     while datagrams.len() < count {
@@ -140,6 +140,30 @@ fn the_kernels_drops_are_counted() {
     let drops = receiver.counters().kernel_drops.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(drops, 100 - arrived as u64);
     assert!(drops > 0);
+}
+
+#[test]
+fn a_socket_reaches_itself_only_where_there_is_a_way() {
+    let own = |address: &str, only_v6: bool, reaches: fn(IpAddr) -> bool| {
+        let domain = socket2::Domain::for_address(address.parse().unwrap());
+        let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None).unwrap();
+        if domain == socket2::Domain::IPV6 {
+            socket.set_only_v6(only_v6).unwrap();
+        }
+        socket.bind(&address.parse::<SocketAddr>().unwrap().into()).unwrap();
+        linux::own_address(&socket, reaches).map(|own| own.ip().to_string())
+    };
+    for (address, only_v6, reaches, expected) in [
+        ("0.0.0.0:0", false, (|_| true) as fn(IpAddr) -> bool, Some("127.0.0.1")),
+        ("0.0.0.0:0", false, |_| false, None),
+        ("127.0.0.1:0", false, |_| false, None),
+        ("[::]:0", false, |_| true, Some("::1")),
+        ("[::]:0", false, |ip| ip.is_ipv4(), Some("127.0.0.1")),
+        ("[::]:0", true, |ip| ip.is_ipv4(), None),
+        ("[::]:0", false, |_| false, None),
+    ] {
+        assert_eq!(own(address, only_v6, reaches).as_deref(), expected, "{address}, {only_v6}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) fn in_mode(mode: Mode) -> DestinationOptions {
     DestinationOptions { mode, ..DestinationOptions::default() }
 }
 
-/// A sender's handle to `mailbox` of `to`.
+/// Returns a sender's handle to `mailbox` of `to`.
 pub(crate) fn dest(from: &Endpoint, to: &Endpoint, mailbox: u64, mode: Mode) -> Dest {
     from.dest(Key::new(to.local_addr(), mailbox), in_mode(mode)).unwrap()
 }

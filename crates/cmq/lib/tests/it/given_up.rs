@@ -15,7 +15,7 @@ use quelea_cmq::{
 use crate::ends::*;
 use crate::tasks::block_on;
 
-/// A socket that nobody reads, and a destination there that is given up soon.
+/// Returns a socket that nobody reads, and a destination there that is given up soon.
 fn mute(from: &Endpoint, dead_after: Duration) -> (UdpSocket, Dest) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let key = Key::new(socket.local_addr().unwrap(), 0);
@@ -70,7 +70,7 @@ fn whoever_waits_while_the_endpoint_is_closed_hears_that() {
     });
 }
 
-/// A destination with someone at it, and no room for a message of this size.
+/// Returns a destination with someone at it, and no room for a message of this size.
 fn without_room(dead_after: Duration) -> (Endpoint, Vec<UdpSocket>, Dest, Vec<u8>) {
     let config = Config { outbox_bytes_max: 4 << 20, ..Config::default() };
     let a = Endpoint::bind("127.0.0.1:0", config).unwrap();

@@ -15,7 +15,8 @@ fn keyed() -> Config {
     Config { pre_shared_key: Some(PreSharedKey([5; 32])), ..Config::default() }
 }
 
-/// One message to a group that only another socket of this host has joined, and one to the reader itself.
+/// Pushes one message to a group that only another socket of this host has joined, and one to the
+/// reader itself; returns the one that the reader gets first.
 fn first_of_two(config: Config, backend: Backend) -> Vec<u8> {
     let neighbour = UdpSocket::bind("0.0.0.0:0").unwrap();
     neighbour.join_multicast_v4(&GROUP, &Ipv4Addr::LOCALHOST).unwrap();

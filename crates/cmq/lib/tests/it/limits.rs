@@ -15,7 +15,7 @@ use crate::ends::*;
 
 const SHORT: Duration = Duration::from_millis(20);
 
-/// A socket that hears and says nothing, and the destination there with no room left.
+/// Returns a socket that hears and says nothing, and the destination there with no room left.
 fn silent(from: &Endpoint) -> (UdpSocket, Dest) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let key = Key::new(socket.local_addr().unwrap(), 0);
@@ -48,7 +48,7 @@ fn a_sender_attends_within_its_time() {
     assert_eq!(replace.attend(SHORT, |_| None), Err(PushError::WouldBlock));
 }
 
-/// A request as docs/cmq/library.md has it.
+/// Returns a request as docs/cmq/library.md has it.
 fn request(id: u64, reply_to: u64) -> Vec<u8> {
     [&[1][..], &id.to_le_bytes(), &reply_to.to_le_bytes()].concat()
 }

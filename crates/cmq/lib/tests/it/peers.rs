@@ -97,7 +97,7 @@ fn losses_duplicates_reordering_and_restarts_of_a_lossy_peer_are_told() {
     }
 }
 
-/// The sender at an address, once it has proven that in another session than the last.
+/// Waits for the sender at an address until it has proven that in another session than the last.
 fn proven(here: &Endpoint, address: SocketAddr, last: Option<u64>) -> Peer {
     for _ in 0..LONG.as_millis() {
         if let Some(peer) = here.peer(address, 7)

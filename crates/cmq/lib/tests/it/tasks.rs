@@ -58,7 +58,7 @@ fn a_task_that_waits_for_a_message_is_woken_by_it() {
     });
 }
 
-/// A queue with a message that was pushed behind all that `a` pushed to `b` before.
+/// Returns a queue with a message that was pushed behind all that `a` pushed to `b` before.
 fn queue_of_marker(a: &Endpoint, b: &Endpoint) -> Queue {
     let queue = queue(b, 1);
     let dest = dest(a, b, 1, Mode::ReliableOrdered);

@@ -182,6 +182,38 @@ fn a_receiver_that_closes_at_once_has_acknowledged_what_it_popped() {
 }
 
 #[test]
+fn what_was_popped_is_acknowledged_though_more_was_not() {
+    const SENT: usize = 40;
+    const POPPED: usize = 30;
+    for closes_queue in [true, false] {
+        let (a, b) = (endpoint(), endpoint());
+        let queue = queue(&b, 0);
+        let dest = dest(&a, &b, 0, Mode::ReliableOrdered);
+        for _ in 0..SENT {
+            dest.push(b"a datagram of its own").unwrap();
+            dest.flush();
+        }
+        let kept = || dest.stats().unwrap().kept_bytes;
+        let all = kept();
+        while b.stats().proto.received.messages < SENT as u64 {
+            thread::yield_now();
+        }
+        (0..POPPED).for_each(|_| drop(queue.try_pop().unwrap()));
+        if closes_queue {
+            drop(queue);
+        }
+        b.close(Duration::ZERO).unwrap();
+        // The rest is never acknowledged.
+        let left = all / SENT * (SENT - POPPED);
+        let acknowledged = (0..10_000).any(|_| {
+            let _ = dest.wait_acknowledged(Duration::from_millis(1));
+            kept() == left
+        });
+        assert!(acknowledged, "{} of {all} bytes are kept, not {left}", kept());
+    }
+}
+
+#[test]
 fn all_other_mailboxes_can_be_one_queue() {
     let (a, b) = (endpoint(), endpoint());
     let own = queue(&b, 1);

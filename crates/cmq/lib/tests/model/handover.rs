@@ -19,8 +19,8 @@ fn check(test: fn()) {
     shuttle::check_pct(test, PCT_ORDERS, PCT_CHANGES);
 }
 
-/// Two endpoints: the second one's queues of its mailboxes 0, 1, …, each with the first one's handle to
-/// it.
+/// Returns two endpoints, and the second one's queues of its mailboxes 0, 1, …, each with the first
+/// one's handle to it.
 fn endpoints(mailboxes: u64) -> ([Endpoint; 2], Vec<(Arc<Queue>, Dest)>) {
     let bind = || Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
     let [sender, receiver] = [bind(), bind()];

@@ -16,7 +16,7 @@ use crate::wire::{HEADER_BYTES, Header, flags};
 const CHALLENGES_MAX: usize = 256;
 
 impl Endpoint {
-    /// The next answer to a sender.
+    /// Takes the next answer to a sender.
     pub(super) fn answer(&mut self, now: Time) -> Option<Transmit> {
         if let Some(challenge) = self.challenges.pop_front() {
             return Some(challenge);
@@ -46,7 +46,8 @@ impl Endpoint {
         }
     }
 
-    /// An answer on a sealed flow is sealed too; false if its keys are forgotten meanwhile.
+    /// Seals an answer if its flow is sealed; returns false if the flow's keys are forgotten
+    /// meanwhile.
     fn seal_answer(&mut self, to: SocketAddr, header: Header, bytes: &mut BytesMut) -> bool {
         if !header.has(flags::SEALED) {
             return true;

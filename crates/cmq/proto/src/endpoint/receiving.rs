@@ -59,7 +59,7 @@ impl Endpoint {
         self.inbox.set_in_group(in_group);
     }
 
-    /// The next delivery, for its mailbox's ring.
+    /// Returns the next delivery, for its mailbox's ring.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.inbox.poll_delivery()
     }
@@ -74,7 +74,7 @@ impl Endpoint {
         self.inbox.acknowledge(token, now);
     }
 
-    /// What happened besides messages. Ask when there are no more deliveries.
+    /// Returns what happened besides messages. Ask when there are no more deliveries.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.outbox.poll_event().or_else(|| self.inbox.poll_event())
     }
@@ -92,7 +92,7 @@ impl Endpoint {
         self.on_buffer(from, bytes.into(), segment_bytes, now);
     }
 
-    /// Whether what comes is changed where it lies.
+    /// Returns whether what comes is changed where it lies.
     #[must_use]
     pub fn opens_in_place(&self) -> bool {
         self.element.is_none() && self.outbox.keyring().is_some()
@@ -101,7 +101,7 @@ impl Endpoint {
     fn on_buffer(&mut self, from: SocketAddr, bytes: Buffer, segment_bytes: usize, now: Time) {
         let segment_bytes = if segment_bytes == 0 { bytes.len().max(1) } else { segment_bytes };
         match self.element {
-            Some(element) => self.on_lists(from, &bytes, segment_bytes, element, now),
+            Some(element) => self.on_lists(from, &bytes, segment_bytes, element),
             None if self.outbox.keyring().is_some() => {
                 self.on_sealed(from, bytes.into_own(), segment_bytes, now);
             }
@@ -155,7 +155,7 @@ impl Endpoint {
         Ok(Taken::Taken)
     }
 
-    /// What receivers say.
+    /// Takes what receivers say.
     pub(super) fn on_answer(
         &mut self,
         slot: u32,
@@ -184,25 +184,18 @@ impl Endpoint {
 
     /// Takes the lists of the original library.
     #[cold]
-    fn on_lists(
-        &mut self,
-        from: SocketAddr,
-        bytes: &[u8],
-        segment_bytes: usize,
-        element: Element,
-        now: Time,
-    ) {
+    fn on_lists(&mut self, from: SocketAddr, bytes: &[u8], segment_bytes: usize, element: Element) {
         for place in segments(bytes.len(), segment_bytes) {
             let mut batch = Vec::new();
             match classic::reframe(&bytes[place], element, &mut batch) {
-                Ok(count) => self.inbox.on_list(from, batch.into(), count, now),
+                Ok(count) => self.inbox.on_list(from, batch.into(), count),
                 Err(cause) => self.dropped.count(cause),
             }
         }
     }
 }
 
-/// Where the datagrams of a buffer are. An empty one is one too.
+/// Returns where the datagrams of a buffer are. An empty buffer is one datagram too.
 pub(super) fn segments(bytes: usize, segment_bytes: usize) -> impl Iterator<Item = Range<usize>> {
     (0..bytes.max(1))
         .step_by(segment_bytes)

@@ -108,7 +108,8 @@ impl Endpoint {
         self.outbox.open_answer(slot, header, datagram).map(found)
     }
 
-    /// A group's members have no handshake: its keys follow from the datagram's head.
+    /// Opens a datagram to a group. A group's members have no handshake: its keys follow from the
+    /// datagram's head.
     fn open_of_group(
         &mut self,
         from: SocketAddr,
@@ -130,7 +131,8 @@ impl Endpoint {
         Ok(Authenticated { from, of_group: true, body })
     }
 
-    /// Whether a datagram's flow was forgotten since it was opened: without keys it cannot go on.
+    /// Returns whether a datagram's flow was forgotten since it was opened: without keys it cannot
+    /// go on.
     fn is_orphan(&mut self, from: SocketAddr, header: &Header) -> bool {
         !header.kind.is_answer() && self.receptions.seal(from, header).is_none()
     }

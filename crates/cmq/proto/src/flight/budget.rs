@@ -51,7 +51,7 @@ impl Budget {
         true
     }
 
-    /// When there will be one, at the latest.
+    /// Returns when there will be a repetition, at the latest.
     pub(super) fn ready_at(&self, round_trip_us: u64) -> Time {
         let missing = SENT_PER_REPETITION.saturating_sub(self.shares);
         self.refilled_at.plus_us(u64::from(missing) * Self::share_us(round_trip_us))

@@ -116,8 +116,9 @@ impl Congestion {
 mod tests {
     use super::*;
 
-    /// Round trips of 10 ms in which the whole window is sent in datagrams of 2,000 bytes, each lost
-    /// with a chance of `percent`, and beyond `capacity` bytes a round trip all. The mean window.
+    /// Returns the mean window over round trips of 10 ms in which the whole window is sent in
+    /// datagrams of 2,000 bytes, each lost with a chance of `percent`, and beyond `capacity` bytes
+    /// a round trip all.
     fn mean_window(percent: f64, capacity: u64, seed: u64) -> u64 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut congestion = Congestion::new(Time::ZERO);

@@ -25,12 +25,12 @@ impl LossyInFlight {
         Self { first, ..Self::default() }
     }
 
-    /// Bytes under way, as the kernel counts them.
+    /// Returns how many bytes are under way, as the kernel counts them.
     pub(super) fn charges(&self) -> u64 {
         self.charges
     }
 
-    /// One past the highest sequence that was sent.
+    /// Returns one past the highest sequence that was sent.
     pub(super) fn next(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
@@ -46,8 +46,8 @@ impl LossyInFlight {
         self.charges += u64::from(charge);
     }
 
-    /// Everything below `below` arrived or is lost. Microseconds since `below - 1` was sent, if this
-    /// is the first word on it.
+    /// Takes down that everything below `below` arrived or is lost. Returns the microseconds since
+    /// `below - 1` was sent, if this is the first word on it.
     pub(super) fn passed(&mut self, below: u64, now: Time) -> Option<u64> {
         let mut last = None;
         while self.first < below {

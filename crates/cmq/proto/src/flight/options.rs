@@ -8,7 +8,7 @@ pub const DEAD_PEER: Duration = Duration::from_secs(60);
 /// What is under way to a receiver of a lossy flow is forgotten after so long without any answer.
 pub const SILENT_PEER: Duration = Duration::from_secs(30);
 
-/// How long a receiver may be silent, as configured, or by default.
+/// Returns how long a receiver may be silent, as configured, or by default.
 pub(crate) const fn patience(configured: Option<Duration>, reliable: bool) -> Duration {
     match configured {
         Some(configured) => configured,
@@ -29,7 +29,7 @@ pub struct FlightOptions {
 }
 
 impl FlightOptions {
-    /// The defaults for a mode.
+    /// Returns the defaults for a mode.
     #[must_use]
     pub const fn new(reliable: bool, loopback: bool) -> Self {
         Self { reliable, loopback, dead_after: patience(None, reliable) }

@@ -55,7 +55,7 @@ impl ProbeTimer {
         }
     }
 
-    /// Whether it is time to ask. If so, call `asked` once the probe left.
+    /// Returns whether it is time to ask. If so, call `asked` once the probe left.
     pub(super) fn fires(&mut self, now: Time, wait_us: u64) -> bool {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return false;
@@ -75,17 +75,18 @@ impl ProbeTimer {
         self.deadline = Some(self.due(wait_us));
     }
 
-    /// How long to wait between questions now.
+    /// Returns how long to wait between questions now.
     pub(super) fn wait_us(&self, wait_us: u64) -> u64 {
         (wait_us << self.backoff).min(WAIT_US_MAX)
     }
 
-    /// Questions since something new was heard, none of which was answered at all.
+    /// Returns how many questions were asked since something new was heard, none of which was
+    /// answered at all.
     pub(super) fn unanswered(&self) -> u8 {
         if self.unanswered_since.is_some() { self.backoff } else { 0 }
     }
 
-    /// How long the peer has not answered.
+    /// Returns how long the peer has not answered.
     pub(super) fn unanswered_us(&self, now: Time) -> u64 {
         self.unanswered_since.map_or(0, |since| now.since_us(since))
     }

@@ -28,7 +28,8 @@ impl Flight {
         }
     }
 
-    /// When a PROBE is due that says what not to wait for: at once, and then ever more seldom.
+    /// Returns when a PROBE is due that says what not to wait for: at once, and then ever more
+    /// seldom.
     pub(super) fn floor_probe_at(&self) -> Option<Time> {
         let UnderWay::Reliable(reliable) = &self.under_way else { return None };
         let wanted = reliable.queue.floor_is_news() && !self.probe_wanted;
@@ -36,7 +37,7 @@ impl Flight {
         wanted.then(|| self.probed.map_or(Time::ZERO, |probed| probed.at.plus_us(wait_us)))
     }
 
-    /// When something that waits for nothing but the budget may be repeated.
+    /// Returns when something that waits for nothing but the budget may be repeated.
     pub(super) fn budget_at(&self) -> Option<Time> {
         let UnderWay::Reliable(reliable) = &self.under_way else { return None };
         let waiting = reliable.queue.first_lost()?;

@@ -102,7 +102,7 @@ impl RetransmissionQueue {
         self.charges
     }
 
-    /// Bytes of memory that the datagrams take.
+    /// Returns how many bytes of memory the datagrams take.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -115,12 +115,12 @@ impl RetransmissionQueue {
         self.entries.len()
     }
 
-    /// One past the highest sequence that was sent.
+    /// Returns one past the highest sequence that was sent.
     pub(super) fn next(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
 
-    /// Everything below is received or given up.
+    /// Returns the floor: everything below is received or given up.
     pub(super) fn floor(&self) -> u64 {
         self.floor
     }
@@ -129,12 +129,13 @@ impl RetransmissionQueue {
         self.received_below
     }
 
-    /// Whether the receiver waits for something that was given up.
+    /// Returns whether the receiver waits for something that was given up.
     pub(super) fn floor_is_news(&self) -> bool {
         self.floor > self.received_below
     }
 
-    /// Datagrams between the lowest for which the receiver waits and the highest sent.
+    /// Returns the number of datagrams between the lowest for which the receiver waits and the
+    /// highest sent.
     pub(super) fn span(&self) -> u64 {
         self.next() - self.received_below
     }
@@ -158,7 +159,7 @@ impl RetransmissionQueue {
         self.departures += 1;
     }
 
-    /// Sendings so far.
+    /// Returns the number of sendings so far.
     pub(super) fn departures(&self) -> u64 {
         self.departures
     }
@@ -210,12 +211,12 @@ impl RetransmissionQueue {
         self.find_lost(None, overdue_us, now)
     }
 
-    /// When `on_overdue` has something to do.
+    /// Returns when `on_overdue` has something to do.
     pub(super) fn overdue_at(&self) -> Option<Time> {
         self.overdue_at
     }
 
-    /// Gives up what expired. Whether the floor moved.
+    /// Gives up what expired. Returns whether the floor moved.
     pub(super) fn expire(&mut self, now: Time) -> bool {
         let before = self.floor;
         while let Some(index) = self.index(self.floor) {
@@ -239,12 +240,12 @@ impl RetransmissionQueue {
         self.floor != before
     }
 
-    /// When the first deadline passes.
+    /// Returns when the first deadline passes.
     pub(super) fn expires_at(&self) -> Option<Time> {
         self.entries.get(self.index(self.floor)?)?.expires
     }
 
-    /// What waits to be sent again, if the receiver has a place for it.
+    /// Returns what waits to be sent again, if the receiver has a place for it.
     pub(super) fn next_lost(&mut self) -> Option<Waiting> {
         while let Some(&sequence) = self.lost.first() {
             match self.entry(sequence).map(|entry| entry.state) {
@@ -257,7 +258,8 @@ impl RetransmissionQueue {
         self.first_lost()
     }
 
-    /// The same, when `next_lost` has put aside what arrived in the meantime; none if it has not yet.
+    /// Returns the same as [`next_lost`](Self::next_lost), when that has put aside what arrived in
+    /// the meantime; none if it has not yet.
     pub(super) fn first_lost(&self) -> Option<Waiting> {
         let &sequence = self.lost.first()?;
         let entry = self.entry(sequence)?;
@@ -296,14 +298,14 @@ impl RetransmissionQueue {
         true
     }
 
-    /// Messages that are not known to have arrived.
+    /// Returns the number of messages that are not known to have arrived.
     pub(super) fn missing_messages(&self) -> u64 {
         let missing = |entry: &&Entry| entry.state != State::Received;
         self.entries.iter().filter(missing).map(|entry| u64::from(entry.messages)).sum()
     }
 
-    /// The receiver was started anew, before it acknowledged anything: it lacks everything, but its word
-    /// on the flow still counts from 0 on. Whether that is so.
+    /// Begins again when the receiver was started anew, before it acknowledged anything: it lacks
+    /// everything, but its word on the flow still counts from 0 on. Returns whether that is so.
     pub(super) fn begin_again(&mut self) -> bool {
         if self.first != 0 {
             return false;
@@ -321,10 +323,10 @@ impl RetransmissionQueue {
         true
     }
 
-    /// Everything that is not acknowledged and not given up, as a new flow from sequence 0 on that is
-    /// to be sent as credit allows. `rewrite` puts the new numbers into a datagram, or drops it. What has
-    /// expired is left out whole, also what the old receiver had of it: without the rest of its message, which
-    /// was given up, it would wait there for ever.
+    /// Makes everything that is not acknowledged and not given up a new flow from sequence 0 on,
+    /// that is to be sent as credit allows. `rewrite` puts the new numbers into a datagram, or
+    /// drops it. What has expired is left out whole, also what the old receiver had of it: without
+    /// the rest of its message, which was given up, it would wait there for ever.
     pub(super) fn restart(
         &mut self,
         now: Time,
@@ -372,10 +374,11 @@ impl RetransmissionQueue {
         }
     }
 
-    /// A datagram is lost if [`REORDERED_MAX`] later ones arrived, or if one that was sent later arrived
-    /// and it is overdue itself. The first rule is not for repeated ones, whose place in the
-    /// sequence says nothing of when they were sent. What lies beyond the ranges of a full STATUS is not said to be
-    /// missing; it takes up none of the path any more.
+    /// Finds the datagrams that are lost, and returns how many. A datagram is lost if
+    /// [`REORDERED_MAX`] later ones arrived, or if one that was sent later arrived and it is
+    /// overdue itself. The first rule is not for repeated ones, whose place in the sequence says
+    /// nothing of when they were sent. What lies beyond the ranges of a full STATUS is not said to
+    /// be missing; it takes up none of the path any more.
     fn find_lost(&mut self, status: Option<&Status>, overdue_us: u64, now: Time) -> u32 {
         self.overdue_at = None;
         let mut later = status.map_or(0, Self::reported);
@@ -424,7 +427,7 @@ impl RetransmissionQueue {
         found
     }
 
-    /// Datagrams above the first gap that the receiver has.
+    /// Returns the number of datagrams above the first gap that the receiver has.
     fn reported(status: &Status) -> u64 {
         status.ranges.iter().map(|&(first, end)| end - first).sum()
     }

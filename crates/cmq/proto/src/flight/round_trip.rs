@@ -37,17 +37,17 @@ impl RoundTrip {
         }
     }
 
-    /// The estimate, if there is one.
+    /// Returns the estimate, if there is one.
     pub(super) fn smoothed_us(&self) -> Option<u64> {
         (self.smoothed_us > 0).then_some(u64::from(self.smoothed_us))
     }
 
-    /// How long an answer may take that is not lost: 2 · SRTT + 4 · RTTVAR.
+    /// Returns how long an answer may take that is not lost: 2 · SRTT + 4 · RTTVAR.
     pub(super) fn patience_us(&self) -> Option<u64> {
         self.smoothed_us().map(|smoothed| 2 * smoothed + 4 * u64::from(self.deviation_us))
     }
 
-    /// How old a datagram must be to count as lost once a later one arrived: 1.25 · RTT.
+    /// Returns how old a datagram must be to count as lost once a later one arrived: 1.25 · RTT.
     pub(super) fn overdue_us(&self) -> u64 {
         let round_trip = u64::from(self.smoothed_us.max(self.latest_us));
         (round_trip + round_trip / 4).max(super::OVERDUE_US_MIN)

@@ -52,7 +52,7 @@ impl Input<'_> {
         Some(*first)
     }
 
-    /// The next byte, or zero at the end.
+    /// Takes the next byte, or zero at the end.
     fn byte(&mut self) -> u8 {
         self.take().unwrap_or(0)
     }
@@ -128,14 +128,14 @@ impl Run {
         let client_address = SocketAddr::from(([10, 0, 0, 1], 1_000));
         let server_address = SocketAddr::from(([10, 0, 0, 2], 2_000));
         let now = Time::from_micros(1);
-        let mut client = Endpoint::new(config.clone(), [1; 32], now);
-        let mut server = Endpoint::new(config, [2; 32], now);
+        let mut client = Endpoint::new(config.clone(), [1; 32]);
+        let mut server = Endpoint::new(config, [2; 32]);
         let mailbox = MailboxOptions { bytes_max: MAILBOX_BYTES, ..Default::default() };
         server.open_mailbox(Mailbox(7), mailbox).expect("the first mailbox");
         let is_reliable = matches!(options.mode, Mode::ReliableUnordered | Mode::ReliableOrdered);
         let is_ordered = options.mode.is_ordered() || options.mode == Mode::LatestOnly;
         let key = Key { address: server_address, mailbox: Mailbox(7 * u64::from(!is_classic)) };
-        let destination = client.destination(key, options, now).expect("options that make sense");
+        let destination = client.destination(key, options).expect("options that make sense");
         Self {
             client,
             server,
@@ -163,7 +163,7 @@ impl Run {
         match step & 0x0F {
             0..=2 => self.push(usize::from(input.byte())),
             3 => self.push(32 * usize::from(input.byte())),
-            4 => self.client.flush_all(self.now),
+            4 => self.client.flush_all(),
             5 | 6 => self.arrive(upwards, 0, |_| {}),
             7 => {
                 // Reordered: one from the middle.
@@ -188,18 +188,18 @@ impl Run {
                 self.wait(us);
             }
             13 => self.pop(usize::from(input.byte())),
-            14 => self.client.flush(self.destination, self.now),
+            14 => self.client.flush(self.destination),
             _ => self.rare(input),
         }
     }
 
     fn rare(&mut self, input: &mut Input<'_>) {
         match input.byte() % 4 {
-            0 => self.client.close_destination(self.destination, self.now),
+            0 => self.client.close_destination(self.destination),
             1 => {
                 let bytes = 300 + usize::from(input.byte()) * 40;
                 let to = self.server_address.ip();
-                self.client.set_path_bytes(to, bytes, self.now);
+                self.client.set_path_bytes(to, bytes);
             }
             2 => {
                 // What its flows were is forgotten, so messages may come twice.
@@ -314,7 +314,7 @@ impl Run {
 
     /// The network does what it should for a while, and time passes. What is reliable arrives.
     fn finish(&mut self) {
-        self.client.flush_all(self.now);
+        self.client.flush_all();
         self.settle();
         for _ in 0..20 {
             for _ in 0..1_000 {

@@ -43,7 +43,7 @@ impl AddressLists {
         Self { by_network, lists: Slab::new(), links: Vec::new(), most: most.max(1) }
     }
 
-    /// The slot that has to go before another of this address comes in.
+    /// Returns the slot that has to go before another of this address comes in.
     pub(super) fn in_the_way(&self, from: SocketAddr) -> Option<u32> {
         let list = self.by_network.get(&network_of(from.ip()))?;
         let list = &self.lists[*list as usize];

@@ -170,7 +170,8 @@ impl Inbox {
     ) -> PeerCounts {
         // What is counted until they are forgotten goes to the sender's new flow.
         let past = core::mem::take(&mut self.past);
-        for slot in self.flows.of_session(key.from, old.session) {
+        // The contact goes last: it says which of the others it has superseded.
+        for slot in self.flows.of_session(key.from, old.session).into_iter().rev() {
             if self.flows.at(slot).mailbox == mailbox {
                 self.forget_old_session(slot, now);
             }

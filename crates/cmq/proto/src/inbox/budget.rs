@@ -20,7 +20,8 @@ const UNPROVEN_PART: usize = 8;
 const MENDING_PART: usize = 4;
 
 impl Budget {
-    /// At least two messages of the greatest length fit, whatever `bytes_max` says.
+    /// Creates a budget. At least two messages of the greatest length fit, whatever `bytes_max`
+    /// says.
     pub(super) fn new(bytes_max: usize, message_bytes_max: usize) -> Self {
         let reserve = message_bytes_max + message_bytes_max / 8;
         Self { bytes_max: bytes_max.max(2 * reserve), reserve, used: 0, unproven: 0, recovery: 0 }
@@ -73,7 +74,7 @@ impl Budget {
         self.used
     }
 
-    /// What may still be taken by what is ahead.
+    /// Returns what may still be taken by what is ahead.
     pub(super) const fn free(&self) -> usize {
         self.bytes_max.saturating_sub(self.used + self.reserve)
     }

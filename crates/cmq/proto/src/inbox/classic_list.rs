@@ -4,7 +4,6 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
-use crate::Time;
 use crate::delivery::{Delivery, DeliveryToken};
 use crate::inbox::Inbox;
 use crate::inbox::mailboxes::DELIVERY_BYTES;
@@ -16,8 +15,7 @@ const CLASSIC_MAILBOX: Mailbox = Mailbox(0);
 
 impl Inbox {
     /// Takes the messages of a list, framed as those of a DATA.
-    pub fn on_list(&mut self, from: SocketAddr, batch: Bytes, count: u32, now: Time) {
-        let _ = now;
+    pub fn on_list(&mut self, from: SocketAddr, batch: Bytes, count: u32) {
         self.counters.datagrams += 1;
         self.counters.bytes += batch.len() as u64;
         let Some(at) = self.mailboxes.find(CLASSIC_MAILBOX) else {

@@ -45,7 +45,7 @@ impl Credit {
         Self { window_bytes, active: 0, checks: VecDeque::new() }
     }
 
-    /// What each active flow may have under way.
+    /// Returns what each active flow may have under way.
     pub(super) fn share(&self) -> u32 {
         u32::try_from(self.window_bytes / self.active.max(1)).unwrap_or(u32::MAX)
     }
@@ -61,8 +61,8 @@ impl Credit {
         self.active = self.active.saturating_sub(1);
     }
 
-    /// A flow to look at: whoever gets it says whether it was heard of within the last second, by
-    /// `stay` or `leave`.
+    /// Takes a flow to look at: whoever gets it says whether it was heard of within the last
+    /// second, by `stay` or `leave`.
     pub(super) fn check(&mut self, now: Time) -> Option<FlowRef> {
         let (due, flow) = *self.checks.front()?;
         if due > now {
@@ -77,7 +77,7 @@ impl Credit {
         self.checks.push_back((heard.plus_us(ACTIVE_US), flow));
     }
 
-    /// Whether a flow heard of at `heard` is active.
+    /// Returns whether a flow heard of at `heard` is active.
     pub(super) const fn is_active(heard: Time, now: Time) -> bool {
         now.since_us(heard) < ACTIVE_US
     }

@@ -86,8 +86,8 @@ impl Inbox {
         Some(slot)
     }
 
-    /// Whether a datagram of a known flow brings anything; counts it if not. The body was not looked
-    /// at yet: duplicates are cheap.
+    /// Returns whether a datagram of a known flow brings anything; counts it if not. The body was
+    /// not looked at yet: duplicates are cheap.
     #[inline]
     pub(super) fn is_wanted(&mut self, slot: u32, arrived: &Arrived<'_>) -> bool {
         let flow = self.flows.at(slot);
@@ -250,7 +250,8 @@ impl Inbox {
         }
     }
 
-    /// Something newer was delivered, where only the latest counts. It came, so nothing of it is lost.
+    /// Takes a datagram that is outdated: something newer was delivered, where only the latest
+    /// counts. It came, so nothing of it is lost.
     #[cold]
     fn on_outdated(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) -> Taken {
         self.flows.at(slot).counts.late += 1;
@@ -260,7 +261,7 @@ impl Inbox {
         Taken::Taken
     }
 
-    /// There is no room for what a datagram has. What is repeated comes again.
+    /// Takes down that there is no room for what a datagram has. What is repeated comes again.
     #[cold]
     fn on_full_mailbox(&mut self, slot: u32, arrived: &Arrived<'_>, step: Step) -> Taken {
         self.counters.mailbox_full += 1;
@@ -386,9 +387,9 @@ impl Inbox {
     }
 }
 
-/// Bytes that a delivery would keep from being freed, if it were a slice of what came. A datagram's
-/// padding is its own. The rest of a train is its flow's, and charged to that, unless the flow is
-/// another's.
+/// Returns how many bytes a delivery would keep from being freed, if it were a slice of what came.
+/// A datagram's padding is its own. The rest of a train is its flow's, and charged to that, unless
+/// the flow is another's.
 fn kept_bytes(arrived: &Arrived<'_>, stranger: bool) -> usize {
     let buffer = arrived.buffer.len();
     if stranger {

@@ -45,12 +45,12 @@ impl Delays {
         line.push_back((now.plus_us(KINDS[kind as usize].1).max(earliest), flow));
     }
 
-    /// When the first is due.
+    /// Returns when the first is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.lines.iter().filter_map(|line| line.front()).map(|(due, _)| *due).min()
     }
 
-    /// One that is due.
+    /// Takes a delay that is due, with its flow.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Delay, FlowRef)> {
         for (kind, _) in KINDS {
             let line = &mut self.lines[kind as usize];
@@ -61,7 +61,7 @@ impl Delays {
         None
     }
 
-    /// Whose turn is next in the line of a kind.
+    /// Returns the flow whose turn is next in the line of a kind.
     pub(super) fn first(&self, kind: Delay) -> Option<FlowRef> {
         self.lines[kind as usize].front().map(|(_, flow)| *flow)
     }

@@ -159,7 +159,8 @@ impl Inbox {
         Some(held)
     }
 
-    /// Whether a fragment can be added to its message; takes memory for that if the message is new.
+    /// Returns whether a fragment can be added to its message; takes memory for that if the message
+    /// is new.
     pub(super) fn admit_fragment(
         &mut self,
         slot: u32,

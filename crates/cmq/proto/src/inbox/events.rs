@@ -17,7 +17,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Messages of one sender are lost. Losses that follow one another are one event.
+    /// Adds that messages of one sender are lost; returns false as [`push`](Self::push) does.
+    /// Losses that follow one another are one event.
     pub(super) fn lost(
         &mut self,
         from: SocketAddr,
@@ -35,7 +36,7 @@ impl Events {
         self.push(Event::Lost { from, mailbox, messages }, proven)
     }
 
-    /// False if there are too many and it was dropped.
+    /// Adds an event. Returns false if there are too many and it was dropped.
     pub(super) fn push(&mut self, event: Event, proven: bool) -> bool {
         let full = self.waiting.len() >= EVENTS_MAX;
         if full || !proven && self.unproven >= EVENTS_UNPROVEN_MAX {
@@ -46,7 +47,7 @@ impl Events {
         true
     }
 
-    /// The oldest. An end waits behind the deliveries that came before it.
+    /// Takes the oldest event. An end waits behind the deliveries that came before it.
     pub(super) fn pop(&mut self, all_delivered: bool) -> Option<Event> {
         if !all_delivered && matches!(self.waiting.front(), Some((Event::Ended { .. }, _))) {
             return None;

@@ -11,8 +11,8 @@ use crate::repair::{FecDecoder, Recovered};
 use crate::wire::parity::Parity;
 use crate::wire::{HEADER_BYTES, Header, Malformed, flags};
 
-/// What a decoder takes beside the bytes that it holds: its places for the last datagrams.
-const DECODER_BYTES: usize = 10 << 10;
+/// What a decoder takes beside the bytes that it holds.
+const DECODER_BYTES: usize = 1 << 10;
 
 impl Inbox {
     /// Takes a PARITY. It has a place in its flow as data has.
@@ -58,8 +58,8 @@ impl Inbox {
         let _ = self.take_recovered(slot, recovered, arrived.now);
     }
 
-    /// Has a flow's decoder do something, within the memory that all flows share. A flow for which
-    /// there is none goes without.
+    /// Lets `act` use a flow's decoder, within the memory that all flows share; returns what was
+    /// recovered. A flow for which there is no memory goes without.
     fn with_decoder(
         &mut self,
         slot: u32,

@@ -106,15 +106,15 @@ pub(super) enum Ending {
 }
 
 impl Flow {
-    /// The number of a message, of which a header has the low 32 bits.
+    /// Returns the number of a message, of which a header has the low 32 bits.
     #[inline]
     pub(super) const fn message_number(&self, low: u32) -> u64 {
         let ahead = low.wrapping_sub(self.next_message as u32).cast_signed();
         self.next_message.wrapping_add_signed(ahead as i64)
     }
 
-    /// Messages missing before a datagram at `place`, or none if the datagram contradicts what is
-    /// known of the flow.
+    /// Returns the number of messages missing before a datagram at `place`, or none if the datagram
+    /// contradicts what is known of the flow.
     #[inline]
     pub(super) fn missing_messages(&self, header: &Header, place: Place) -> Option<u64> {
         match place {
@@ -129,26 +129,37 @@ impl Flow {
         }
     }
 
-    /// Whether a datagram is of this flow's kind.
+    /// Returns whether a datagram is of this flow's kind.
     #[inline]
     pub(super) fn agrees(&self, header: &Header) -> bool {
         (header.flags ^ self.flags) & COMMON_FLAGS == 0 && header.mailbox == self.mailbox
     }
 
-    /// Whether nothing that has come waits to be delivered before `sequence`.
+    /// Returns whether nothing that has come waits to be delivered before `sequence`.
     #[inline]
     pub(super) fn nothing_before(&self, sequence: u64) -> bool {
         let held = self.waiting.as_ref().and_then(|waiting| waiting.next());
         held.is_none_or(|(first, _)| *first > sequence)
     }
 
-    /// What it takes of the memory that all flows share.
+    /// Returns whether parity may still bring back the oldest that is missing. That of a message in
+    /// fragments is behind the last of them, and the message is waited for only so long.
+    pub(super) fn awaits_parity(&self) -> bool {
+        let (Some(decoder), Some(missing)) = (&self.decoder, self.gaps.oldest_first()) else {
+            return false;
+        };
+        let waiting = self.waiting.as_ref();
+        decoder.awaits_parity_of(missing)
+            && waiting.is_some_and(|waiting| waiting.partial_over(missing).is_some())
+    }
+
+    /// Returns what the flow takes of the memory that all flows share.
     pub(super) fn taken(&self) -> usize {
         self.decoder_taken + self.waiting.as_ref().map_or(0, |waiting| waiting.taken)
     }
 
-    /// Whether its sender gets answers. Not one that keeps to no credit and repeats nothing: it may be
-    /// sending to a group, where all would answer at once.
+    /// Returns whether its sender gets answers. Not one that keeps to no credit and repeats
+    /// nothing: it may be sending to a group, where all would answer at once.
     pub(super) fn wants_status(&self) -> bool {
         self.has_credit() || self.mode.is_reliable()
     }
@@ -157,7 +168,7 @@ impl Flow {
         self.flags & flags::CREDIT != 0
     }
 
-    /// The mode as the application knows it. How long messages live, only the sender knows.
+    /// Returns the mode as the application knows it. How long messages live, only the sender knows.
     pub(super) const fn application_mode(&self) -> Mode {
         match self.mode {
             FlowMode::Lossy => Mode::Lossy,
@@ -168,7 +179,7 @@ impl Flow {
         }
     }
 
-    /// Everything below may be forgotten by the sender.
+    /// Returns the sequence below which everything may be forgotten by the sender.
     pub(super) fn acknowledged_below(&self) -> u64 {
         if !self.mode.is_reliable() {
             return self.window.highest();

@@ -63,7 +63,7 @@ impl Flows {
         }
     }
 
-    /// The slot of a flow.
+    /// Returns the slot of a flow.
     #[inline]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<u32> {
         if let Some(last) = self.last
@@ -76,7 +76,7 @@ impl Flows {
         Some(slot)
     }
 
-    /// The flow of the last datagram.
+    /// Returns the slot of the last datagram's flow.
     #[inline]
     pub(super) const fn last(&self) -> Option<u32> {
         self.last
@@ -101,7 +101,8 @@ impl Flows {
         }
     }
 
-    /// The flow that has to go before another of its kind comes in from an address.
+    /// Returns the slot of the flow that has to go before another of its kind comes in from an
+    /// address.
     pub(super) fn in_the_way(&self, from: SocketAddr, proven: bool) -> Option<u32> {
         if proven && let Some(own) = self.addresses.in_the_way(from) {
             return Some(own);
@@ -161,18 +162,20 @@ impl Flows {
         self.lru.add(slot, true);
     }
 
-    /// Whether a flow of the same session has proven the address: nobody else knows the session.
+    /// Returns whether a flow of the same session has proven the address: nobody else knows the
+    /// session.
     pub(super) fn knows_session(&self, from: SocketAddr, session: u64) -> bool {
         self.sessions.has((from, session))
     }
 
-    /// The slots of a session's flows: those that are proven are chained, the others are few.
+    /// Returns the slots of a session's flows: those that are proven are chained, the others are
+    /// few.
     pub(super) fn of_session(&self, from: SocketAddr, session: u64) -> Vec<u32> {
         let proven = self.sessions.of((from, session));
         proven.chain(self.unproven_of(from, session)).collect()
     }
 
-    /// The slots of the flows of a session that are not proven.
+    /// Returns the slots of the flows of a session that are not proven.
     pub(super) fn unproven_of(&self, from: SocketAddr, session: u64) -> Vec<u32> {
         let of = |slot: &u32| {
             let key = &self.flows[*slot as usize].key;
@@ -189,7 +192,8 @@ impl Flows {
         self.contacts.insert((from, mailbox), contact);
     }
 
-    /// The flow of a sender to a mailbox: the proven one, or that of the others heard of last.
+    /// Returns the flow of a sender to a mailbox: the proven one, or that of the others heard of
+    /// last.
     pub(super) fn of_sender(&self, from: SocketAddr, mailbox: Mailbox) -> Option<&Flow> {
         if let Some(contact) = self.contact(from, mailbox) {
             return self.known(contact.flow.slot);
@@ -197,27 +201,28 @@ impl Flows {
         self.unproven().filter(|flow| (flow.key.from, flow.mailbox) == (from, mailbox)).last()
     }
 
-    /// The flows of which no address is proven, the longest silent first.
+    /// Returns the flows of which no address is proven, the longest silent first.
     pub(super) fn unproven(&self) -> impl Iterator<Item = &Flow> {
         self.lru.line(false).filter_map(|slot| self.known(slot))
     }
 
-    /// The flow at a place, if there is one.
+    /// Returns the flow at a place, if there is one.
     pub(super) fn known(&self, slot: u32) -> Option<&Flow> {
         self.flows.get(slot as usize)
     }
 
-    /// No flow's place is beyond.
+    /// Returns the number of places: no flow's place is beyond.
     pub(super) fn places(&self) -> u32 {
         self.flows.capacity() as u32
     }
 
-    /// How many there are: proven, and not.
+    /// Returns how many flows there are: proven, and not.
     pub(super) const fn count(&self) -> (usize, usize) {
         (self.lru.length(true), self.lru.length(false))
     }
 
-    /// The slots of all flows to a mailbox, or of those that its successor has to take. Looks at every flow.
+    /// Returns the slots of all flows to a mailbox, or of those that its successor has to take.
+    /// Looks at every flow.
     pub(super) fn slots(&self, of: impl Fn(&Flow) -> bool) -> Vec<u32> {
         #[cfg(test)]
         self.scans.set(self.scans.get() + 1);

@@ -27,12 +27,17 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// When the oldest was seen.
+    /// Returns when the oldest gap was seen.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.list.front().map(|gap| gap.since)
     }
 
-    /// Where the oldest ends.
+    /// Returns where the oldest gap begins.
+    pub(super) fn oldest_first(&self) -> Option<u64> {
+        self.list.front().map(|gap| gap.first)
+    }
+
+    /// Returns where the oldest gap ends.
     pub(super) fn oldest_past(&self) -> Option<u64> {
         self.list.front().map(|gap| gap.past)
     }
@@ -54,15 +59,16 @@ impl Gaps {
         self.list.push_back(Gap { first, past, open: past - first, messages, since: now });
     }
 
-    /// Whether a missing datagram can have so many messages.
+    /// Returns whether a missing datagram can have so many messages.
     pub(super) fn has_room_for(&self, sequence: u64, count: u16) -> bool {
         self.find(sequence).is_some_and(|at| {
             self.list[at].messages.is_none_or(|messages| messages >= u64::from(count))
         })
     }
 
-    /// A missing datagram came, with `count` messages. Returns the messages that are lost for good
-    /// because nothing else of the gap can bring them: fragments that begin nowhere, or a lie.
+    /// Takes down that a missing datagram came, with `count` messages. Returns the messages that
+    /// are lost for good because nothing else of the gap can bring them: fragments that begin
+    /// nowhere, or a lie.
     pub(super) fn fill(&mut self, sequence: u64, count: u16) -> u64 {
         let Some(at) = self.find(sequence) else { return 0 };
         let gap = &mut self.list[at];
@@ -74,8 +80,9 @@ impl Gaps {
         self.list.remove(at).and_then(|gap| gap.messages).unwrap_or(0)
     }
 
-    /// Nothing below `floor` will come; `missing(first, past)` says how many of a range did not.
-    /// Returns the messages that are lost with them. What a gap has above `floor` keeps its messages.
+    /// Gives up what is missing below `floor`: it will not come; `missing(first, past)` says how
+    /// many of a range did not. Returns the messages that are lost with them. What a gap has above
+    /// `floor` keeps its messages.
     pub(super) fn give_up_below(&mut self, floor: u64, missing: impl Fn(u64, u64) -> u64) -> u64 {
         let mut lost = 0;
         while let Some(gap) = self.list.front_mut()

@@ -29,7 +29,7 @@ struct Entry {
 }
 
 impl Groups {
-    /// `secret` is random.
+    /// Creates an empty table. `secret` is random.
     #[must_use]
     pub fn new(secret: u64) -> Self {
         Self {
@@ -39,8 +39,8 @@ impl Groups {
         }
     }
 
-    /// What opens the datagrams of a flow, and the address that it was first heard from: it stands for
-    /// all others.
+    /// Returns what opens the datagrams of a flow, and the address that it was first heard from: it
+    /// stands for all others.
     pub fn find(&mut self, header: &Header) -> Option<(&mut FlowSeal, SocketAddr)> {
         let slot = *self.by_name.get(&name(header))?;
         let entry = &mut self.entries[slot as usize];

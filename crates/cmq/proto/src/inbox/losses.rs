@@ -30,9 +30,9 @@ impl Inbox {
         }
     }
 
-    /// Whether a sender's numbers may be taken for what it has sent. Anybody may begin a flow in the name of
-    /// another, and number its datagrams as if others had been sent; so who was asked for a proof has to give it
-    /// first. To a group nobody is asked.
+    /// Returns whether a sender's numbers may be taken for what it has sent. Anybody may begin a
+    /// flow in the name of another, and number its datagrams as if others had been sent; so who was
+    /// asked for a proof has to give it first. To a group nobody is asked.
     fn is_believed(&mut self, slot: u32) -> bool {
         let in_group = self.in_group;
         let flow = self.flows.at(slot);
@@ -104,7 +104,7 @@ impl Inbox {
         loop {
             let flow = self.flows.at(slot);
             let Some(since) = flow.gaps.oldest() else { break };
-            if now.since_us(since) < GAP_DELAY_US {
+            if now.since_us(since) < GAP_DELAY_US || flow.awaits_parity() {
                 flow.gaps_armed = true;
                 let at = flow.at;
                 self.delays.arm(Delay::Gap, at, now);
@@ -160,10 +160,11 @@ impl Inbox {
     }
 
     /// The sender is gone for good: what it left incomplete is lost. If it was never proven, there may
-    /// have been nothing.
+    /// have been nothing; and what was superseded came in another flow.
     fn abandon(&mut self, slot: u32) {
+        let superseded = self.is_superseded(slot);
         let flow = self.flows.at(slot);
-        if flow.proven {
+        if flow.proven && !superseded {
             let highest = flow.window.highest();
             let missing = flow.gaps.give_up_below(highest, |_, _| 0);
             let waiting = flow.waiting.as_ref().map_or(0, |waiting| waiting.messages());
@@ -177,13 +178,27 @@ impl Inbox {
     /// The sender was started anew: what is missing of its old session is lost, and what waits for it
     /// is delivered, unless nothing may be missing before it.
     pub(super) fn forget_old_session(&mut self, slot: u32, now: Time) {
-        if self.flows.at(slot).mode == FlowMode::ReliableOrdered {
+        if self.flows.at(slot).mode == FlowMode::ReliableOrdered || self.is_superseded(slot) {
             return self.abandon(slot);
         }
         let highest = self.flows.at(slot).window.highest();
         self.give_up_below(slot, highest, now);
         while self.give_up_oldest_partial(slot) {}
         self.forget(slot);
+    }
+
+    /// Returns whether the sender has put another flow in this one's place. It learns that its receiver
+    /// was started anew by the answer to a repetition, which is all that the new one knows of the
+    /// flow: the beginning never comes, and what is missing comes in the other flow.
+    fn is_superseded(&mut self, slot: u32) -> bool {
+        let flow = self.flows.at(slot);
+        let (at, from, session, mailbox) = (flow.at, flow.key.from, flow.key.session, flow.mailbox);
+        flow.mode.is_reliable()
+            && flow.window.below() == 0
+            && self
+                .flows
+                .contact(from, mailbox)
+                .is_some_and(|contact| contact.session == session && contact.flow != at)
     }
 
     /// Forgets a flow. What it has still waiting is dropped.

@@ -38,7 +38,7 @@ impl LruLists {
         Some(self.lines[usize::from(proven)].oldest).filter(|&slot| slot != NONE)
     }
 
-    /// A line, the oldest first.
+    /// Returns the slots of a line, the oldest first.
     pub(super) fn line(&self, proven: bool) -> impl Iterator<Item = u32> {
         let newer =
             |slot: &u32| Some(self.links[*slot as usize].newer).filter(|&slot| slot != NONE);
@@ -75,7 +75,7 @@ impl LruLists {
         line.length -= 1;
     }
 
-    /// It was heard of now; false if it was the last one before, too.
+    /// Takes down that it was heard of now; returns false if it was the last one before, too.
     #[inline]
     pub(super) fn touch(&mut self, slot: u32, proven: bool) -> bool {
         let moves = self.lines[usize::from(proven)].newest != slot;

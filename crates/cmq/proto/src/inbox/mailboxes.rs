@@ -33,17 +33,17 @@ pub(super) struct Room {
 pub(super) const DELIVERY_BYTES: usize = 128;
 
 impl Room {
-    /// Whether there is room for a datagram. What others wait for (`awaited`) is let in as long as
-    /// the application pops: they would else fill the room and wait for ever.
+    /// Returns whether there is room for a datagram. What others wait for (`awaited`) is let in as
+    /// long as the application pops: they would else fill the room and wait for ever.
     #[inline]
     pub(super) const fn admits(&self, bytes: usize, awaited: bool) -> bool {
         let held = self.used + self.waiting;
         held + bytes <= self.bytes_max || held == 0 || awaited && self.used < self.bytes_max
     }
 
-    /// What a flow may send, as the smallest datagrams are charged, until too many of its deliveries
-    /// wait for the application to acknowledge them. Those that it has popped take no room here, but
-    /// memory in the books.
+    /// Returns what a flow may send, as the smallest datagrams are charged, until too many of its
+    /// deliveries wait for the application to acknowledge them. Those that it has popped take no
+    /// room here, but memory in the books.
     pub(super) fn may_wait(&self, unacknowledged: &Unacknowledged) -> u32 {
         if !self.by_application {
             return u32::MAX;
@@ -52,7 +52,8 @@ impl Room {
         u32::try_from(more * KERNEL_BYTES).unwrap_or(u32::MAX)
     }
 
-    /// What may be granted to a flow that was granted `own` before, above all that others may send.
+    /// Returns what may be granted to a flow that was granted `own` before, above all that others
+    /// may send.
     pub(super) fn free_for(&self, own: u32) -> u64 {
         let others = self.promised.saturating_sub(u64::from(own));
         (self.bytes_max as u64)
@@ -117,7 +118,7 @@ impl Mailboxes {
         self.rooms.remove(at).map(|_| at)
     }
 
-    /// Who takes what is sent to `mailbox`.
+    /// Returns the mailbox that takes what is sent to `mailbox`.
     pub(super) fn find(&self, mailbox: Mailbox) -> Option<MailboxRef> {
         self.by_number.get(&mailbox).copied().or(self.others)
     }

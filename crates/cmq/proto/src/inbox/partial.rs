@@ -36,7 +36,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// For the message that `fragment` is of.
+    /// Creates the incomplete message that `fragment` is of, without any bytes.
     pub(super) const fn new(fragment: &Fragment, taken: usize, now: Time) -> Self {
         Self {
             fragments: fragment.fragments,
@@ -51,12 +51,12 @@ impl Partial {
         }
     }
 
-    /// Whether `fragment` is of this message.
+    /// Returns whether `fragment` is of this message.
     pub(super) const fn agrees(&self, fragment: &Fragment) -> bool {
         fragment.fragments == self.fragments && fragment.total == self.total
     }
 
-    /// The fragment that is missing first.
+    /// Returns the fragment that is missing first.
     pub(super) const fn next(&self) -> u32 {
         self.next
     }
@@ -89,7 +89,7 @@ impl Partial {
         self.next += 1;
     }
 
-    /// The whole message, framed, if it is whole.
+    /// Takes the whole message, framed, if it is whole.
     pub(super) fn take_whole(&mut self) -> Option<Bytes> {
         (self.next == self.fragments).then(|| Bytes::from(core::mem::take(&mut self.bytes)))
     }

@@ -38,7 +38,7 @@ pub struct Receptions {
 }
 
 impl Receptions {
-    /// For as many proven flows as configured; `secret` is random.
+    /// Creates an empty table for as many proven flows as configured; `secret` is random.
     #[must_use]
     pub fn new(config: &Config, secret: u64) -> Self {
         Self {
@@ -73,7 +73,8 @@ impl Receptions {
         Ok(challenge)
     }
 
-    /// What opens and seals the datagrams of a flow; none if it was not greeted, or is forgotten.
+    /// Returns what opens and seals the datagrams of a flow; none if it was not greeted, or is
+    /// forgotten.
     #[inline]
     pub fn seal(&mut self, from: SocketAddr, header: &Header) -> Option<&mut FlowSeal> {
         let key = FlowKey { from, session: header.session, number: header.flow };
@@ -107,7 +108,7 @@ impl Receptions {
         }
     }
 
-    /// How many there are: of proven flows, and of others.
+    /// Returns how many there are: of proven flows, and of others.
     #[must_use]
     pub const fn count(&self) -> (usize, usize) {
         (self.lru.length(true), self.lru.length(false))

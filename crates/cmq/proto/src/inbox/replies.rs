@@ -38,7 +38,7 @@ impl Replies {
         self.waiting.is_empty()
     }
 
-    /// False if there are too many.
+    /// Adds a CHALLENGE. Returns false if there are too many answers.
     pub(super) fn challenge(
         &mut self,
         flow: FlowKey,
@@ -53,7 +53,8 @@ impl Replies {
         true
     }
 
-    /// False if there are too many, or the answer would be larger than what came.
+    /// Adds a REFUSAL. Returns false if there are too many, or the answer would be larger than what
+    /// came.
     pub(super) fn refuse(&mut self, arrived: &Arrived<'_>, why: Refusal) -> bool {
         let bytes = HEADER_BYTES + REFUSAL_BYTES + arrived.header.tag_bytes();
         let earliest =

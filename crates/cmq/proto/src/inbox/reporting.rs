@@ -49,7 +49,7 @@ pub enum Answer {
 }
 
 impl Inbox {
-    /// The next answer. Ask after each buffer, until there is none.
+    /// Takes the next answer. Ask after each buffer, until there is none.
     pub fn poll_answer(&mut self, now: Time) -> Option<Answer> {
         if let Some(reply) = self.replies.pop() {
             return Some(reply);
@@ -65,13 +65,13 @@ impl Inbox {
         None
     }
 
-    /// Whether [`Self::poll_answer`] may have something.
+    /// Returns whether [`Self::poll_answer`] may have something.
     #[must_use]
     pub fn has_answer(&self) -> bool {
         !self.replies.is_empty() || !self.due.is_empty()
     }
 
-    /// Whether a STATUS is withheld, or waits, whose sender's address is not proven.
+    /// Returns whether a STATUS is withheld, or waits, whose sender's address is not proven.
     #[must_use]
     pub fn awaits_proof(&self) -> bool {
         self.flows.unproven().any(|flow| flow.report.wanted)
@@ -160,8 +160,8 @@ impl Inbox {
         }
     }
 
-    /// What a flow may have under way from now on: its share of the socket's buffer, as far as its
-    /// mailbox has room that is not promised to others.
+    /// Grants what a flow may have under way from now on: its share of the socket's buffer, as far
+    /// as its mailbox has room that is not promised to others.
     fn grant(&mut self, slot: u32, now: Time) -> u32 {
         self.check_activity(now);
         let waiting_room = u32::try_from(self.budget.free()).unwrap_or(u32::MAX);

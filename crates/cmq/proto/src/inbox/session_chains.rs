@@ -29,7 +29,7 @@ impl SessionChains {
         self.newest.contains_key(&session)
     }
 
-    /// The slots of a session, the newest first.
+    /// Returns the slots of a session, the newest first.
     pub(super) fn of(&self, session: (SocketAddr, u64)) -> impl Iterator<Item = u32> {
         let older =
             |slot: &u32| Some(self.links[*slot as usize].older).filter(|&slot| slot != NONE);

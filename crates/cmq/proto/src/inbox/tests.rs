@@ -33,7 +33,7 @@ struct Sent {
     body: Bytes,
 }
 
-/// With so many bytes that an answer to it may have them, too.
+/// Pads a datagram to so many bytes that an answer to it may have them, too.
 fn padded(mut sent: Sent, to: usize) -> Sent {
     let mut body = sent.body.to_vec();
     body.resize(to.max(body.len()), 0);
@@ -91,7 +91,7 @@ impl Sender {
         Sent { header, body: body.into() }
     }
 
-    /// A message that says its own number.
+    /// Returns a datagram with a message that says its own number.
     fn one(&mut self) -> Sent {
         let text = self.message.to_string();
         self.data(&[text.as_bytes()])
@@ -196,7 +196,7 @@ impl Receiver {
         self.hello(sender, cookie.expect("a challenge"));
     }
 
-    /// A receiver that knows and has proven the sender, which has sent one message.
+    /// Returns a receiver that knows and has proven the sender, which has sent one message.
     fn proven(sender: &mut Sender) -> Self {
         let mut receiver = Self::new();
         receiver.meet(sender);
@@ -229,14 +229,14 @@ impl Receiver {
             .collect()
     }
 
-    /// The only STATUS that is due.
+    /// Takes the only STATUS that is due.
     fn status(&mut self) -> Status {
         let mut statuses = self.statuses();
         assert_eq!(statuses.len(), 1, "{statuses:?}");
         statuses.remove(0)
     }
 
-    /// The messages delivered since the last call, as text.
+    /// Takes the messages delivered since the last call, as text.
     fn messages(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
         while let Some(delivery) = self.inbox.poll_delivery() {

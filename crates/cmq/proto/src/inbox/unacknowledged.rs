@@ -35,7 +35,8 @@ impl Unacknowledged {
         self.entries.push_back(Entry { first, straggler, done: false });
     }
 
-    /// How many are remembered; those that are done with too, behind one that is not.
+    /// Returns how many deliveries are remembered; those that are done with too, behind one that is
+    /// not.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -59,7 +60,7 @@ impl Unacknowledged {
         }
     }
 
-    /// The lowest sequence that is not done with.
+    /// Returns the lowest sequence that is not done with.
     pub(super) fn lowest(&self) -> Option<u64> {
         let ascending = self.entries.iter().find(|entry| !entry.straggler).map(|entry| entry.first);
         [ascending, self.stragglers.first().copied()].into_iter().flatten().min()

@@ -36,12 +36,13 @@ impl Waiting {
         self.held.is_empty() && self.partials.is_empty()
     }
 
-    /// What is held of the lowest sequence.
+    /// Returns what is held of the lowest sequence.
     pub(super) fn next(&self) -> Option<(&u64, &Held)> {
         self.held.first_key_value()
     }
 
-    /// The lowest sequence of all that waits; an incomplete message counts from its beginning.
+    /// Returns the lowest sequence of all that waits; an incomplete message counts from its
+    /// beginning.
     pub(super) fn lowest(&self) -> Option<u64> {
         [self.next().map(|(sequence, _)| *sequence), self.first_partial()]
             .into_iter()
@@ -49,24 +50,25 @@ impl Waiting {
             .min()
     }
 
-    /// Where the lowest incomplete message begins.
+    /// Returns where the lowest incomplete message begins.
     pub(super) fn first_partial(&self) -> Option<u64> {
         self.partials.first_key_value().map(|(first, _)| *first)
     }
 
-    /// What mailboxes keep for all of it.
+    /// Returns what mailboxes keep for all of it.
     pub(super) fn room(&self) -> usize {
         let held: usize = self.held.values().map(|held| held.room).sum();
         held + self.partials.values().map(|partial| partial.room).sum::<usize>()
     }
 
-    /// Messages that begin in what is held, and those of which a beginning came.
+    /// Returns the number of messages that begin in what is held, and of those of which a beginning
+    /// came.
     pub(super) fn messages(&self) -> u64 {
         let held: u64 = self.held.values().map(|held| u64::from(held.count)).sum();
         held + self.partials.values().filter(|partial| partial.has_begun).count() as u64
     }
 
-    /// The incomplete message that the datagram `sequence` would be a part of.
+    /// Returns where the incomplete message begins that the datagram `sequence` would be a part of.
     pub(super) fn partial_over(&self, sequence: u64) -> Option<u64> {
         let (first, partial) = self.partials.range(..=sequence).next_back()?;
         (sequence < *first + u64::from(partial.fragments)).then_some(*first)
@@ -76,8 +78,9 @@ impl Waiting {
 /// What a waiting datagram takes of the shared memory beside its bytes.
 pub(super) const HELD_BYTES: usize = 128;
 
-/// A copy if keeping `body` would keep a much larger buffer from being freed. What waits, waits long
-/// while the rest of its train is popped, so it is copied more readily than a delivery.
+/// Returns `body`, or a copy if keeping it would keep a much larger buffer from being freed. What
+/// waits, waits long while the rest of its train is popped, so it is copied more readily than a
+/// delivery.
 pub(super) fn of_its_own(body: Bytes, buffer_bytes: usize) -> Bytes {
     if body.len() < buffer_bytes / 4 { Bytes::copy_from_slice(&body) } else { body }
 }

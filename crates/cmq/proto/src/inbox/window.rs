@@ -36,7 +36,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window of a flow whose first sequence is `start`.
+    /// Returns the window of a flow whose first sequence is `start`.
     pub(super) const fn starting_at(start: u64) -> Self {
         Self { below: start, highest: start, bits: None }
     }
@@ -49,7 +49,7 @@ impl Window {
         self.highest
     }
 
-    /// Where `sequence` stands. Only what is never repeated may leave its window behind.
+    /// Returns where `sequence` stands. Only what is never repeated may leave its window behind.
     #[inline]
     pub(super) fn place(&self, sequence: u64, reliable: bool) -> Place {
         if sequence >= self.highest {
@@ -105,7 +105,7 @@ impl Window {
         self.highest = next;
     }
 
-    /// What is missing below `floor` will not come. Returns how many those are.
+    /// Gives up what is missing below `floor`: it will not come. Returns how many those are.
     pub(super) fn give_up_below(&mut self, floor: u64) -> u64 {
         let floor = floor.min(self.highest);
         if floor <= self.below {
@@ -117,7 +117,7 @@ impl Window {
         missing
     }
 
-    /// How many of a range are missing; what is too old to be known counts as missing.
+    /// Returns how many of a range are missing; what is too old to be known counts as missing.
     pub(super) fn missing_between(&self, first: u64, past: u64) -> u64 {
         let first = first.max(self.below);
         let known = first.max(self.highest.saturating_sub(SPAN)).min(past);
@@ -127,7 +127,8 @@ impl Window {
         forgotten + missing.map(u64::from).sum::<u64>()
     }
 
-    /// The lowest `most` ranges that arrived above the first gap, as (first, one past the last).
+    /// Returns the lowest `most` ranges that arrived above the first gap, as (first, one past the
+    /// last).
     pub(super) fn ranges(&self, most: usize) -> Vec<(u64, u64)> {
         let mut ranges = Vec::new();
         let mut at = self.below;
@@ -150,7 +151,7 @@ impl Window {
         self.below = self.run(self.below, true);
     }
 
-    /// Where a run of sequences that have arrived (or have not) ends which begins at `from`.
+    /// Returns where a run of sequences that have arrived (or have not) ends; it begins at `from`.
     fn run(&self, from: u64, arrived: bool) -> u64 {
         let Some(bits) = &self.bits else { return if arrived { self.highest } else { from } };
         let mut at = from;
@@ -169,8 +170,8 @@ impl Window {
     }
 }
 
-/// The words with the bits of a range, and which bits of each those are: a leap over the whole window
-/// takes no more steps than the window has words.
+/// Returns the words with the bits of a range, and which bits of each those are: a leap over the
+/// whole window takes no more steps than the window has words.
 fn words(first: u64, past: u64) -> impl Iterator<Item = (usize, u64)> {
     let mut at = first;
     core::iter::from_fn(move || {

@@ -11,7 +11,7 @@ use crate::classic::{self, Element};
 use crate::error::PushError;
 
 impl Train {
-    /// An empty list in an empty buffer.
+    /// Returns an empty list in an empty buffer.
     fn begin_list(mut bytes: BytesMut, begun: Time) -> Self {
         classic::begin(&mut bytes);
         Self::new(bytes, begun)
@@ -25,7 +25,7 @@ impl Train {
         Ok(())
     }
 
-    /// Nothing is added any more.
+    /// Closes the list: nothing is added any more.
     pub(super) fn close_list(mut self) -> Closed {
         classic::write_count(&mut self.bytes, u64::from(self.messages));
         let segment_bytes = self.bytes.len();
@@ -35,14 +35,15 @@ impl Train {
 }
 
 impl Outbox {
-    /// What the elements of the endpoint's lists are, if it speaks the original's datagrams.
+    /// Returns what the elements of the endpoint's lists are, if it speaks the original's
+    /// datagrams.
     pub(super) const fn element(&self) -> Option<Element> {
         self.config.wire.element()
     }
 
-    /// `cwPush`: a list's first message goes in whatever `qthresh` is, another only if the list stays
-    /// below it; else the list leaves, and a new one begins with the message. What the original could not
-    /// take is refused, which its own `cwPush` does not.
+    /// Pushes as `cwPush` does: a list's first message goes in whatever `qthresh` is, another only
+    /// if the list stays below it; else the list leaves, and a new one begins with the message.
+    /// What the original could not take is refused, which its own `cwPush` does not.
     pub(super) fn push_to_list(
         &mut self,
         slot: u32,

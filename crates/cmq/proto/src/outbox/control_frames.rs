@@ -14,7 +14,8 @@ use crate::wire::status::Status;
 use crate::wire::{Header, Kind};
 
 impl Outbox {
-    /// The destination that an answer is for: its flow is ours and it comes from where that goes.
+    /// Finds the destination that an answer is for: its flow is ours and it comes from where that
+    /// goes. Counts an answer that has none.
     pub(crate) fn find_answered(&mut self, from: SocketAddr, header: &Header) -> Option<u32> {
         let found = self.destinations.find_flow(header.flow).filter(|slot| {
             let key = &self.destinations.at(*slot).key;
@@ -126,8 +127,8 @@ impl Outbox {
         destination.given_up = destination.given_up.saturating_add(u32::from(messages > 0));
     }
 
-    /// How often messages to the destination were given up, and whether its receiver was; none if it
-    /// is closed and forgotten.
+    /// Returns how often messages to the destination were given up, and whether its receiver was;
+    /// none if it is closed and forgotten.
     pub(crate) fn given_up(&self, id: DestinationId) -> Option<(u32, bool)> {
         self.destinations.get(id).map(|it| (it.given_up, it.is_dead()))
     }
@@ -141,7 +142,8 @@ impl Outbox {
     }
 }
 
-/// The datagram as one of another flow. None for parity, which names others by their old numbers.
+/// Returns the datagram as one of another flow. None for parity, which names others by their old
+/// numbers.
 fn renumbered(datagram: &Bytes, flow: u32, sequence: u64, first_message: u32) -> Option<Bytes> {
     let header = Header::parse(datagram).expect("it was written here, and left");
     if header.kind == Kind::Parity {

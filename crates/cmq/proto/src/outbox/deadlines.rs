@@ -29,7 +29,7 @@ impl Deadlines {
         self.others.delete(slot);
     }
 
-    /// The oldest of all.
+    /// Returns the oldest of all deadlines, with its slot.
     pub(crate) fn oldest(&self) -> Option<(Time, u32)> {
         match (self.uniform.oldest(), self.others.oldest()) {
             (Some(uniform), Some(other)) => Some(if other.0 < uniform.0 { other } else { uniform }),

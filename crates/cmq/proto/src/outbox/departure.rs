@@ -12,8 +12,10 @@ use crate::Time;
 use crate::charge::charge;
 use crate::config::Wire;
 use crate::flight::{Action, Sent};
+use crate::limits::REPAIR_MESSAGE_BYTES_MAX;
 use crate::mode::{Mode, Repair};
 use crate::transmit::Transmit;
+use crate::wire::data::Fragment;
 use crate::wire::flags::{self, FlowMode};
 use crate::wire::handshake::{COOKIE_BYTES, Handshake};
 use crate::wire::probe::{PROBE_BYTES, Probe};
@@ -23,7 +25,7 @@ use crate::wire::{HEADER_BYTES, Header, Kind};
 const REPLIES_MAX: usize = 256;
 
 impl Outbox {
-    /// The next thing to send.
+    /// Takes the next thing to send.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply);
@@ -47,7 +49,7 @@ impl Outbox {
         None
     }
 
-    /// Does what the flight wants.
+    /// Performs what the flight wants.
     fn act(&mut self, slot: u32, action: Action) -> Option<Transmit> {
         match action {
             Action::Repeat(bytes) => {
@@ -91,7 +93,7 @@ impl Outbox {
         Some(transmit)
     }
 
-    /// Segments as they are given to the driver.
+    /// Returns the segments as they are given to the driver.
     fn release(&mut self, slot: u32, bytes: BytesMut, segment_bytes: usize) -> Transmit {
         let destination = self.destinations.at(slot);
         let (to, path_bytes) = (destination.key.address, usize::from(destination.path_bytes));
@@ -103,8 +105,8 @@ impl Outbox {
         }
     }
 
-    /// What is kept to be repeated keeps its whole buffer: a large one with little in it is changed
-    /// for a small one.
+    /// Compacts what is kept to be repeated, since it keeps its whole buffer: a large one with
+    /// little in it is changed for a small one.
     fn compact(&mut self, slot: u32, bytes: BytesMut) -> BytesMut {
         if !self.destinations.at(slot).reliable || bytes.len() >= bytes.capacity() / 2 {
             return bytes;
@@ -137,9 +139,12 @@ impl Outbox {
                 count,
                 first_message: destination.next_message as u32,
             };
-            if let Some(parities) = &mut busy.parities {
+            let body = &segment[HEADER_BYTES..segment.len() - tag_bytes];
+            if let Some(parities) = &mut busy.parities
+                && !(fragment && is_of_large_message(body, count))
+            {
                 header.flags |= flags::REPAIR;
-                parities.add(&header, &segment[HEADER_BYTES..segment.len() - tag_bytes]);
+                parities.add(&header, body);
             }
             if !seal_or_write(busy.sealing.as_deref_mut(), header, segment) {
                 return false;
@@ -220,7 +225,7 @@ impl Outbox {
         });
     }
 
-    /// The flags that all datagrams of the destination's flow have.
+    /// Returns the flags that all datagrams of the destination's flow have.
     pub(super) fn flow_flags(&self, slot: u32) -> u8 {
         let options = self.profiles.get(self.destinations.at(slot).profile);
         let credit = if options.credit { flags::CREDIT } else { 0 };
@@ -259,7 +264,7 @@ impl Outbox {
         self.replies.push_back(hello);
     }
 
-    /// The header of a datagram of the flow that carries no messages.
+    /// Returns the header of a datagram of the flow that carries no messages.
     pub(super) fn small_header(&mut self, slot: u32, kind: Kind) -> Header {
         self.last_number += 1;
         let destination = self.destinations.at(slot);
@@ -279,4 +284,11 @@ impl Outbox {
         let to = self.destinations.at(slot).key.address;
         Transmit { to, bytes: bytes.freeze(), segment_bytes: None, may_fragment: false }
     }
+}
+
+/// Returns whether a fragment is of a message of which a receiver does not keep all that its parity is
+/// of.
+fn is_of_large_message(body: &[u8], count: u16) -> bool {
+    Fragment::read(body, count)
+        .is_ok_and(|(fragment, _)| fragment.total as usize > REPAIR_MESSAGE_BYTES_MAX)
 }

@@ -86,7 +86,7 @@ pub(crate) enum Ending {
 }
 
 impl Destination {
-    /// Whether everything that was pushed has left, and is acknowledged if it is reliable.
+    /// Returns whether everything that was pushed has left, and is acknowledged if it is reliable.
     pub(crate) fn is_settled(&self) -> bool {
         self.train.is_none()
             && self.busy.as_ref().is_none_or(|busy| {
@@ -95,17 +95,17 @@ impl Destination {
             })
     }
 
-    /// Whether its receiver was given up.
+    /// Returns whether its receiver was given up.
     pub(crate) fn is_dead(&self) -> bool {
         self.dead || self.flight().is_some_and(Flight::is_dead)
     }
 
-    /// Its handshake and seal.
+    /// Returns its handshake and seal.
     pub(crate) fn sealing(&self) -> Option<&Sealing> {
         self.busy.as_ref().and_then(|busy| busy.sealing.as_deref())
     }
 
-    /// What is under way.
+    /// Returns what is under way.
     pub(crate) fn flight(&self) -> Option<&Flight> {
         self.busy.as_ref().and_then(|busy| busy.flight.as_ref())
     }

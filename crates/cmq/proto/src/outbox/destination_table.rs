@@ -23,7 +23,7 @@ pub(crate) struct DestinationTable {
 }
 
 impl DestinationTable {
-    /// None. `seed` must be random.
+    /// Creates a table without destinations. `seed` must be random.
     pub(crate) fn new(seed: usize) -> Self {
         Self {
             seed,
@@ -33,19 +33,19 @@ impl DestinationTable {
         }
     }
 
-    /// How many there are.
+    /// Returns how many destinations there are.
     pub(crate) fn len(&self) -> usize {
         self.destinations.len()
     }
 
-    /// The slot of `key`.
+    /// Returns the slot of `key`.
     pub(crate) fn find(&self, key: &Key) -> Option<u32> {
         self.by_key
             .find(self.hash(key), |slot| self.destinations[*slot as usize].key == *key)
             .copied()
     }
 
-    /// The slot of the destination that has this number on the wire.
+    /// Returns the slot of the destination that has this number on the wire.
     pub(crate) fn find_flow(&self, flow: u32) -> Option<u32> {
         self.by_flow.get(&flow).copied()
     }
@@ -85,7 +85,7 @@ impl DestinationTable {
         destination
     }
 
-    /// The destination of a handle, unless it was closed.
+    /// Returns the destination of a handle, unless it was closed.
     #[inline]
     pub(crate) fn get(&self, id: DestinationId) -> Option<&Destination> {
         self.destinations
@@ -93,7 +93,7 @@ impl DestinationTable {
             .filter(|destination| destination.generation == id.generation)
     }
 
-    /// The destination of a handle, unless it was closed.
+    /// Returns the destination of a handle, unless it was closed.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: DestinationId) -> Option<&mut Destination> {
         self.destinations
@@ -101,12 +101,12 @@ impl DestinationTable {
             .filter(|destination| destination.generation == id.generation)
     }
 
-    /// The destination in a slot that is known to be taken.
+    /// Returns the destination in a slot that is known to be taken.
     pub(crate) fn at(&self, slot: u32) -> &Destination {
         &self.destinations[slot as usize]
     }
 
-    /// The destination in a slot that is known to be taken.
+    /// Returns the destination in a slot that is known to be taken.
     pub(crate) fn at_mut(&mut self, slot: u32) -> &mut Destination {
         &mut self.destinations[slot as usize]
     }
@@ -115,7 +115,7 @@ impl DestinationTable {
         hash_key(self.seed, key)
     }
 
-    /// All destinations with their slots.
+    /// Returns all destinations with their slots.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Destination)> {
         self.destinations.iter_mut().map(|(slot, destination)| (slot as u32, destination))
     }

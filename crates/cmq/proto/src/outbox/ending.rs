@@ -114,7 +114,7 @@ impl Outbox {
         self.enqueue(slot);
     }
 
-    /// Whether a farewell that nobody answers is to be said now; counts it.
+    /// Returns whether a farewell that nobody answers is to be said now; counts it.
     pub(super) fn is_end_due(&mut self, slot: u32, now: Time) -> bool {
         let busy = self.destinations.at_mut(slot).busy.as_mut();
         let Some(Ending::Announced { next_at, wait_us, left }) =

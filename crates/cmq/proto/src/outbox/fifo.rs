@@ -56,12 +56,12 @@ impl Fifo {
         }
     }
 
-    /// The oldest.
+    /// Returns the oldest deadline, with its slot.
     pub(crate) fn oldest(&self) -> Option<(Time, u32)> {
         self.line.front().map(|entry| (entry.deadline, entry.slot))
     }
 
-    /// How many are armed.
+    /// Returns how many deadlines are armed.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.armed

@@ -5,6 +5,7 @@ use bytes::BufMut;
 
 use super::pool;
 use super::train::{Shape, Train, note};
+use crate::limits;
 use crate::wire::HEADER_BYTES;
 use crate::wire::data::Fragment;
 
@@ -18,8 +19,8 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// The cut of a message of `total` bytes; none if it takes more datagrams than a flow may have
-    /// under way.
+    /// Returns the cut of a message of `total` bytes; none if it takes more datagrams than a flow
+    /// may have under way.
     pub(crate) fn of(total: usize, shape: &Shape) -> Option<Self> {
         let total = u32::try_from(total).ok()?;
         let fragments = Fragment::needed(total, shape.body_bytes())?;
@@ -29,17 +30,18 @@ impl Cut {
         Some(Self { total, fragments, segment_bytes })
     }
 
-    /// Bytes of the fragments from `first` on, as they go over the wire.
+    /// Returns how many bytes the fragments from `first` on have, as they go over the wire.
     pub(crate) const fn bytes_from(&self, first: u32) -> usize {
         (self.fragments - first) as usize * self.segment_bytes
     }
 
-    /// How many fragments the message has.
+    /// Returns how many fragments the message has.
     pub(crate) const fn fragments(&self) -> u32 {
         self.fragments
     }
 
-    /// Whether its fragments go well in segments of `segment_bytes`: they fit, and little is left.
+    /// Returns whether its fragments go well in segments of `segment_bytes`: they fit, and little
+    /// is left.
     const fn suits(&self, segment_bytes: usize) -> bool {
         self.segment_bytes <= segment_bytes && self.segment_bytes >= segment_bytes / 8 * 7
     }
@@ -67,6 +69,13 @@ impl Train {
             }
         }
         cut.fragments
+    }
+
+    /// Returns whether all fragments of a message go in behind what is there.
+    pub(crate) const fn has_room_for(&self, cut: &Cut, shape: &Shape) -> bool {
+        let more = cut.fragments as usize;
+        let end = self.segment_start + more * self.segment_bytes + cut.segment_bytes;
+        end <= shape.train_bytes && self.segments + more <= limits::TRAIN_SEGMENTS_MAX
     }
 
     fn push_fragment(
@@ -109,7 +118,6 @@ mod tests {
     use super::super::train::noted;
     use super::*;
     use crate::Time;
-    use crate::limits;
 
     proptest! {
         #[test]

@@ -19,7 +19,7 @@ pub(crate) struct Parities {
 }
 
 impl Parities {
-    /// None if there is no repair.
+    /// Creates a destination's groups; none if there is no repair.
     pub(super) fn new(repair: Repair) -> Option<Self> {
         Some(Self { encoder: GroupEncoder::new(repair)?, ready: VecDeque::new() })
     }
@@ -37,7 +37,8 @@ impl Parities {
         self.encoder.finish(|head, sum| ready.push_back((head, sum.to_vec())));
     }
 
-    /// As many of the parities as go in one call, with room for headers and tags, and the size of each.
+    /// Takes as many of the parities as go in one call, with room for headers and tags; returns
+    /// them, and the size of each.
     pub(super) fn next_train(&mut self, tag_bytes: usize) -> Option<(BytesMut, usize)> {
         let body = self.ready.front()?.1.len();
         let segment_bytes = HEADER_BYTES + PARITY_HEAD_BYTES + body + tag_bytes;

@@ -20,7 +20,7 @@ const _: () = assert!(CLASS_BYTES[CLASS_BYTES.len() - 1] >= limits::DATAGRAM_BYT
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// The smallest that holds `bytes`; the largest if none does.
+    /// Returns the smallest class that holds `bytes`; the largest if none does.
     pub(crate) fn holding(bytes: usize) -> Self {
         let at = CLASS_BYTES.iter().position(|class| *class >= bytes);
         Self(at.unwrap_or(CLASS_BYTES.len() - 1) as u8)
@@ -39,7 +39,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// An empty buffer for `bytes`, of at least the class `class`.
+    /// Takes an empty buffer for `bytes`, of at least the class `class`.
     pub(crate) fn take(&mut self, class: Class, bytes: usize) -> BytesMut {
         let class = class.max(Class::holding(bytes));
         if class.bytes() == CLASS_BYTES[CLASS_BYTES.len() - 1]

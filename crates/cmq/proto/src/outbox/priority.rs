@@ -56,12 +56,12 @@ impl PrioritySearchQueue {
         }
     }
 
-    /// The oldest.
+    /// Returns the oldest deadline, with its slot.
     pub(crate) fn oldest(&self) -> Option<(Time, u32)> {
         self.heap.first().map(|entry| (entry.deadline, entry.slot))
     }
 
-    /// The slot's deadline.
+    /// Returns the slot's deadline.
     pub(crate) fn get(&self, slot: u32) -> Option<Time> {
         self.place(slot).map(|place| self.heap[place].deadline)
     }

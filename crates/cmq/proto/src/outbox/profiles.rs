@@ -24,7 +24,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// The number of these options, for one destination more.
+    /// Counts one destination more with these options, and returns their number.
     pub(crate) fn share(&mut self, options: DestinationOptions) -> ProfileId {
         let options = DestinationOptions { path_bytes: 0, ..options };
         if let Some(id) = self.ids.get(&options) {
@@ -47,7 +47,7 @@ impl Profiles {
         }
     }
 
-    /// The options, with a path of zero bytes.
+    /// Returns the options, with a path of zero bytes.
     pub(crate) fn get(&self, id: ProfileId) -> &DestinationOptions {
         &self.profiles[id.0 as usize].options
     }

@@ -12,14 +12,14 @@ use crate::wire::data::framed_bytes;
 const PUSH_BYTES_MAX: usize = 64 << 10;
 
 impl Outbox {
-    /// Whether a push of `bytes` to the destination stays within all bounds.
+    /// Returns whether a push of `bytes` to the destination stays within all bounds.
     pub(super) fn has_room(&self, slot: u32, bytes: usize) -> bool {
         let waiting = self.destinations.at(slot).busy.as_ref().map_or(0, |busy| busy.waiting_bytes);
         waiting < limits::WAITING_BYTES_MAX
             && self.held_bytes + PUSH_BYTES_MAX + bytes <= self.config.outbox_bytes_max
     }
 
-    /// Whether a push of so many bytes to it may succeed, or would say why it never will.
+    /// Returns whether a push of so many bytes to it may succeed, or would say why it never will.
     pub(crate) fn writable(&self, id: DestinationId, message_bytes: usize) -> bool {
         let Some(destination) = self.destinations.get(id) else { return true };
         if destination.closing || destination.is_dead() {
@@ -37,8 +37,8 @@ impl Outbox {
         self.has_room(id.slot, bytes)
     }
 
-    /// Does what the destination wants to be done where there is no room: true if there is room now,
-    /// false if the message was dropped.
+    /// Makes room as the destination wants it to be done where there is none: returns true if there
+    /// is room now, false if the message was dropped.
     pub(super) fn make_room(&mut self, slot: u32, bytes: usize) -> Result<bool, PushError> {
         self.press();
         match self.profiles.get(self.destinations.at(slot).profile).when_full {

@@ -25,13 +25,15 @@ pub(crate) enum Scheduled {
 }
 
 impl Outbox {
-    /// What leaves next, of the destination whose turn it is.
+    /// Takes what leaves next, of the destination whose turn it is.
     pub(super) fn next_scheduled(&mut self, now: Time) -> Option<(u32, Scheduled)> {
         while let Some(slot) = self.ready.pop_front() {
             self.destinations.at_mut(slot).queued = false;
             if let Some(turn) = self.schedule(slot, now) {
                 return Some((slot, turn));
             }
+            // It was called before its time, which took its timer.
+            self.set_timer(slot);
             self.rest(slot);
         }
         None
@@ -65,7 +67,7 @@ impl Outbox {
         self.is_end_due(slot, now).then_some(Scheduled::End)
     }
 
-    /// The oldest train of the destination, or what credit allows of it.
+    /// Takes the oldest train of the destination, or what credit allows of it.
     fn take_allowed(&mut self, slot: u32, now: Time) -> Option<Closed> {
         let destination = self.destinations.at(slot);
         let (bytes, segment_bytes) = match (self.first_waiting(slot), &destination.train) {
@@ -86,7 +88,7 @@ impl Outbox {
         self.take_segments(slot, allowed)
     }
 
-    /// How many of a train's segments may leave now.
+    /// Returns how many of a train's segments may leave now.
     fn allowed(&mut self, slot: u32, segments: usize, segment_bytes: usize, now: Time) -> usize {
         let destination = self.destinations.at(slot);
         let fresh = destination.next_sequence == 0;
@@ -135,7 +137,7 @@ impl Outbox {
         Some(part)
     }
 
-    /// Does something with the destination's flight, if it has one, and takes down what has changed.
+    /// Lets `act` use the destination's flight, if it has one, and takes down what has changed.
     pub(super) fn with_flight<T>(
         &mut self,
         slot: u32,

@@ -62,12 +62,12 @@ impl Sealing {
         Self { greeting, seal, old: None, request, unanswered: 0, challenged_at: now }
     }
 
-    /// When HELLO is to be said again.
+    /// Returns when HELLO is to be said again.
     pub(super) fn next_at(&self) -> Option<Time> {
         self.request.map(|request| request.next_at)
     }
 
-    /// Whether datagrams can be sealed now.
+    /// Returns whether datagrams can be sealed now.
     pub(super) const fn has_keys(&self) -> bool {
         self.seal.is_some()
     }
@@ -85,7 +85,7 @@ impl KeyRequest {
 }
 
 impl Outbox {
-    /// How far the destination's handshake is; begins it if there is something to seal.
+    /// Returns how far the destination's handshake is; begins it if there is something to seal.
     pub(super) fn handshake(&mut self, slot: u32, now: Time) -> Handshake {
         if self.keyring.is_none() {
             return Handshake::Done;
@@ -144,7 +144,7 @@ impl Outbox {
         }
     }
 
-    /// The next HELLO.
+    /// Makes the next HELLO.
     pub(super) fn greet(&mut self, slot: u32, now: Time) -> Option<Transmit> {
         let header = self.small_header(slot, Kind::Hello);
         let keyring = self.keyring.as_ref()?;
@@ -312,7 +312,7 @@ impl Outbox {
         }
     }
 
-    /// The keys of the endpoint.
+    /// Returns the keys of the endpoint.
     pub(crate) const fn keyring(&self) -> Option<&Keyring> {
         self.keyring.as_ref()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Bytes that one segment has for framed messages.
+    /// Returns how many bytes one segment has for framed messages.
     pub(crate) const fn body_bytes(&self) -> usize {
         self.segment_bytes - HEADER_BYTES - self.tag_bytes
     }
@@ -67,7 +67,7 @@ pub(crate) struct Closed {
 }
 
 impl Train {
-    /// An empty train in an empty buffer.
+    /// Returns an empty train in an empty buffer.
     pub(crate) fn begin(mut bytes: BytesMut, begun: Time, shape: &Shape) -> Self {
         debug_assert!(bytes.is_empty());
         bytes.put_bytes(0, HEADER_BYTES);
@@ -76,7 +76,7 @@ impl Train {
         train
     }
 
-    /// A train whose buffer has its head already, and to which nothing is pushed in haste.
+    /// Returns a train whose buffer has its head already, and to which nothing is pushed in haste.
     pub(super) fn new(bytes: BytesMut, begun: Time) -> Self {
         Self {
             bytes,
@@ -124,7 +124,7 @@ impl Train {
         self.room_end = 0;
     }
 
-    /// Nothing is added any more.
+    /// Closes the train: nothing is added any more.
     pub(crate) fn close(mut self, shape: &Shape) -> Closed {
         if !self.ends_in_fragment {
             self.end_segment();
@@ -135,22 +135,22 @@ impl Train {
         Closed { bytes, segment_bytes, messages, begun, continues }
     }
 
-    /// Whether nothing was pushed to it.
+    /// Returns whether nothing was pushed to it.
     pub(super) const fn is_fresh(&self) -> bool {
         self.messages == 0 && !self.ends_in_fragment
     }
 
-    /// The memory that it holds.
+    /// Returns the memory that it holds.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// The size that its datagrams have, if it leaves as it is.
+    /// Returns the size that its datagrams have, if it leaves as it is.
     pub(crate) fn segment_bytes(&self) -> usize {
         if self.segment_bytes == 0 { self.bytes.len() } else { self.segment_bytes }
     }
 
-    /// How much it carries, headers included.
+    /// Returns how much it carries, headers included.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -166,7 +166,7 @@ impl Train {
         self.room_end = self.segment_end(shape).min(self.bytes.capacity());
     }
 
-    /// Where the open segment's messages end at the latest.
+    /// Returns where the open segment's messages end at the latest.
     fn segment_end(&self, shape: &Shape) -> usize {
         let segment_bytes =
             if self.segment_bytes == 0 { shape.segment_bytes } else { self.segment_bytes };
@@ -199,7 +199,7 @@ impl Train {
         }
     }
 
-    /// Whether another segment, of `needed` bytes, goes behind the last one.
+    /// Returns whether another segment, of `needed` bytes, goes behind the last one.
     pub(super) fn has_segment(&self, segment_bytes: usize, needed: usize, shape: &Shape) -> bool {
         self.segment_start + segment_bytes + needed <= shape.train_bytes
             && self.segments < limits::TRAIN_SEGMENTS_MAX
@@ -217,7 +217,7 @@ impl Train {
 }
 
 impl Closed {
-    /// How many datagrams it is.
+    /// Returns how many datagrams it is.
     pub(crate) fn segments(&self) -> usize {
         self.bytes.len().div_ceil(self.segment_bytes)
     }
@@ -240,12 +240,12 @@ pub(crate) fn note(segment: &mut [u8], count: u16, fragment: bool) {
     segment[2] = u8::from(fragment);
 }
 
-/// What [`note`] wrote.
+/// Reads what [`note`] wrote.
 pub(crate) fn noted(segment: &[u8]) -> (u16, bool) {
     (u16::from_le_bytes([segment[0], segment[1]]), segment[2] != 0)
 }
 
-/// Bytes of a train that holds one message of `len` bytes.
+/// Returns how many bytes a train has that holds one message of `len` bytes.
 pub(crate) const fn first_bytes(len: usize, shape: &Shape) -> usize {
     HEADER_BYTES + framed_bytes(len) + shape.tag_bytes
 }

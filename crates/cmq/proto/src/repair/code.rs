@@ -8,7 +8,7 @@ const PARITY_POINTS: u8 = 128;
 
 const _: () = assert!(REPAIR_DATA_MAX <= PARITY_POINTS && REPAIR_PARITY_MAX <= 255 - PARITY_POINTS);
 
-/// By what datagram `data` of a group is multiplied in parity `index`.
+/// Returns by what datagram `data` of a group is multiplied in parity `index`.
 ///
 /// Cauchy's matrix 1 / (x ⊕ y) with the points x of the parities and y of the data; every square part
 /// of it can be inverted. Each column is divided by its first element, which keeps that and makes the
@@ -19,9 +19,9 @@ pub(super) fn coefficient(index: u8, data: u8) -> u8 {
     product(first, inverse(own))
 }
 
-/// The inverse of the square matrix of the coefficients of `parities` and `missing`, which are equally
-/// many and each different: row k says how the k-th missing datagram is made of what is left of the
-/// parities.
+/// Returns the inverse of the square matrix of the coefficients of `parities` and `missing`, which
+/// are equally many and each different: row k says how the k-th missing datagram is made of what is
+/// left of the parities.
 pub(super) fn solve(parities: &[u8], missing: &[u8]) -> Vec<Vec<u8>> {
     let size = missing.len();
     debug_assert_eq!(parities.len(), size, "a square matrix");

@@ -1,8 +1,8 @@
 //! The receiver's part: keeps what may be needed, and recovers what is missing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::limits::{REPAIR_DATA_MAX, REPAIR_GROUPS_MAX, REPAIR_HELD_BYTES_MAX, REPAIR_KEPT_MAX};
+use crate::limits::{REPAIR_GROUPS_MAX, REPAIR_HELD_BYTES_MAX, REPAIR_KEPT_MAX};
 use crate::repair::block::{Block, segment_of};
 use crate::repair::code::{coefficient, solve};
 use crate::repair::field::add_product;
@@ -18,12 +18,18 @@ pub struct Recovered {
     pub segment: Vec<u8>,
 }
 
-/// Recovers one flow. It holds at most [`REPAIR_HELD_BYTES_MAX`]: copies of the last DATA, of which any
-/// may be needed, and the parities of groups that are not whole yet.
+/// What a DATA takes beside its body.
+const KEPT_BYTES: usize = 96;
+
+/// Recovers one flow. It holds at most [`REPAIR_HELD_BYTES_MAX`]: copies of the DATA of which parity may
+/// still come, as that of a message in fragments comes behind its last one, and the parities of
+/// groups that are not whole yet.
 #[derive(Debug, Default)]
 pub struct FecDecoder {
-    /// The last DATA, each at its sequence's remainder. Empty until the first.
-    kept: Vec<Option<Kept>>,
+    /// The last DATA, by sequence.
+    kept: BTreeMap<u64, Kept>,
+    /// One past the DATA of the newest group that a parity came of.
+    parity_below: u64,
     /// Groups that are not whole, the oldest first.
     groups: VecDeque<Group>,
     recovered: VecDeque<Result<Recovered, Malformed>>,
@@ -35,6 +41,12 @@ pub struct FecDecoder {
 struct Kept {
     header: Header,
     body: Vec<u8>,
+}
+
+impl Kept {
+    const fn bytes(&self) -> usize {
+        KEPT_BYTES + self.body.len()
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +68,7 @@ impl Group {
 }
 
 impl FecDecoder {
-    /// Of a flow of which nothing came yet.
+    /// Creates the decoder of a flow of which nothing came yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -73,6 +85,8 @@ impl FecDecoder {
 
     /// Takes a PARITY after it was opened: its header, and what [`Parity::read`] gave.
     pub fn on_parity(&mut self, header: &Header, head: Parity, parity: &[u8]) {
+        self.parity_below = self.parity_below.max(head.first + u64::from(head.data));
+        self.forget_below(head.first.saturating_sub(REPAIR_KEPT_MAX as u64));
         if self.missing(&head).is_empty() {
             return;
         }
@@ -105,32 +119,24 @@ impl FecDecoder {
         self.recovered.pop_front()
     }
 
-    /// Bytes that are held, for whoever counts them over all flows.
+    /// Returns whether the parity of a DATA may still come: none did of its group, nor of a later one.
+    #[must_use]
+    pub const fn awaits_parity_of(&self, sequence: u64) -> bool {
+        self.parity_below <= sequence
+    }
+
+    /// Returns how many bytes are held, for whoever counts them over all flows.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
         self.held
     }
 
     fn keep(&mut self, header: &Header, body: &[u8]) {
-        if self.kept.is_empty() {
-            self.kept.resize_with(REPAIR_KEPT_MAX, || None);
+        let kept = Kept { header: *header, body: body.to_vec() };
+        self.held += kept.bytes();
+        if let Some(before) = self.kept.insert(header.sequence, kept) {
+            self.held -= before.bytes();
         }
-        let place = &mut self.kept[(header.sequence % REPAIR_KEPT_MAX as u64) as usize];
-        // An older one must not displace a newer one.
-        if matches!(place, Some(kept) if kept.header.sequence > header.sequence) {
-            return;
-        }
-        let mut room = place.take().map_or_else(Vec::new, |kept| kept.body);
-        self.held -= room.capacity();
-        // A place keeps its room, unless it was for something much larger.
-        if room.capacity() > 2 * body.len() + 64 {
-            room = Vec::new();
-        }
-        room.clear();
-        room.reserve_exact(body.len());
-        room.extend_from_slice(body);
-        self.held += room.capacity();
-        *place = Some(Kept { header: *header, body: room });
         while self.held > REPAIR_HELD_BYTES_MAX {
             if !self.forget_oldest() {
                 break;
@@ -139,11 +145,10 @@ impl FecDecoder {
     }
 
     fn find(&self, sequence: u64) -> Option<&Kept> {
-        let place = self.kept.get((sequence % REPAIR_KEPT_MAX as u64) as usize)?;
-        place.as_ref().filter(|kept| kept.header.sequence == sequence)
+        self.kept.get(&sequence)
     }
 
-    /// Which of a group's datagrams are not here.
+    /// Returns which of a group's datagrams are not here.
     fn missing(&self, head: &Parity) -> Vec<u8> {
         (0..head.data).filter(|at| self.find(head.first + u64::from(*at)).is_none()).collect()
     }
@@ -176,8 +181,8 @@ impl FecDecoder {
         }
     }
 
-    /// Whether a parity of which so many are used is shorter than a block that is here: its sender made
-    /// none such, and to compute with it would cost much more than to send it.
+    /// Returns whether a parity of which so many are used is shorter than a block that is here: its
+    /// sender made none such, and to compute with it would cost much more than to send it.
     fn is_too_short(&self, group: &Group, used: usize) -> bool {
         let shortest = group.parities[..used].iter().map(|(_, bytes)| bytes.len()).min();
         let there = (0..group.head.data)
@@ -227,16 +232,23 @@ impl FecDecoder {
             self.held -= group.bytes();
             return true;
         }
-        let oldest = self.kept.iter_mut().filter(|place| place.is_some());
-        let oldest = oldest.min_by_key(|place| place.as_ref().map(|kept| kept.header.sequence));
-        match oldest.and_then(Option::take) {
-            Some(kept) => {
-                self.held -= kept.body.capacity();
-                true
-            }
-            None => false,
+        let oldest = self.kept.pop_first();
+        self.held -= oldest.as_ref().map_or(0, |(_, kept)| kept.bytes());
+        oldest.is_some()
+    }
+
+    /// Parity comes in the order of its groups: none of those before `floor` will come any more.
+    fn forget_below(&mut self, floor: u64) {
+        while let Some(oldest) = self.kept.first_entry()
+            && *oldest.key() < floor
+        {
+            self.held -= oldest.remove().bytes();
         }
+        let held = &mut self.held;
+        self.groups.retain(|group| {
+            let stays = group.head.first >= floor;
+            *held -= if stays { 0 } else { group.bytes() };
+            stays
+        });
     }
 }
-
-const _: () = assert!(REPAIR_KEPT_MAX >= 2 * REPAIR_DATA_MAX as usize);

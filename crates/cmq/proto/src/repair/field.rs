@@ -26,7 +26,7 @@ static TABLES: Tables = {
     tables
 };
 
-/// The product of two elements.
+/// Returns the product of two elements.
 pub(super) fn product(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -36,7 +36,7 @@ pub(super) fn product(a: u8, b: u8) -> u8 {
     TABLES.powers[sum % 255]
 }
 
-/// The element whose product with `a` is 1. `a` is not 0.
+/// Returns the element whose product with `a` is 1. `a` is not 0.
 pub(super) fn inverse(a: u8) -> u8 {
     debug_assert!(a != 0, "0 has no inverse");
     TABLES.powers[(255 - usize::from(TABLES.logarithms[usize::from(a)])) % 255]
@@ -81,7 +81,7 @@ fn add_lanes(to: &mut [u8; LANES], from: &[u8; LANES], masks: &[u8; 8]) {
     }
 }
 
-/// All ones for each bit that is set, the high one first.
+/// Returns a mask for each bit, the high one first: all ones if it is set.
 fn masks(factor: u8) -> [u8; 8] {
     core::array::from_fn(|at| if factor >> (7 - at) & 1 == 1 { 0xFF } else { 0 })
 }

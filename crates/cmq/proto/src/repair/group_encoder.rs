@@ -23,8 +23,8 @@ pub struct GroupEncoder {
 }
 
 impl GroupEncoder {
-    /// For a destination with such a repair; none if it has none. Groups and parities that are too
-    /// many are as many as may be.
+    /// Creates the encoder for a destination with such a repair; none if it has none. Groups and
+    /// parities that are too many are as many as may be.
     #[must_use]
     pub fn new(repair: Repair) -> Option<Self> {
         let (data, parity) = match repair {
@@ -65,25 +65,25 @@ impl GroupEncoder {
         self.data == self.data_max
     }
 
-    /// Whether there is no group to finish.
+    /// Returns whether there is no group to finish.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.data == 0
     }
 
-    /// Datagrams that the group still takes.
+    /// Returns the number of datagrams that the group still takes.
     #[must_use]
     pub const fn room(&self) -> u8 {
         self.data_max - self.data
     }
 
-    /// How many parities a group gets: as many sequences follow its own.
+    /// Returns how many parities a group gets: as many sequences follow its own.
     #[must_use]
     pub const fn parities(&self) -> usize {
         self.parities.len()
     }
 
-    /// Bytes of a parity's body, the longest so far: what `finish` would give.
+    /// Returns how many bytes a parity's body has, the longest so far: what `finish` would give.
     #[must_use]
     pub const fn body_bytes(&self) -> usize {
         crate::wire::parity::PARITY_HEAD_BYTES + self.longest

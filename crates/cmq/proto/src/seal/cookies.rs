@@ -17,13 +17,13 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// `seed` must be random.
+    /// Creates the maker of cookies. `seed` must be random.
     #[must_use]
     pub fn new(seed: &[u8; 32]) -> Self {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, seed) }
     }
 
-    /// The cookie that the flow's sender at `from` has to return.
+    /// Returns the cookie that the flow's sender at `from` has to return.
     #[must_use]
     pub fn cookie(
         &self,
@@ -35,7 +35,7 @@ impl Cookies {
         self.of_period(from, session, flow, now.as_micros() / PERIOD_US).to_le_bytes()
     }
 
-    /// Whether a cookie was made here for the flow of `from`, at most two minutes ago.
+    /// Returns whether a cookie was made here for the flow of `from`, at most two minutes ago.
     #[must_use]
     pub fn is_good(
         &self,

@@ -96,7 +96,8 @@ fn generation(header: &Header) -> u32 {
     (header.sequence / KEY_DATAGRAMS) as u32
 }
 
-/// The kind, five zeros, the number: no two datagrams of a direction have the same.
+/// Returns the nonce of a datagram: the kind, five zeros, the number. No two datagrams of a
+/// direction have the same.
 fn nonce(header: &Header) -> Nonce {
     let mut nonce = [0; 12];
     nonce[0] = header.kind as u8;

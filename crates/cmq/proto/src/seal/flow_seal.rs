@@ -33,7 +33,7 @@ pub struct FlowSeal {
 }
 
 impl FlowSeal {
-    /// The seal of the flow's sender or receiver, when both ends know each other's salt.
+    /// Returns the seal of the flow's sender or receiver, when both ends know each other's salt.
     pub(super) fn of_salts(
         is_sender: bool,
         keyring: &Keyring,
@@ -45,16 +45,16 @@ impl FlowSeal {
         Self::new(is_sender, secret, header.session, header.flow)
     }
 
-    /// The seal of a flow to a multicast group, of its sender. Nobody answers there, so the keys are
-    /// the session's and the flow's alone: they prove that the sender is of the group, not who it is,
-    /// and a receiver that was restarted takes what was recorded before.
+    /// Returns the seal of a flow to a multicast group, of its sender. Nobody answers there, so the
+    /// keys are the session's and the flow's alone: they prove that the sender is of the group, not
+    /// who it is, and a receiver that was restarted takes what was recorded before.
     #[must_use]
     pub fn group_sender(keyring: &Keyring, session: u64, flow: u32) -> Self {
         Self::new(true, keyring.group_secret().clone(), session, flow)
     }
 
-    /// The seal of a flow to a multicast group, of a receiver. Keep it only when something was opened
-    /// with it.
+    /// Returns the seal of a flow to a multicast group, of a receiver. Keep it only when something
+    /// was opened with it.
     #[must_use]
     pub fn group_receiver(keyring: &Keyring, session: u64, flow: u32) -> Self {
         Self::new(false, keyring.group_secret().clone(), session, flow)
@@ -187,7 +187,7 @@ impl FlowSeal {
     }
 }
 
-/// Whether the number of such a datagram is the flow's sequence.
+/// Returns whether the number of such a datagram is the flow's sequence.
 const fn has_sequence(kind: Kind) -> bool {
     matches!(kind, Kind::Data | Kind::Parity)
 }

@@ -28,14 +28,14 @@ pub enum Answer {
 }
 
 impl Greeting {
-    /// For a flow, with a salt of its own ([`crate::seal::Salts::salt`]).
+    /// Creates the greeting of a flow, with a salt of its own ([`crate::seal::Salts::salt`]).
     #[must_use]
     pub const fn new(salt: [u8; SALT_BYTES]) -> Self {
         Self { salt, attempt: 0, receiver_salt: None }
     }
 
-    /// The next HELLO. `header` says the flow, the session, the mailbox and the mode; the rest is
-    /// filled in.
+    /// Makes the next HELLO. `header` says the flow, the session, the mailbox and the mode; the
+    /// rest is filled in.
     pub fn hello(&mut self, keyring: &Keyring, mut header: Header) -> [u8; HANDSHAKE_BYTES] {
         self.attempt += 1;
         header.kind = Kind::Hello;

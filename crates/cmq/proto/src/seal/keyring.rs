@@ -22,7 +22,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// Of the secret that both ends have.
+    /// Creates the keyring of the secret that both ends have.
     #[must_use]
     pub fn new(shared: PreSharedKey) -> Self {
         let secret =
@@ -34,7 +34,7 @@ impl Keyring {
         Self { shared, greeting: okm.into(), group }
     }
 
-    /// The secret of one flow.
+    /// Returns the secret of one flow.
     pub(super) fn flow_secret(
         &self,
         sender_salt: &[u8; SALT_BYTES],
@@ -46,7 +46,7 @@ impl Keyring {
         hkdf::Salt::new(hkdf::HKDF_SHA256, &salts).extract(&self.shared.0)
     }
 
-    /// The secret of all groups: nobody answers there, so nobody has a salt.
+    /// Returns the secret of all groups: nobody answers there, so nobody has a salt.
     pub(super) const fn group_secret(&self) -> &hkdf::Prk {
         &self.group
     }

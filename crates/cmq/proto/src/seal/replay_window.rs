@@ -11,14 +11,14 @@ pub struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window of `numbers`, which is a multiple of 64.
+    /// Returns a window of `numbers`, which is a multiple of 64.
     #[must_use]
     pub fn new(numbers: usize) -> Self {
         debug_assert!(numbers > 0 && numbers.is_multiple_of(64), "{numbers} numbers are no words");
         Self { words: vec![0; numbers / 64].into_boxed_slice(), highest: 0 }
     }
 
-    /// Whether the number is new.
+    /// Returns whether the number is new.
     #[must_use]
     pub fn is_new(&self, number: u64) -> bool {
         if number >= self.highest {

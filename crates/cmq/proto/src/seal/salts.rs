@@ -12,23 +12,23 @@ pub struct Salts {
 }
 
 impl Salts {
-    /// `seed` must be random, and never be used for another endpoint.
+    /// Creates the salts of `seed`, which must be random, and never be used for another endpoint.
     #[must_use]
     pub fn new(seed: &[u8; 32]) -> Self {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, seed), next: 0 }
     }
 
-    /// Another salt.
+    /// Returns another salt.
     pub fn salt(&mut self) -> [u8; SALT_BYTES] {
         self.bytes(b"salt")
     }
 
-    /// Another session number.
+    /// Returns another session number.
     pub fn session(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes(b"session"))
     }
 
-    /// Another seed, for something that needs one of its own.
+    /// Returns another seed, for something that needs one of its own.
     pub fn seed(&mut self) -> [u8; 32] {
         self.bytes(b"seed")
     }

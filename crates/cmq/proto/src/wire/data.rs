@@ -6,7 +6,7 @@ use bytes::BufMut;
 use crate::limits;
 use crate::wire::{Malformed, varint};
 
-/// Bytes that a message of `length` takes in a body.
+/// Returns how many bytes a message of `length` takes in a body.
 #[must_use]
 #[inline]
 pub const fn framed_bytes(length: usize) -> usize {
@@ -47,7 +47,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// The `count` messages of `body`.
+    /// Returns the `count` messages of `body`.
     #[must_use]
     pub const fn new(body: &'a [u8], count: u32) -> Self {
         Self { rest: body, left: count }
@@ -90,14 +90,15 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Bytes that the three numbers take at most for a message of `total` bytes in `fragments`.
+    /// Returns how many bytes the three numbers take at most for a message of `total` bytes in
+    /// `fragments`.
     #[must_use]
     pub const fn head_bytes_max(total: u32, fragments: u32) -> usize {
         2 * varint::encoded_bytes(fragments as u64) + varint::encoded_bytes(total as u64)
     }
 
-    /// In how many fragments a message of `total` bytes goes, so that no body is longer than
-    /// `body_bytes`; none if it takes more than `limits::WINDOW_DATAGRAMS_MAX`.
+    /// Returns in how many fragments a message of `total` bytes goes, so that no body is longer
+    /// than `body_bytes`; none if it takes more than `limits::WINDOW_DATAGRAMS_MAX`.
     #[must_use]
     pub fn needed(total: u32, body_bytes: usize) -> Option<u32> {
         let head = Self::head_bytes_max(total, limits::WINDOW_DATAGRAMS_MAX as u32);
@@ -111,7 +112,7 @@ impl Fragment {
         (fragments as usize <= limits::WINDOW_DATAGRAMS_MAX).then_some(fragments)
     }
 
-    /// Where in the message this fragment's bytes are.
+    /// Returns where in the message this fragment's bytes are.
     #[must_use]
     pub const fn range(&self) -> core::ops::Range<usize> {
         let piece = self.total.div_ceil(self.fragments) as usize;

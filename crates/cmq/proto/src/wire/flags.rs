@@ -35,7 +35,7 @@ pub enum FlowMode {
 }
 
 impl FlowMode {
-    /// The mode in a header's flags; none if the number has no meaning.
+    /// Returns the mode in a header's flags; none if the number has no meaning.
     #[must_use]
     pub const fn of_flags(flags: u8) -> Option<Self> {
         Some(match flags & MODE_MASK {
@@ -48,13 +48,13 @@ impl FlowMode {
         })
     }
 
-    /// Whether what is lost is sent again.
+    /// Returns whether what is lost is sent again.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         matches!(self, Self::ReliableUnordered | Self::ReliableOrdered | Self::ReliableUntil)
     }
 
-    /// Whether messages wait for those before them.
+    /// Returns whether messages wait for those before them.
     #[must_use]
     pub const fn is_ordered(self) -> bool {
         matches!(self, Self::ReliableOrdered | Self::ReliableUntil)

@@ -62,7 +62,7 @@ impl Kind {
         })
     }
 
-    /// Whether the receiver of a flow sends it, and not the flow's sender.
+    /// Returns whether the receiver of a flow sends it, and not the flow's sender.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Status | Self::Challenge | Self::Refusal)
@@ -156,7 +156,7 @@ impl Header {
         head[32..36].copy_from_slice(&self.first_message.to_le_bytes());
     }
 
-    /// The header as bytes of its own.
+    /// Returns the header as bytes of its own.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -164,7 +164,7 @@ impl Header {
         bytes
     }
 
-    /// The flow's mode.
+    /// Returns the flow's mode.
     #[must_use]
     pub const fn mode(&self) -> FlowMode {
         match FlowMode::of_flags(self.flags) {
@@ -174,13 +174,13 @@ impl Header {
         }
     }
 
-    /// Whether the bit (of [`flags`]) is set.
+    /// Returns whether the bit (of [`flags`]) is set.
     #[must_use]
     pub const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Bytes of the tag at the datagram's end.
+    /// Returns how many bytes the tag at the datagram's end has.
     #[must_use]
     pub const fn tag_bytes(&self) -> usize {
         match self.kind {
@@ -191,7 +191,8 @@ impl Header {
     }
 }
 
-/// A flag that a kind does not have is an error, so that it can get a meaning in a later version.
+/// Checks the flags. One that a kind does not have is an error, so that it can get a meaning in a
+/// later version.
 const fn check_flags(kind: Kind, bits: u8) -> Result<(), Malformed> {
     let known = match kind {
         Kind::Data => 0xFF,
@@ -209,7 +210,8 @@ fn u32_at(head: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
-/// The sequence is read by it too: the count behind it falls off by the mask.
+/// Reads the 8 bytes at `at`. The sequence is read by it too: the count behind it falls off by the
+/// mask.
 #[inline]
 fn u64_at(head: &[u8; HEADER_BYTES], at: usize) -> u64 {
     u64::from(u32_at(head, at)) | u64::from(u32_at(head, at + 4)) << 32

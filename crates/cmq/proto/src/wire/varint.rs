@@ -5,7 +5,7 @@ use bytes::BufMut;
 
 use crate::wire::Malformed;
 
-/// Bytes that `value` takes.
+/// Returns how many bytes `value` takes.
 #[must_use]
 pub const fn encoded_bytes(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;

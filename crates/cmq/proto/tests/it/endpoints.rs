@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quelea_cmq_proto::wire::Kind;
-use quelea_cmq_proto::{Config, DestinationOptions, Event, Mode, PushError};
+use quelea_cmq_proto::{Config, DestinationOptions, Endpoint, Event, Mode, PushError};
 
 use crate::pair::{EndpointPair, Fate, MAILBOX, messages};
 
@@ -83,7 +83,7 @@ fn losses_of_a_lossy_flow_are_counted_to_the_message() {
     pair.network = losing_every(10);
     let to = pair.destination(lossy());
     pair.push_all(to, messages(50_000, 64));
-    pair.client.flush(to, pair.now);
+    pair.client.flush(to);
     pair.run();
     let stats = pair.server.stats().received;
     assert!(stats.lost_messages > 4_000, "{stats:?}");
@@ -174,8 +174,7 @@ fn a_closed_destination_says_so_when_all_has_arrived_and_is_forgotten() {
         pair.network = losing_every(5);
         let to = pair.destination(in_mode(mode));
         pair.push_all(to, messages(5_000, 100));
-        let now = pair.now;
-        pair.client.close_destination(to, now);
+        pair.client.close_destination(to);
         assert_eq!(pair.push(to, b"more"), Err(PushError::Closed));
         pair.run();
         let ended = pair.events.last();
@@ -192,6 +191,20 @@ fn a_closed_destination_says_so_when_all_has_arrived_and_is_forgotten() {
         pair.run();
         assert_eq!(pair.received.last().map(Vec::as_slice), Some(&b"again"[..]), "{mode:?}");
     }
+}
+
+#[test]
+fn a_farewell_called_for_too_early_is_said_in_time() {
+    let mut pair = EndpointPair::new(Config::default());
+    let to = pair.destination(DestinationOptions { credit: false, ..lossy() });
+    pair.push_all(to, [b"hello"]);
+    pair.client.close_destination(to);
+    pair.run_for(Duration::from_micros(1));
+    let next = pair.client.next_deadline().unwrap();
+    assert!(next > pair.now);
+    pair.client.on_timer(next);
+    pair.run();
+    assert_eq!(pair.client.stats().sent.destinations, 0, "it is closed and forgotten");
 }
 
 #[test]
@@ -238,6 +251,57 @@ fn a_restarted_receiver_gets_what_the_first_had_not_taken() {
         }
         // Once more at most: what was taken and not acknowledged.
         assert!(pair.received.len() <= 8_000 + taken, "{mode:?}");
+    }
+}
+
+/// Starts the receiver anew in the midst of a flow: a repetition is all that it hears of that, and what
+/// is left comes in another flow.
+fn restarted_in_the_midst(mode: Mode) -> EndpointPair {
+    let mut pair = EndpointPair::new(Config::default());
+    let to = pair.destination(in_mode(mode));
+    pair.push_all(to, messages(100, 5_000));
+    pair.run();
+    pair.network = Box::new(|_| Fate::Lost);
+    pair.push_all(to, messages(5, 5_000));
+    pair.run_for(Duration::from_micros(1_500));
+    pair.restart_server(Config::default());
+    pair.network = Box::new(|_| Fate::Arrives);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.client.is_settled(to), "{mode:?}");
+    assert_eq!(pair.received.len(), 105, "{mode:?}");
+    assert_eq!(pair.server.stats().received.proven, 2, "{mode:?}: one is that of a repetition");
+    pair
+}
+
+fn assert_none_lost(pair: &EndpointPair, mode: Mode) {
+    assert_eq!(pair.server.stats().received.lost_messages, 0, "{mode:?}");
+    let lost = pair.events.iter().find(|event| matches!(event, Event::Lost { .. }));
+    assert_eq!(lost, None, "{mode:?}");
+}
+
+const REPEATING: [Mode; 3] =
+    [Mode::ReliableUnordered, Mode::ReliableOrdered, Mode::ReliableUntil(Duration::from_secs(50))];
+
+#[test]
+fn what_came_in_another_flow_after_a_restart_is_never_lost() {
+    for mode in REPEATING {
+        let mut pair = restarted_in_the_midst(mode);
+        pair.run_for(Duration::from_secs(200));
+        assert_none_lost(&pair, mode);
+        assert_eq!(pair.server.reassembly_bytes(), 0, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_sender_that_restarts_behind_its_receiver_has_lost_nothing() {
+    for mode in REPEATING {
+        let mut pair = restarted_in_the_midst(mode);
+        pair.client = Endpoint::new(Config::default(), [4; 32]);
+        let to = pair.destination(in_mode(mode));
+        pair.push_all(to, messages(1, 5_000));
+        pair.run_for(Duration::from_secs(1));
+        assert!(pair.events.iter().any(|event| matches!(event, Event::Restarted { .. })));
+        assert_none_lost(&pair, mode);
     }
 }
 

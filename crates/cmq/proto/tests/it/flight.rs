@@ -69,7 +69,7 @@ impl Scene {
         self.received.extend(sequences);
     }
 
-    /// What a receiver of everything in `received` would say.
+    /// Returns what a receiver of everything in `received` would say.
     fn status(&self) -> Status {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for &sequence in &self.received {
@@ -118,7 +118,7 @@ impl Scene {
         std::iter::from_fn(|| self.flight.poll(self.now)).collect()
     }
 
-    /// The sequences that are repeated now.
+    /// Takes the actions of now, and returns the sequences that are repeated.
     fn repeated(&mut self) -> Vec<u64> {
         let repeats = self.actions().into_iter().filter_map(|action| match action {
             Action::Repeat(bytes) => Some(number(&bytes)),

@@ -23,7 +23,7 @@ const PAGE: &str = include_str!("../../../../../docs/formats/cmq.md");
 /// The flags of most examples: reliable and ordered, with credit.
 const FLAGS: u8 = FlowMode::ReliableOrdered as u8 | flags::CREDIT;
 
-/// The bytes of the example of this name.
+/// Returns the bytes of the example of this name.
 fn example(name: &str) -> Vec<u8> {
     let found = examples(PAGE).into_iter().find(|(found, _)| *found == name);
     found.unwrap_or_else(|| panic!("no example {name}")).1

@@ -50,7 +50,7 @@ fn forge(pair: &mut EndpointPair, from: SocketAddr, bytes: &[u8]) {
     pair.server.on_datagrams(from, BytesMut::from(bytes), bytes.len(), pair.now);
 }
 
-/// The same datagram with another header.
+/// Returns the same datagram with another header.
 fn reheaded(bytes: &[u8], change: impl FnOnce(&mut Header)) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut header = Header::parse(&bytes).unwrap();

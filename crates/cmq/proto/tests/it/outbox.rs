@@ -19,16 +19,16 @@ fn key(port: u16) -> Key {
 }
 
 fn endpoint(config: Config) -> Endpoint {
-    Endpoint::new(config, [9; 32], Time::ZERO)
+    Endpoint::new(config, [9; 32])
 }
 
-/// A destination that may send as much as it likes.
+/// Returns the options of a destination that may send as much as it likes.
 fn unbounded() -> DestinationOptions {
     DestinationOptions { credit: false, ..DestinationOptions::default() }
 }
 
 fn open(endpoint: &mut Endpoint, port: u16, options: DestinationOptions) -> DestinationId {
-    endpoint.destination(key(port), options, Time::ZERO).unwrap()
+    endpoint.destination(key(port), options).unwrap()
 }
 
 fn at(us: u64) -> Time {
@@ -77,20 +77,20 @@ fn options_that_make_no_sense_are_refused_with_the_reason() {
         DestinationOptions { repair: Repair::Xor { data: 0 }, ..DestinationOptions::default() },
     ];
     for options in bad {
-        let refused = endpoint.destination(key(1), options.clone(), Time::ZERO);
+        let refused = endpoint.destination(key(1), options.clone());
         assert!(matches!(refused, Err(DestinationError::Invalid(_))), "{options:?}");
     }
     let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 9)), 1);
-    let refused = endpoint.destination(group, in_mode(Mode::ReliableOrdered), Time::ZERO);
+    let refused = endpoint.destination(group, in_mode(Mode::ReliableOrdered));
     assert!(matches!(refused, Err(DestinationError::Invalid(_))));
 
     let first = open(&mut endpoint, 1, in_mode(Mode::ReliableOrdered));
     let larger = DestinationOptions { path_bytes: 9_000, ..in_mode(Mode::ReliableOrdered) };
     assert_eq!(open(&mut endpoint, 1, larger), first, "the path is the driver's matter");
-    let other = endpoint.destination(key(1), in_mode(Mode::Lossy), Time::ZERO);
+    let other = endpoint.destination(key(1), in_mode(Mode::Lossy));
     assert_eq!(other, Err(DestinationError::Conflict));
     open(&mut endpoint, 2, unbounded());
-    let third = endpoint.destination(key(3), unbounded(), Time::ZERO);
+    let third = endpoint.destination(key(3), unbounded());
     assert_eq!(third, Err(DestinationError::TooMany { limit: 2 }));
     assert_eq!(endpoint.find(&key(1)), Some(first));
     assert_eq!(endpoint.find(&key(3)), None);
@@ -129,7 +129,7 @@ fn an_outbox_that_is_full_refuses_or_drops_as_its_destinations_want() {
         let drops = matches!(when_full, WhenFull::DropNew | WhenFull::DropOldest);
         assert_eq!(refused == 0, drops, "{when_full:?}: {refused} refused");
         assert_eq!(endpoint.stats().sent.dropped_messages > 0, drops);
-        endpoint.flush_all(Time::ZERO);
+        endpoint.flush_all();
         let bytes: usize =
             transmits(&mut endpoint, Time::ZERO).iter().map(|it| it.bytes.len()).sum();
         assert!(bytes <= 1 << 20, "{bytes} bytes were held");
@@ -203,8 +203,8 @@ fn new_trains_obey_a_changed_path_and_old_ones_may_fragment() {
     for _ in 0..100 {
         endpoint.push(id, &[7; 100], || Time::ZERO).unwrap();
     }
-    endpoint.set_path_bytes(key(1).address.ip(), 600, Time::ZERO);
-    endpoint.flush_all(Time::ZERO);
+    endpoint.set_path_bytes(key(1).address.ip(), 600);
+    endpoint.flush_all();
     let old = transmits(&mut endpoint, Time::ZERO);
     assert!(old.iter().all(|transmit| transmit.may_fragment), "{old:?}");
     for id in [id, other] {
@@ -212,7 +212,7 @@ fn new_trains_obey_a_changed_path_and_old_ones_may_fragment() {
             endpoint.push(id, &[7; 100], || Time::ZERO).unwrap();
         }
     }
-    endpoint.flush_all(Time::ZERO);
+    endpoint.flush_all();
     let new = transmits(&mut endpoint, Time::ZERO);
     assert_eq!(new.len(), 2);
     for transmit in new {
@@ -235,8 +235,7 @@ fn repetitions_on_a_path_that_became_smaller_may_be_fragmented() {
     pair.push_all(to, &sent);
     pair.run_for(Duration::from_millis(3));
     assert!(pair.received.is_empty());
-    let (address, now) = (pair.server_address.ip(), pair.now);
-    pair.client.set_path_bytes(address, 600, now);
+    pair.client.set_path_bytes(pair.server_address.ip(), 600);
     pair.run();
     assert!(pair.received == sent);
 }
@@ -246,11 +245,10 @@ fn a_group_is_sent_to_without_credit_and_answers_nothing() {
     let mut pair = EndpointPair::new(Config::default());
     let group = Key::new(SocketAddr::from(([239, 1, 2, 3], 2_000)), MAILBOX.0);
     pair.server_address = group.address;
-    let now = pair.now;
-    let to = pair.client.destination(group, DestinationOptions::default(), now).unwrap();
+    let to = pair.client.destination(group, DestinationOptions::default()).unwrap();
     let sent = messages(20_000, 64);
     pair.push_all(to, &sent);
-    pair.client.close_destination(to, now);
+    pair.client.close_destination(to);
     pair.run();
     assert!(pair.sent_by_server <= 1, "a challenge at most: {}", pair.sent_by_server);
     assert!(pair.received == sent);
@@ -261,8 +259,7 @@ fn a_group_is_sent_to_without_credit_and_answers_nothing() {
 fn a_mailbox_that_opens_later_gets_what_reliable_senders_kept() {
     let mut pair = EndpointPair::new(Config::default());
     let key = Key::new(pair.server_address, 99);
-    let now = pair.now;
-    let to = pair.client.destination(key, in_mode(Mode::ReliableOrdered), now).unwrap();
+    let to = pair.client.destination(key, in_mode(Mode::ReliableOrdered)).unwrap();
     let sent = messages(1_000, 100);
     pair.push_all(to, &sent);
     pair.run_for(Duration::from_secs(3));
@@ -289,8 +286,7 @@ fn a_receiver_that_is_gone_is_given_up_and_reported() {
     assert_eq!(pair.push(to, b"more"), Err(PushError::Closed));
     assert!(pair.client.is_settled(to) && pair.client.all_settled());
     // Closed, it may be opened again.
-    let now = pair.now;
-    pair.client.close_destination(to, now);
+    pair.client.close_destination(to);
     pair.run();
     pair.network = Box::new(|_| Fate::Arrives);
     let again = pair.destination(in_mode(Mode::ReliableOrdered));
@@ -307,7 +303,7 @@ fn the_original_is_spoken_as_it_was() {
         pair.server.open_mailbox(Mailbox(0), MailboxOptions::default()).unwrap();
         let now = pair.now;
         let key = Key::new(pair.server_address, 5);
-        let to = pair.client.destination(key, DestinationOptions::default(), now).unwrap();
+        let to = pair.client.destination(key, DestinationOptions::default()).unwrap();
         let sent: Vec<Vec<u8>> = (0..100).map(|nth| format!("{nth:04}").into_bytes()).collect();
         pair.push_all(to, &sent);
         assert_eq!(pair.client.stats().sent.trains, 0, "the network has not worked yet");
@@ -429,8 +425,7 @@ proptest! {
         }
         let open = |pair: &mut EndpointPair, nth: usize| {
             let key = Key::new(pair.server_address, 100 + nth as u64);
-            let now = pair.now;
-            pair.client.destination(key, in_mode(modes[nth]), now)
+            pair.client.destination(key, in_mode(modes[nth]))
         };
         let mut ids: Vec<_> = (0..3).map(|nth| open(&mut pair, nth).unwrap()).collect();
         // A destination that was closed and made again is another flow, with an order of its own.
@@ -453,15 +448,9 @@ proptest! {
                         Err(refused) => prop_assert_eq!(refused, PushError::WouldBlock),
                     }
                 }
-                Step::Flush(to) => {
-                    let now = pair.now;
-                    pair.client.flush(ids[to], now);
-                }
+                Step::Flush(to) => pair.client.flush(ids[to]),
                 Step::Wait(us) => pair.run_for(Duration::from_micros(us)),
-                Step::Close(to) => {
-                    let now = pair.now;
-                    pair.client.close_destination(ids[to], now);
-                }
+                Step::Close(to) => pair.client.close_destination(ids[to]),
             }
         }
         pair.run();
@@ -501,8 +490,7 @@ fn a_key_is_free_as_soon_as_its_destination_is_closed() {
     let mut pair = EndpointPair::new(Config::default());
     let first = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(first, [b"first"]);
-    let now = pair.now;
-    pair.client.close_destination(first, now);
+    pair.client.close_destination(first);
     let second = pair.destination(in_mode(Mode::Lossy));
     assert_ne!(first, second);
     pair.push_all(second, [b"second"]);
@@ -550,14 +538,13 @@ fn a_destination_that_is_refused_goes_when_it_is_closed() {
             pair.server.close_mailbox(MAILBOX);
         }
         pair.push_all(to, [b"hello"]);
-        pair.client.flush(to, pair.now);
+        pair.client.flush(to);
         pair.run_for(Duration::from_secs(200));
         assert_eq!(pair.client.is_settled(to), arrives || mode == Mode::Lossy, "it keeps trying");
         if arrives {
             pair.server.close_mailbox(MAILBOX);
         }
-        let now = pair.now;
-        pair.client.close_destination(to, now);
+        pair.client.close_destination(to);
         pair.run_for(Duration::from_secs(70));
         assert!(pair.client.all_settled(), "{mode:?}, {arrives}");
         assert_eq!(pair.client.stats().sent.destinations, 0, "{mode:?}, {arrives}");

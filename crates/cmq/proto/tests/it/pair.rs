@@ -82,8 +82,8 @@ impl EndpointPair {
 
     pub(crate) fn with(client: Config, server: Config) -> Self {
         let mut pair = Self {
-            client: Endpoint::new(client, [1; 32], Time::ZERO),
-            server: Endpoint::new(server, [2; 32], Time::ZERO),
+            client: Endpoint::new(client, [1; 32]),
+            server: Endpoint::new(server, [2; 32]),
             client_address: "10.0.0.1:1000".parse().unwrap(),
             server_address: "10.0.0.2:2000".parse().unwrap(),
             now: Time::from_micros(1),
@@ -103,10 +103,10 @@ impl EndpointPair {
         pair
     }
 
-    /// The client's destination.
+    /// Returns the client's destination, which is made if there is none.
     pub(crate) fn destination(&mut self, options: DestinationOptions) -> DestinationId {
         let key = Key { address: self.server_address, mailbox: MAILBOX };
-        self.client.destination(key, options, self.now).unwrap()
+        self.client.destination(key, options).unwrap()
     }
 
     pub(crate) fn push(&mut self, to: DestinationId, message: &[u8]) -> Result<(), PushError> {
@@ -131,8 +131,8 @@ impl EndpointPair {
         }
     }
 
-    /// Everything that can happen at this time, or else the next time at which something does. False
-    /// if nothing will.
+    /// Runs everything that can happen at this time, or else goes to the next time at which
+    /// something does. Returns false if nothing will.
     pub(crate) fn step(&mut self) -> bool {
         let acted = self.transmit() | self.take();
         if acted {
@@ -184,7 +184,7 @@ impl EndpointPair {
 
     /// The server's machine was switched off and on: it remembers nothing.
     pub(crate) fn restart_server(&mut self, config: Config) {
-        self.server = Endpoint::new(config, [3; 32], self.now);
+        self.server = Endpoint::new(config, [3; 32]);
         self.server.open_mailbox(MAILBOX, MailboxOptions::default()).unwrap();
         self.deliveries.clear();
     }
@@ -246,7 +246,7 @@ impl EndpointPair {
         }
     }
 
-    /// What the applications take.
+    /// Takes what there is for the applications; returns whether they popped anything.
     fn take(&mut self) -> bool {
         while let Some(delivery) = self.server.poll_delivery() {
             self.deliveries.push_back(delivery);
@@ -270,7 +270,7 @@ impl EndpointPair {
     }
 }
 
-/// So many messages that differ, of `len` bytes each.
+/// Returns so many messages that differ, of `len` bytes each.
 pub(crate) fn messages(count: usize, len: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|at| {

@@ -5,12 +5,14 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use quelea_cmq_proto::limits::{
     DATAGRAM_BYTES_MAX, REPAIR_DATA_MAX, REPAIR_GROUPS_MAX, REPAIR_HELD_BYTES_MAX, REPAIR_KEPT_MAX,
-    REPAIR_PARITY_MAX,
+    REPAIR_MESSAGE_BYTES_MAX, REPAIR_PARITY_MAX,
 };
 use quelea_cmq_proto::repair::{FecDecoder, GroupEncoder, PARITY_OVERHEAD_BYTES, Recovered};
 use quelea_cmq_proto::wire::parity::Parity;
 use quelea_cmq_proto::wire::{Header, Kind, Malformed, flags};
-use quelea_cmq_proto::{Mailbox, Repair};
+use quelea_cmq_proto::{Config, DestinationOptions, Mailbox, Repair};
+
+use crate::pair::{Datagram, EndpointPair, Fate, messages};
 
 fn header(kind: Kind, sequence: u64) -> Header {
     Header {
@@ -236,7 +238,7 @@ fn one_group_after_the_other_is_mended() {
         sequence += 1;
         assert_eq!(recovered(&mut decoder), [expected.unwrap()]);
     }
-    assert!(decoder.held_bytes() <= REPAIR_KEPT_MAX * 8);
+    assert!(decoder.held_bytes() <= (REPAIR_KEPT_MAX + 4) * 128, "{} bytes", decoder.held_bytes());
 }
 
 #[test]
@@ -329,4 +331,67 @@ fn a_parity_shorter_than_its_data_is_malformed() {
     receive(&mut decoder, &parities[0]);
     assert_eq!(decoder.poll_recovered(), Some(Err(Malformed::Parity)));
     assert_eq!(decoder.poll_recovered(), None);
+}
+
+/// Sends by a lossy flow with a parity for eight datagrams, of which one in a hundred is lost; each
+/// arrives so long after the one before.
+fn losing(config: Config, apart_us: u64, sent: &[Vec<u8>]) -> EndpointPair {
+    let mut pair = EndpointPair::new(config);
+    let repair = Repair::Xor { data: 8 };
+    let to = pair.destination(DestinationOptions { repair, ..DestinationOptions::default() });
+    let mut count = 0;
+    pair.network = Box::new(move |datagram: &Datagram| {
+        let data = datagram.kind() == Some(Kind::Data);
+        count += u64::from(matches!(datagram.kind(), Some(Kind::Data | Kind::Parity)));
+        if data && count % 100 == 20 { Fate::Lost } else { Fate::Late(count * apart_us) }
+    });
+    pair.push_all(to, sent);
+    pair.run();
+    pair
+}
+
+#[test]
+fn any_fragment_of_a_long_message_is_mended_however_long_it_takes() {
+    for apart_us in [0, 20] {
+        let sent = messages(1, REPAIR_MESSAGE_BYTES_MAX);
+        let pair = losing(Config::default(), apart_us, &sent);
+        let stats = pair.server.stats().received;
+        assert!(pair.received == sent, "{apart_us}: {stats:?}");
+        assert!(stats.repaired > 5, "{stats:?}");
+        assert_eq!((stats.lost_messages, stats.lost_datagrams), (0, 0));
+        // What has passed is not kept.
+        let kept = pair.server.reassembly_bytes();
+        assert!(kept < REPAIR_MESSAGE_BYTES_MAX / 2, "{kept} bytes");
+    }
+}
+
+#[test]
+fn messages_one_after_the_other_have_their_parity_behind_each() {
+    for bytes in [2_000, 100_000] {
+        let sent = messages(5_000_000 / bytes, bytes);
+        let pair = losing(Config::default(), 0, &sent);
+        let stats = pair.server.stats().received;
+        assert_eq!(stats.lost_messages, 0, "{stats:?}");
+        assert_eq!(pair.received.len(), sent.len());
+        let sent = pair.client.stats().sent;
+        assert!(sent.parities < sent.datagrams / 6, "{sent:?}");
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_kept_has_no_parity() {
+    let config = Config { message_bytes_max: 2 * REPAIR_MESSAGE_BYTES_MAX, ..Config::default() };
+    let mut pair = EndpointPair::new(config);
+    let repair = Repair::Xor { data: 8 };
+    let to = pair.destination(DestinationOptions { repair, ..DestinationOptions::default() });
+    let sent = messages(1, REPAIR_MESSAGE_BYTES_MAX + 1);
+    pair.push_all(to, &sent);
+    pair.run();
+    assert!(pair.received == sent);
+    assert_eq!(pair.client.stats().sent.parities, 0);
+    assert!(pair.server.reassembly_bytes() < 10_000, "{}", pair.server.reassembly_bytes());
+    let small = messages(100, 1_000);
+    pair.push_all(to, &small);
+    pair.run();
+    assert!(pair.client.stats().sent.parities > 0);
 }

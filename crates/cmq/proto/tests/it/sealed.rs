@@ -212,8 +212,7 @@ fn nobody_is_greeted_for_ever() {
             pair.run();
             pair.push_all(to, messages(100, 100));
             if closed {
-                let now = pair.now;
-                pair.client.close_destination(to, now);
+                pair.client.close_destination(to);
             }
             pair.run();
             assert_eq!(pair.client.next_deadline(), None);
@@ -223,13 +222,13 @@ fn nobody_is_greeted_for_ever() {
     }
 }
 
-/// A pair whose server acknowledges nothing yet, in the midst of a large message: a part of its
-/// fragments has come, and data is lost as long as the switch says so.
+/// Returns a pair whose server acknowledges nothing yet, in the midst of a large message: a part of
+/// its fragments has come, and data is lost as long as the switch says so.
 fn cut_in_the_midst(config: Config, mode: Mode) -> (EndpointPair, DestinationId, Rc<Cell<bool>>) {
     let mut pair = EndpointPair::new(config);
     let to = pair.destination(in_mode(mode));
     pair.push_all(to, messages(1, 100_000));
-    pair.client.flush(to, pair.now);
+    pair.client.flush(to);
     let (cut, mut count) = (Rc::new(Cell::new(true)), 0);
     let is_cut = Rc::clone(&cut);
     pair.network = Box::new(move |datagram: &Datagram| {
@@ -283,9 +282,9 @@ fn a_flow_that_made_room_for_another_begins_again_with_new_keys() {
         let other = Mailbox(8);
         pair.server.open_mailbox(other, MailboxOptions::default()).unwrap();
         let key = Key { address: pair.server_address, mailbox: other };
-        let second = pair.client.destination(key, in_mode(mode), pair.now).unwrap();
+        let second = pair.client.destination(key, in_mode(mode)).unwrap();
         pair.push_all(second, messages(1, 50));
-        pair.client.flush(second, pair.now);
+        pair.client.flush(second);
         pair.run_for(Duration::from_secs(20));
         assert!(pair.server.stats().received.evicted > 0, "{mode:?}");
         pair.received.sort();
@@ -297,12 +296,12 @@ fn a_flow_that_made_room_for_another_begins_again_with_new_keys() {
     }
 }
 
-/// A datagram that `sender` sends to a group, with one message.
+/// Returns a datagram with one message that `sender` sends to a group.
 fn to_group(sender: &mut Endpoint, message: &[u8], now: Time) -> BytesMut {
     let key = Key::new(SocketAddr::from(([239, 1, 2, 3], 4_000)), MAILBOX.0);
-    let to = sender.destination(key, DestinationOptions::default(), now).unwrap();
+    let to = sender.destination(key, DestinationOptions::default()).unwrap();
     sender.push(to, message, || now).unwrap();
-    sender.flush(to, now);
+    sender.flush(to);
     BytesMut::from(&sender.poll_transmit(now).unwrap().bytes[..])
 }
 
@@ -353,7 +352,7 @@ fn a_recorded_group_datagram_ends_no_session_of_its_sender() {
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(10, 50));
     pair.run();
-    let mut other = Endpoint::new(sealed(), [3; 32], pair.now);
+    let mut other = Endpoint::new(sealed(), [3; 32]);
     let recorded = to_group(&mut other, b"other", pair.now);
     let victim = pair.client_address;
     assert_eq!(deliver(&mut pair, victim, &recorded), 1);
@@ -362,4 +361,21 @@ fn a_recorded_group_datagram_ends_no_session_of_its_sender() {
     assert_eq!(pair.received.len(), 20);
     let stats = pair.server.stats().received;
     assert_eq!((stats.restarts, stats.old_session, stats.duplicates), (0, 0, 0));
+}
+
+#[test]
+fn a_greeting_called_for_too_early_is_said_in_time() {
+    let mut pair = EndpointPair::new(sealed());
+    pair.network = Box::new(|_| Fate::Lost);
+    let to = pair.destination(in_mode(Mode::ReliableOrdered));
+    pair.push_all(to, [b"hello"]);
+    pair.client.flush(to);
+    pair.run_for(Duration::from_micros(1));
+    assert_eq!(pair.client.stats().sent.hellos, 1);
+    pair.network = Box::new(|_| Fate::Arrives);
+    let next = pair.client.next_deadline().unwrap();
+    assert!(next > pair.now);
+    pair.client.on_timer(next);
+    pair.run();
+    assert_eq!(pair.received, [b"hello"]);
 }

@@ -72,7 +72,8 @@ fn seeds_that_once_failed() {
     run(Family::Mixed, Seed(2_931));
 }
 
-/// One flow that pushes 200 messages at once, over a path that is cut in one direction soon after.
+/// Returns the plan of one flow that pushes 200 messages at once, over a path that is cut in one
+/// direction soon after.
 fn cut_off(mode: Mode, from: usize, to: usize) -> Plan {
     let mut plan = Plan::plain(mode, 200);
     plan.faults.push(Fault {

@@ -26,7 +26,7 @@ fn key(at: usize) -> Key {
 }
 
 fn endpoint() -> Endpoint {
-    Endpoint::new(Config::default(), [1; 32], Time::ZERO)
+    Endpoint::new(Config::default(), [1; 32])
 }
 
 fn make_all(
@@ -34,9 +34,7 @@ fn make_all(
     count: usize,
     options: &DestinationOptions,
 ) -> Vec<DestinationId> {
-    (0..count)
-        .map(|at| endpoint.destination(key(at), options.clone(), Time::ZERO).unwrap())
-        .collect()
+    (0..count).map(|at| endpoint.destination(key(at), options.clone()).unwrap()).collect()
 }
 
 #[test]
@@ -65,7 +63,7 @@ fn a_destination_that_is_idle_again_costs_little_in_every_mode() {
         let used = measure(|| {
             for (at, id) in ids.iter().enumerate() {
                 sender.push(*id, b"message", || now).unwrap();
-                sender.flush(*id, now);
+                sender.flush(*id);
                 exchange(&mut sender, &mut receiver, key(at).address, &mut now);
             }
         });
@@ -114,7 +112,7 @@ fn an_idle_queue_costs_little() {
         let mut endpoint = endpoint();
         endpoint.open_mailbox(Mailbox(1), MailboxOptions::default()).unwrap();
         let options = DestinationOptions { credit: false, ..DestinationOptions::default() };
-        let id = endpoint.destination(key(1), options, Time::ZERO).unwrap();
+        let id = endpoint.destination(key(1), options).unwrap();
         for _ in 0..100_000 {
             let _ = endpoint.push(id, &[7; 64], || Time::ZERO);
             while let Some(transmit) = endpoint.poll_transmit(Time::ZERO) {
@@ -123,7 +121,7 @@ fn an_idle_queue_costs_little() {
                 }
             }
         }
-        endpoint.flush_all(Time::ZERO);
+        endpoint.flush_all();
         while endpoint.poll_transmit(Time::ZERO).is_some() {}
         made = Some(endpoint);
     });
@@ -137,7 +135,7 @@ fn a_push_by_handle_allocates_nothing_but_its_trains() {
     let mut endpoint = endpoint();
     let options =
         DestinationOptions { credit: false, path_bytes: 8_972, ..DestinationOptions::default() };
-    let id = endpoint.destination(key(1), options, Time::ZERO).unwrap();
+    let id = endpoint.destination(key(1), options).unwrap();
     let mut trains = 0;
     let mut fill = |endpoint: &mut Endpoint| {
         for _ in 0..100_000 {

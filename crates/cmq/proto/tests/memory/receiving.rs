@@ -170,7 +170,7 @@ fn flows_that_wait_for_room_and_are_forgotten_leave_nothing_behind() {
 
 #[test]
 fn a_forged_datagram_of_a_group_allocates_next_to_nothing() {
-    let mut receiver = Endpoint::new(config(), [1; 32], Time::ZERO);
+    let mut receiver = Endpoint::new(config(), [1; 32]);
     receiver.open_mailbox(Mailbox(7), MailboxOptions::default()).unwrap();
     let from = SocketAddr::from(([127, 0, 0, 1], 9));
     let mut buffers = (0..1_000).map(|session| {

@@ -17,7 +17,7 @@ impl Careful {
         (Self { sender, encoder: GroupEncoder::new(repair).unwrap() }, receiver)
     }
 
-    /// So many datagrams with a message each, and the parity behind each full group.
+    /// Returns so many datagrams with a message each, and the parity behind each full group.
     fn send(&mut self, count: usize) -> Vec<Sent> {
         let mut sent = Vec::new();
         for _ in 0..count {

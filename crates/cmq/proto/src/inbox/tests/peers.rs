@@ -7,7 +7,7 @@ fn at(port: u16, mode: FlowMode) -> Sender {
     Sender { from: SocketAddr::from(([127, 0, 0, 1], port)), ..Sender::new(mode) }
 }
 
-/// The bytes of an answer on the wire.
+/// Returns the number of bytes of an answer on the wire.
 fn bytes(answer: &Answer) -> usize {
     let body = match answer {
         Answer::Status { status, .. } => {
@@ -305,7 +305,8 @@ fn a_lossy_flow_ends_also_if_its_last_messages_were_lost() {
     assert!(matches!(events[..], [Event::Lost { messages: 1, .. }, Event::Ended { .. }]));
 }
 
-/// What says, in the name of an address, that so many messages of datagrams that never were are missing.
+/// Returns a sender, and its datagram, which says in the name of an address that so many messages
+/// of datagrams that never were are missing.
 fn made_up(port: u16, messages: u64) -> (Sender, Sent) {
     let mut forger = at(port, FlowMode::Lossy);
     forger.sequence = messages;

@@ -17,7 +17,7 @@ fn with_byte(bytes: &[u8], at: usize, byte: u8) -> Vec<u8> {
     bytes
 }
 
-/// Wrong datagrams made of a right one, with what is wrong with each.
+/// Returns wrong datagrams made of a right one, with what is wrong with each.
 fn wrong(data: &[u8], probe: &[u8]) -> Vec<(Malformed, Vec<u8>)> {
     let body = |bytes: &[u8]| [&data[..HEADER_BYTES], bytes].concat();
     let fragment = |bytes: &[u8]| {
@@ -63,7 +63,7 @@ fn each_malformed_datagram_is_counted_by_its_cause_and_nothing_else_suffers() {
         let (mut pair, recording, to) = pair_in(mode, &sent[..500]);
         let data = recording.last(Kind::Data);
         // A question, so that there is a PROBE to spoil.
-        pair.client.close_destination(to, pair.now);
+        pair.client.close_destination(to);
         pair.run();
         let to = pair.destination(in_mode(mode));
         let probe = recording.last(Kind::Probe);
@@ -148,7 +148,8 @@ fn what_contradicts_its_flow_is_counted_by_cause() {
     }
 }
 
-/// Everything that two endpoints say in a conversation with losses, large messages and an end.
+/// Returns everything that two endpoints say in a conversation with losses, large messages and an
+/// end.
 fn conversation() -> Vec<Datagram> {
     let mut all = Vec::new();
     for mode in MODES {
@@ -158,7 +159,7 @@ fn conversation() -> Vec<Datagram> {
         pair.push_all(to, messages(40, 100));
         pair.push_all(to, [vec![7; 5_000]]);
         pair.run();
-        pair.client.close_destination(to, pair.now);
+        pair.client.close_destination(to);
         pair.run();
         all.extend(recording.all());
     }
@@ -183,15 +184,15 @@ fn no_piece_of_a_datagram_stops_an_endpoint() {
     while pair.server.poll_delivery().is_some() {}
     pair.server.open_mailbox(Mailbox(8), MailboxOptions::default()).unwrap();
     let key = Key { address: server, mailbox: Mailbox(8) };
-    let to = pair.client.destination(key, in_mode(Mode::ReliableOrdered), pair.now).unwrap();
+    let to = pair.client.destination(key, in_mode(Mode::ReliableOrdered)).unwrap();
     let sent = messages(1_000, 100);
     pair.push_all(to, &sent);
     pair.run();
     assert!(pair.received == sent);
 }
 
-/// A datagram of the recording with some bytes changed, perhaps cut, of a session that nobody has: a
-/// forger does not know the sessions.
+/// Returns a datagram of the recording with some bytes changed, perhaps cut, of a session that
+/// nobody has: a forger does not know the sessions.
 fn noise(recorded: &[Datagram], random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = random.choice(recorded).unwrap().bytes.to_vec();
     for _ in 0..random.usize(1..5) {

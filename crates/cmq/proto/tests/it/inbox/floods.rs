@@ -5,7 +5,7 @@ use quelea_cmq_proto::limits::FLOWS_UNPROVEN_MAX;
 use super::*;
 use crate::pair::messages;
 
-/// A datagram with one message, of a session that does not exist.
+/// Returns a datagram with one message, of a session that does not exist.
 fn forged(like: &[u8], session: u64, sequence: u64) -> Vec<u8> {
     reheaded(like, |header| {
         header.session = session;

@@ -11,7 +11,7 @@ use super::*;
 use crate::endpoints::ALL_MODES;
 use crate::pair::{MAILBOX, messages};
 
-/// Does something to one datagram of data, counted from zero.
+/// Returns a network in which `fate` befalls one datagram of data, counted from zero.
 fn to_the(nth: u64, fate: Fate) -> Box<dyn FnMut(&Datagram) -> Fate> {
     let mut seen = 0;
     Box::new(move |datagram| {
@@ -21,7 +21,7 @@ fn to_the(nth: u64, fate: Fate) -> Box<dyn FnMut(&Datagram) -> Fate> {
     })
 }
 
-/// What the server knows of the client.
+/// Returns what the server knows of the client.
 fn known(pair: &EndpointPair) -> Peer {
     pair.server.peer(pair.client_address, MAILBOX).expect("it has sent")
 }
@@ -30,13 +30,13 @@ fn known(pair: &EndpointPair) -> Peer {
 fn push_apart(pair: &mut EndpointPair, to: DestinationId, count: usize) {
     for message in messages(count, 40) {
         pair.push_all(to, [message]);
-        pair.client.flush(to, pair.now);
+        pair.client.flush(to);
         pair.run_for(Duration::from_micros(10));
     }
     pair.run();
 }
 
-/// Twenty messages in twenty datagrams, to one of which something happens.
+/// Pushes twenty messages in twenty datagrams, to one of which something happens.
 fn story(mode: Mode, network: Box<dyn FnMut(&Datagram) -> Fate>) -> (EndpointPair, PeerCounts) {
     let mut pair = EndpointPair::new(Config::default());
     pair.network = network;
@@ -50,7 +50,7 @@ fn story(mode: Mode, network: Box<dyn FnMut(&Datagram) -> Fate>) -> (EndpointPai
     (pair, counts)
 }
 
-/// All pages.
+/// Returns the peers of all pages.
 fn all(endpoint: &Endpoint) -> Vec<Peer> {
     let mut peers = Vec::new();
     let mut next = Some(0);
@@ -62,7 +62,7 @@ fn all(endpoint: &Endpoint) -> Vec<Peer> {
     peers
 }
 
-/// What was counted of all peers, those included that are forgotten.
+/// Returns what was counted of all peers, those included that are forgotten.
 fn sums(endpoint: &Endpoint) -> PeerCounts {
     let mut sum = endpoint.forgotten_peers();
     for peer in all(endpoint) {
@@ -71,7 +71,7 @@ fn sums(endpoint: &Endpoint) -> PeerCounts {
     sum
 }
 
-/// What the endpoint has counted itself.
+/// Returns what the endpoint has counted itself.
 fn of_endpoint(endpoint: &Endpoint) -> PeerCounts {
     let received = endpoint.stats().received;
     PeerCounts {
@@ -156,7 +156,7 @@ fn what_parity_brings_back_is_counted_of_the_peer() {
     let repair = Repair::Xor { data: 4 };
     let to = pair.destination(DestinationOptions { repair, ..in_mode(Mode::Lossy) });
     pair.push_all(to, messages(10, 1_000));
-    pair.client.flush(to, pair.now);
+    pair.client.flush(to);
     pair.run();
     let counts = known(&pair).counts;
     assert_eq!((counts.messages, counts.repaired, counts.lost_messages), (10, 1, 0));
@@ -185,7 +185,7 @@ fn a_peer_that_is_started_anew_keeps_what_was_counted_of_it() {
         pair.network = to_the(5, Fate::Twice);
         let mut sessions = Vec::new();
         for life in 0..3 {
-            pair.client = Endpoint::new(Config::default(), [10 + life; 32], pair.now);
+            pair.client = Endpoint::new(Config::default(), [10 + life; 32]);
             let to = pair.destination(in_mode(mode));
             push_apart(&mut pair, to, 20);
             let peer = known(&pair);
@@ -213,13 +213,13 @@ fn what_a_restarted_peer_left_missing_is_counted() {
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     for message in messages(6, 40) {
         pair.push_all(to, [message]);
-        pair.client.flush(to, pair.now);
+        pair.client.flush(to);
         pair.run_for(Duration::from_micros(200));
     }
     pair.push_all(to, [b"behind it"]);
-    pair.client.flush(to, pair.now);
+    pair.client.flush(to);
     pair.run_for(Duration::from_micros(60));
-    pair.client = Endpoint::new(Config::default(), [9; 32], pair.now);
+    pair.client = Endpoint::new(Config::default(), [9; 32]);
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     push_apart(&mut pair, to, 3);
     let counts = known(&pair).counts;
@@ -234,7 +234,7 @@ fn each_mailbox_of_a_peer_is_counted_by_itself() {
     let other = Mailbox(8);
     pair.server.open_mailbox(other, MailboxOptions::default()).unwrap();
     let key = Key { address: pair.server_address, mailbox: other };
-    let second = pair.client.destination(key, in_mode(Mode::Lossy), pair.now).unwrap();
+    let second = pair.client.destination(key, in_mode(Mode::Lossy)).unwrap();
     let first = pair.destination(in_mode(Mode::ReliableOrdered));
     push_apart(&mut pair, first, 7);
     let before = known(&pair);
@@ -255,7 +255,7 @@ fn what_was_counted_of_peers_that_are_forgotten_is_not_lost() {
         let mailbox = Mailbox(number);
         pair.server.open_mailbox(mailbox, MailboxOptions::default()).unwrap();
         let key = Key { address: pair.server_address, mailbox };
-        let to = pair.client.destination(key, in_mode(Mode::Lossy), pair.now).unwrap();
+        let to = pair.client.destination(key, in_mode(Mode::Lossy)).unwrap();
         push_apart(&mut pair, to, 3);
     }
     assert_eq!(all(&pair.server).len(), 2);

@@ -16,7 +16,7 @@ const MODES: [Mode; 5] = [
     Mode::ReliableUntil(Duration::from_secs(3_600)),
 ];
 
-/// A pair whose server has a mailbox of so many bytes, which nobody pops.
+/// Returns a pair whose server has a mailbox of so many bytes, which nobody pops.
 fn unpopped(bytes_max: usize, receive_window_bytes: usize) -> EndpointPair {
     let config = Config { receive_window_bytes, ..Config::default() };
     let mut pair = EndpointPair::new(config);
@@ -88,10 +88,10 @@ fn a_mailbox_that_nobody_pops_does_not_hold_back_another() {
         let all = messages(10_000, 1_000);
         push_until_full(&mut pair, stuck, &all);
         let key = Key { address: pair.server_address, mailbox: other };
-        let free = pair.client.destination(key, in_mode(mode), pair.now).unwrap();
+        let free = pair.client.destination(key, in_mode(mode)).unwrap();
         let started = pair.now;
         pair.push_all(free, &all[..5_000]);
-        pair.client.flush(free, pair.now);
+        pair.client.flush(free);
         pair.run_for(Duration::from_millis(50));
         let came = pair.deliveries.iter().filter(|delivery| delivery.mailbox == other);
         let count: u32 = came.map(|delivery| delivery.count).sum();
@@ -133,7 +133,7 @@ fn an_application_that_acknowledges_holds_the_sender_back_until_it_does() {
     pair.pops = false;
     let to = pair.destination(in_mode(Mode::ReliableOrdered));
     pair.push_all(to, messages(500, 1_000));
-    pair.client.flush(to, pair.now);
+    pair.client.flush(to);
     pair.run_for(Duration::from_millis(100));
     let tokens: Vec<_> = pair.deliveries.iter().map(|delivery| delivery.token).collect();
     let count: u32 = pair.deliveries.iter().map(|delivery| delivery.count).sum();
@@ -166,7 +166,7 @@ fn what_is_never_acknowledged_takes_bounded_memory() {
             while let Some((message, others)) = rest.split_first()
                 && pair.push(to, message).is_ok()
             {
-                pair.client.flush(to, pair.now);
+                pair.client.flush(to);
                 rest = others;
             }
             pair.run_for(Duration::from_millis(1));

@@ -178,7 +178,7 @@ impl EndpointWorld {
             && self.nodes.iter().all(Process::is_settled)
     }
 
-    /// Datagrams that were sent so far.
+    /// Returns the number of datagrams that were sent so far.
     pub(crate) const fn sent(&self) -> u64 {
         self.network.sent
     }
@@ -190,7 +190,7 @@ impl EndpointWorld {
         self.now_us = end_us;
     }
 
-    /// When something happens next.
+    /// Returns when something happens next.
     fn next_us(&self) -> Option<u64> {
         let timers = self.nodes.iter().filter_map(Process::next_us);
         let pushers = self.pushers.iter().filter(|pusher| pusher.left > 0 && !pusher.blocked);
@@ -295,7 +295,7 @@ impl EndpointWorld {
         }
         pusher.blocked = false;
         if plan.flushed || pusher.left == 0 {
-            endpoint.flush(id, now);
+            endpoint.flush(id);
         }
     }
 
@@ -403,8 +403,7 @@ impl EndpointWorld {
     // Faults.
 
     fn start(&mut self, node: usize) {
-        let (now, path_bytes) = (self.now(), self.network.path_bytes);
-        self.nodes[node].start(&self.plan, node, &self.addresses, path_bytes, now);
+        self.nodes[node].start(&self.plan, node, &self.addresses, self.network.path_bytes);
     }
 
     fn change_faults(&mut self) {
@@ -421,11 +420,10 @@ impl EndpointWorld {
         }
         if self.path_learned_us.is_some_and(|at| at <= self.now_us) {
             self.path_learned_us = None;
-            let now = self.now();
             for node in &mut self.nodes {
                 let Some(endpoint) = &mut node.endpoint else { continue };
                 for address in &self.addresses {
-                    endpoint.set_path_bytes(address.ip(), self.network.path_bytes, now);
+                    endpoint.set_path_bytes(address.ip(), self.network.path_bytes);
                 }
             }
         }

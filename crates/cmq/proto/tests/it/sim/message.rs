@@ -30,7 +30,7 @@ static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 impl Name {
-    /// The message of this name with so many bytes.
+    /// Returns the message of this name with so many bytes.
     pub(crate) fn message(self, bytes: usize) -> Vec<u8> {
         let mut message = Vec::with_capacity(bytes.max(NAME_BYTES));
         message.extend_from_slice(&self.flow.to_le_bytes());
@@ -40,7 +40,7 @@ impl Name {
         message
     }
 
-    /// The name of a message, if it is as it was made.
+    /// Returns the name of a message, if it is as it was made.
     pub(crate) fn of(message: &[u8]) -> Option<Self> {
         let (name, rest) = message.split_at_checked(NAME_BYTES)?;
         let word = |at: usize| u16::from_le_bytes([name[at], name[at + 1]]);
@@ -49,7 +49,7 @@ impl Name {
         (rest == name.rest(rest.len())).then_some(name)
     }
 
-    /// What follows the name.
+    /// Returns what follows the name.
     fn rest(self, bytes: usize) -> &'static [u8] {
         let mixed = self.index as usize * 31 + usize::from(self.flow) * 7;
         &NOISE[mixed % OFFSETS..][..bytes]

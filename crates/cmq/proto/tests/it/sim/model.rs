@@ -45,7 +45,7 @@ impl Model {
         Self { plan: plan.clone(), streams: BTreeMap::new(), losses, delivered: 0 }
     }
 
-    /// The name of the next message of a flow, in the sender's present life.
+    /// Returns the name of the next message of a flow, in the sender's present life.
     pub(crate) fn next(&mut self, flow: usize, life: u16) -> Name {
         let flow = flow as u16;
         let stream = self.streams.entry((flow, life)).or_default();
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// Five messages pushed, those of `came` delivered: whether the model says yes, at once and when
-    /// all is settled with so many messages counted as lost.
+    /// Pushes five messages and delivers those of `came`; returns whether the model says yes, at
+    /// once and when all is settled with so many messages counted as lost.
     fn says_yes(mode: Mode, came: &[u32], lost: u64) -> bool {
         let mut plan = Plan::plain(mode, 5);
         plan.flows[0].mode = mode;

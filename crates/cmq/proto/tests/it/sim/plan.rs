@@ -166,7 +166,8 @@ impl Plan {
         plan
     }
 
-    /// Two nodes, one flow that pushes everything at once, and a path without faults.
+    /// Returns the plan of two nodes, one flow that pushes everything at once, and a path without
+    /// faults.
     pub(crate) fn plain(mode: Mode, messages: u32) -> Self {
         let mut plan = Self::draw(Family::Lossy, Seed(0));
         plan.nodes = 2;
@@ -255,12 +256,12 @@ impl Plan {
         faults
     }
 
-    /// From then on nothing goes wrong but what the path does by itself.
+    /// Returns the time from which on nothing goes wrong but what the path does by itself.
     pub(crate) fn calm_us(&self) -> u64 {
         self.faults.iter().map(|fault| fault.until_us).fold(START_US, u64::max)
     }
 
-    /// Whether the node forgets what came to it, or all it knew, while the run lasts.
+    /// Returns whether the node forgets what came to it, or all it knew, while the run lasts.
     pub(crate) fn restarts(&self, node: usize) -> bool {
         self.faults.iter().any(|fault| match fault.kind {
             FaultKind::Down { node: at } | FaultKind::Close { node: at } => at == node,
@@ -298,7 +299,7 @@ impl Flow {
     }
 }
 
-/// What all paths between the nodes are like.
+/// Draws what all paths between the nodes are like.
 fn draw_path(rng: &mut Rng) -> Path {
     let delay_us = *pick(rng, &[15, 200, 2_000, 20_000]);
     let jitter_us = if rng.bool() { delay_us / 2 } else { 0 };

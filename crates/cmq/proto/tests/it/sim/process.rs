@@ -64,7 +64,6 @@ impl Process {
         number: usize,
         addresses: &[SocketAddr],
         path_bytes: usize,
-        now: Time,
     ) {
         let config = Config {
             receive_window_bytes: plan.receive_window_bytes,
@@ -78,7 +77,7 @@ impl Process {
         let mut rng = Rng::with_seed(plan.seed.0 ^ own);
         let mut seed = [0; 32];
         rng.fill(&mut seed);
-        let mut endpoint = Endpoint::new(config, seed, now);
+        let mut endpoint = Endpoint::new(config, seed);
         self.destinations.clear();
         for (index, flow) in plan.flows.iter().enumerate() {
             if flow.from == number {
@@ -90,7 +89,7 @@ impl Process {
                     path_bytes,
                     ..DestinationOptions::default()
                 };
-                let id = endpoint.destination(key, options, now).unwrap();
+                let id = endpoint.destination(key, options).unwrap();
                 self.destinations.push((index, id));
             }
         }
@@ -200,14 +199,15 @@ impl Process {
         End { life: self.life, no_room, unproven_lost }
     }
 
-    /// Whether nothing that was pushed here waits for anything, and nothing for the application.
+    /// Returns whether nothing that was pushed here waits for anything, and nothing for the
+    /// application.
     pub(crate) fn is_settled(&self) -> bool {
         let Some(endpoint) = &self.endpoint else { return false };
         self.ring.is_empty() && self.destinations.iter().all(|&(_, id)| endpoint.is_settled(id))
     }
 }
 
-/// What was counted of a peer, without what it says to have sent and has not proven.
+/// Returns what was counted of a peer, without what it says to have sent and has not proven.
 fn believed(peer: &Peer) -> PeerCounts {
     if peer.proven {
         return peer.counts;
