@@ -189,7 +189,8 @@ impl ServedApi {
     }
 }
 
-/// All of a broker's API, `access` being what is about users, and what makes and deletes virtual hosts.
+/// Returns the routes of a broker's whole API, `access` being what is about users, and what makes
+/// and deletes virtual hosts.
 pub(crate) fn router(api: ApiState, fronts: FrontRoutes, access: Vec<Route>) -> Router {
     let elastic = guard::guarded(fronts.elastic, &api);
     let datagram = guard::guarded(fronts.datagram, &api);

@@ -58,7 +58,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// What was changed.
+    /// Returns the path of what was changed.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -230,7 +230,7 @@ impl AuditTrail {
         );
     }
 
-    /// Where the SQS service tells of changes that were made by that protocol.
+    /// Returns a sink, which the SQS service notifies of changes that were made by that protocol.
     #[must_use]
     pub fn changes_by(self: &Arc<Self>, protocol: &'static str) -> ChangeSink {
         let trail = Arc::clone(self);
@@ -260,7 +260,7 @@ impl AuditTrail {
         );
     }
 
-    /// The last first.
+    /// Returns all changes, the last first.
     pub(crate) fn changes(&self) -> Vec<Change> {
         let mut all = self.by_api.all();
         all.extend(self.by_clients.all());
@@ -276,7 +276,7 @@ impl AuditTrail {
 /// What stays as it is in a name as a part of a path (RFC 3986, unreserved).
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~');
 
-/// By which this API has what was changed.
+/// Returns the path by which this API has what was changed.
 fn path_of(vhost: &str, action: &TopologyAction) -> String {
     let path = |names: &[&str]| {
         let escaped = names.iter().map(|name| utf8_percent_encode(name, &PLAIN));

@@ -36,22 +36,22 @@ impl ApiUser {
         self.has("administrator")
     }
 
-    /// Whether access keys of that user may be seen and changed.
+    /// Returns whether access keys of that user may be seen and changed.
     pub(crate) fn has_keys_of(&self, user: &str) -> bool {
         self.is_administrator() || *user == *self.name
     }
 
-    /// Whether all virtual hosts may be seen, and what is of the whole broker.
+    /// Returns whether all virtual hosts may be seen, and what is of the whole broker.
     pub(crate) fn is_monitoring(&self) -> bool {
         self.is_administrator() || self.has("monitoring")
     }
 
-    /// The virtual hosts that are seen by who does not see all.
+    /// Returns the virtual hosts that a user sees who does not see all.
     pub(crate) fn vhosts(&self) -> &[Arc<str>] {
         &self.vhosts
     }
 
-    /// Whether from this machine.
+    /// Returns whether the user asks from this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.peer.is_loopback()
     }
@@ -78,7 +78,7 @@ impl ApiUser {
         }
     }
 
-    /// Whether objects of this virtual host may be shown.
+    /// Returns whether objects of this virtual host may be shown.
     pub(crate) fn sees(&self, vhost: &str) -> bool {
         self.is_monitoring() || self.vhosts.iter().any(|v| **v == *vhost)
     }
@@ -141,7 +141,7 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    /// `None` without a header that makes sense.
+    /// Reads what a request shows; `None` without a header that makes sense.
     pub(crate) fn of(parts: &Parts) -> Option<Self> {
         let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, shown) = header.split_once(' ')?;
@@ -153,7 +153,7 @@ impl Shown {
         }
     }
 
-    /// Who they say that they are.
+    /// Returns who they say that they are.
     pub(crate) fn user(&self) -> &str {
         match self {
             Self::Password(user, _) => user,
@@ -162,8 +162,8 @@ impl Shown {
     }
 }
 
-/// What was verified within the last minute is remembered; the rest costs tens of milliseconds on a
-/// thread of its own. Only the answer to wrong credentials is late.
+/// Verifies a password. What was verified within the last minute is remembered; the rest costs tens
+/// of milliseconds on a thread of its own. Only the answer to wrong credentials is late.
 async fn verify(
     authenticator: &Authenticator,
     peer: IpAddr,
@@ -188,7 +188,8 @@ async fn verify(
     }
 }
 
-/// A token that is wrong is answered as late as a wrong password, and counted with those.
+/// Verifies a token. One that is wrong is answered as late as a wrong password, and counted with
+/// those.
 async fn verify_token(
     api: &impl SharedState,
     peer: IpAddr,

@@ -44,43 +44,44 @@ impl<S: SharedState> FromRequest<S> for Call<S> {
 }
 
 impl<S> Call<S> {
-    /// What a handler needs of a route with `N` parameters.
+    /// Begins the call, and returns what a handler needs of a route with `N` parameters.
     pub(crate) fn parts<const N: usize>(self) -> (S, ApiUser, [String; N]) {
         self.begun().begin();
         (self.api, self.user, parameters(self.path))
     }
 
-    /// What a handler needs that looks at neither the user nor the route's parameters.
+    /// Returns what a handler needs that looks at neither the user nor the route's parameters.
     pub(crate) fn api(self) -> S {
         self.api
     }
 
-    /// Who asks.
+    /// Returns who asks.
     pub(crate) const fn user(&self) -> &ApiUser {
         &self.user
     }
 
-    /// What all handlers share.
+    /// Returns what all handlers share.
     pub(crate) const fn state(&self) -> &S {
         &self.api
     }
 
-    /// What is known of the connection.
+    /// Returns what is known of the connection.
     pub(crate) fn extensions(&self) -> &Extensions {
         self.request.extensions()
     }
 
-    /// The server's mark; one that nobody looks at where there is none.
+    /// Returns the server's mark; one that nobody looks at where there is none.
     fn begun(&self) -> Begun {
         self.extensions().get().cloned().unwrap_or_default()
     }
 
-    /// The values of the route's parameters.
+    /// Returns the values of the route's parameters.
     pub(crate) fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// The same as [`Self::parts`] with the body, an object: where there is no body, one without fields.
+    /// Reads the body, an object, and returns it with what [`Self::parts`] returns: where there is
+    /// no body, an object without fields.
     ///
     /// # Errors
     /// [`ApiError::Malformed`].
@@ -93,8 +94,9 @@ impl<S> Call<S> {
         Ok((self.api, self.user, parameters(self.path), body))
     }
 
-    /// The same of a document, which may also come as the field `file` of a form (`multipart/form-data`), as RabbitMQ's pages
-    /// send it. A browser has to say that its form is of our own page: else a page of any origin could send one.
+    /// Reads a document as [`Self::parts_and_body`] reads a body. It may also come as the field
+    /// `file` of a form (`multipart/form-data`), as RabbitMQ's pages send it. A browser has to say
+    /// that its form is of our own page: else a page of any origin could send one.
     ///
     /// # Errors
     /// [`ApiError::Malformed`], [`ApiError::BadRequest`].
@@ -113,7 +115,7 @@ impl<S> Call<S> {
         Ok((self.api, self.user, parameters(self.path), object(Json::from_bytes(file)?)?))
     }
 
-    /// What the part of the address behind `?` says.
+    /// Parses the part of the address behind `?`.
     ///
     /// # Errors
     /// [`ApiError::Malformed`].
@@ -123,7 +125,8 @@ impl<S> Call<S> {
             .map_err(|refused| ApiError::Malformed(refused.status(), refused.body_text()))
     }
 
-    /// What is asked for, as it was sent, without what stands before the API's own paths.
+    /// Returns the address that is asked for, as it was sent, without what stands before the API's
+    /// own paths.
     pub(crate) fn uri(&self) -> &Uri {
         self.request.uri()
     }
@@ -147,8 +150,9 @@ impl Begun {
     }
 }
 
-/// A body, which is an object: of a list, say, every field would seem to be absent. As to RabbitMQ it is JSON whatever
-/// `Content-Type` says. A browser has to say that it is: without that header pages of any origin send what they like.
+/// Reads a body, which is an object: of a list, say, every field would seem to be absent. As to
+/// RabbitMQ it is JSON whatever `Content-Type` says. A browser has to say that it is: without that
+/// header pages of any origin send what they like.
 async fn json(request: Request) -> Result<Value, ApiError> {
     if request.body().is_end_stream() {
         return Ok(Value::Object(Map::new()));

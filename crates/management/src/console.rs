@@ -58,7 +58,8 @@ const GUARDS: [(HeaderName, &str); 5] = [
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
-/// The console's files, for whoever asks: they hold nothing of the broker.
+/// Returns the routes of the console's files, which are for whoever asks: they hold nothing of the
+/// broker.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     FILES.iter().fold(Router::new(), |router, file| {
         router.route(file.path, get(async move |asked: HeaderMap| answer(file, &asked)))
@@ -91,7 +92,7 @@ fn answer(file: &File, asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// Whether `Accept-Encoding` has gzip, and not with `q=0` (RFC 9110, 12.5.3).
+/// Returns whether `Accept-Encoding` has gzip, and not with `q=0` (RFC 9110, 12.5.3).
 fn takes_gzip(asked: &HeaderMap) -> bool {
     words(asked, &header::ACCEPT_ENCODING).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
@@ -100,7 +101,7 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     })
 }
 
-/// Whether `If-None-Match` has this one, weakly compared (RFC 9110, 13.1.2).
+/// Returns whether `If-None-Match` has this ETag, weakly compared (RFC 9110, 13.1.2).
 fn is_one_of(asked: &HeaderMap, etag: &str) -> bool {
     let opaque = |tag: &'_ str| tag.trim_start_matches("W/").to_owned();
     words(asked, &header::IF_NONE_MATCH).any(|known| known == "*" || opaque(known) == opaque(etag))

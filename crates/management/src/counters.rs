@@ -17,7 +17,7 @@ pub(crate) struct ApiCounters {
 }
 
 impl ApiCounters {
-    /// Each cause of a refusal with its count.
+    /// Returns each cause of a refusal with its count.
     pub(crate) fn refused(&self) -> [(&'static str, u64); 5] {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
@@ -29,7 +29,7 @@ impl ApiCounters {
         ]
     }
 
-    /// How long requests took that were not refused at once.
+    /// Returns how long requests took that were not refused at once.
     pub(crate) fn requests(&self) -> LatencyHistogram {
         self.requests.snapshot()
     }

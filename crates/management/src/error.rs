@@ -60,7 +60,7 @@ pub(crate) enum ApiError {
 /// Bytes of an unknown path that its error repeats.
 const PATH_SHOWN_BYTES_MAX: usize = 200;
 
-/// What is asked of no route.
+/// Refuses what is asked of no route.
 pub(crate) async fn unknown_path(uri: Uri) -> ApiError {
     // A path is ASCII: others are no URI.
     let path = uri.path();
@@ -68,7 +68,7 @@ pub(crate) async fn unknown_path(uri: Uri) -> ApiError {
 }
 
 impl ApiError {
-    /// A bad request with its reason.
+    /// Returns a bad request with its reason.
     pub(crate) fn bad(reason: impl ToString) -> Self {
         Self::BadRequest(reason.to_string())
     }
@@ -113,7 +113,7 @@ impl IntoResponse for ApiError {
 }
 
 impl ApiError {
-    /// What went wrong, for people.
+    /// Returns what went wrong, for people.
     pub(crate) fn reason(self) -> String {
         self.parts().2
     }

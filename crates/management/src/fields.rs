@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::error::ApiError;
 use crate::json::to_table;
 
-/// A field of a request's object: absent is `None`, another type is an error with its name.
+/// Returns a text field of a request's object: absent is `None`, another type is an error with its
+/// name.
 pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a str>, ApiError> {
     match &body[field] {
         Value::Null => Ok(None),
@@ -15,12 +16,12 @@ pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a 
     }
 }
 
-/// A text that has to be there.
+/// Returns a text field that has to be there.
 pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str, ApiError> {
     text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
 }
 
-/// Texts that have to be there.
+/// Returns text fields that have to be there.
 pub(crate) fn texts<const N: usize>(
     body: &Value,
     fields: [&str; N],
@@ -32,7 +33,7 @@ pub(crate) fn texts<const N: usize>(
     Ok(texts)
 }
 
-/// A boolean; RabbitMQ's tools also send it as text.
+/// Returns a boolean field; RabbitMQ's tools also send it as text.
 pub(crate) fn flag_field(body: &Value, field: &str, default: bool) -> Result<bool, ApiError> {
     match &body[field] {
         Value::Null => Ok(default),
@@ -43,7 +44,7 @@ pub(crate) fn flag_field(body: &Value, field: &str, default: bool) -> Result<boo
     }
 }
 
-/// The `arguments` of a queue, an exchange or a binding; none if they are absent.
+/// Returns the `arguments` of a queue, an exchange or a binding; none if they are absent.
 pub(crate) fn arguments_field(body: &Value) -> Result<Table, ApiError> {
     match &body["arguments"] {
         Value::Null => Ok(Table::new()),
@@ -52,7 +53,7 @@ pub(crate) fn arguments_field(body: &Value) -> Result<Table, ApiError> {
     }
 }
 
-/// A number of messages or bytes; RabbitMQ's tools also send it as text.
+/// Returns a number of messages or bytes; RabbitMQ's tools also send it as text.
 pub(crate) fn number_field(body: &Value, field: &str) -> Result<Option<usize>, ApiError> {
     let number = match &body[field] {
         Value::Null => return Ok(None),
@@ -69,7 +70,7 @@ pub(crate) fn number_field(body: &Value, field: &str) -> Result<Option<usize>, A
     }
 }
 
-/// To JSON Schema, `5.0` is an integer.
+/// Returns the integer that a number is, if it is one: to JSON Schema, `5.0` is an integer.
 fn whole(number: f64) -> Option<u64> {
     let fits = (0.0..=f64::from(u32::MAX)).contains(&number) && number.fract() == 0.0;
     fits.then_some(number as u64)

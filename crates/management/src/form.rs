@@ -7,7 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 /// RFC 2046 allows no longer one.
 const BOUNDARY_BYTES_MAX: usize = 70;
 
-/// What stands between the fields of a form; `None` if it is none.
+/// Returns what stands between the fields of a form; `None` if it is none.
 pub(crate) fn boundary(headers: &HeaderMap) -> Option<String> {
     let content_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let (kind, parameters) = content_type.split_once(';')?;
@@ -18,7 +18,7 @@ pub(crate) fn boundary(headers: &HeaderMap) -> Option<String> {
     (1..=BOUNDARY_BYTES_MAX).contains(&boundary.len()).then(|| boundary.to_owned())
 }
 
-/// The content of a form's first field of that name.
+/// Returns the content of a form's first field of that name.
 ///
 /// # Errors
 /// What is wrong with the form.
@@ -41,7 +41,7 @@ pub(crate) fn field<'a>(body: &'a [u8], boundary: &str, name: &str) -> Result<&'
     Err(format!("the form has no field {name:?}"))
 }
 
-/// Of `Content-Disposition: form-data; name="file"; filename="definitions.json"`.
+/// Returns the name in `Content-Disposition: form-data; name="file"; filename="definitions.json"`.
 fn field_name(head: &[u8]) -> Option<&str> {
     let head = std::str::from_utf8(head).ok()?;
     head.lines().find_map(|line| {
@@ -58,7 +58,7 @@ fn parameter<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     })
 }
 
-/// What stands before the first of these and behind it.
+/// Returns what stands before the first occurrence of `by`, and what stands behind it.
 fn split<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = text.windows(by.len()).position(|window| window == by)?;
     Some((&text[..at], &text[at + by.len()..]))

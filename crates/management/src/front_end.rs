@@ -21,7 +21,7 @@ use crate::audit::AuditTrail;
 use crate::console;
 use crate::counters::ApiCounters;
 use crate::error::unknown_path;
-use crate::identity::{identity_routes, take_over_route, users};
+use crate::identity::{identity_routes, store_better_hashes, take_over_route, users};
 use crate::limits::BODY_BYTES_MAX;
 use crate::server::{self, Shared};
 use crate::shapes::{Health, shows};
@@ -38,6 +38,7 @@ pub async fn serve_front_end<D: IdentityDirectory>(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
+    store_better_hashes(&authenticator, &directory);
     let (counters, audit) = (Arc::<ApiCounters>::default(), settings.audit);
     let front_end = FrontEnd {
         directory,

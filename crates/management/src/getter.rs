@@ -61,12 +61,12 @@ impl Getter {
         opened.await?.map_err(ApiError::from)
     }
 
-    /// Its channel in the broker.
+    /// Returns the getter's channel in the broker.
     pub(crate) const fn channel(&self) -> ChannelId {
         self.inside.channel
     }
 
-    /// A page of what is ready, all of which stays as it is.
+    /// Returns a page of what is ready, all of which stays as it is.
     pub(crate) async fn browse(
         &mut self,
         queue: &str,
@@ -97,7 +97,7 @@ impl Getter {
         effect.ok_or(ApiError::Stopping)
     }
 
-    /// The next message, or `None` if there is none.
+    /// Gets the next message; `None` if there is none.
     pub(crate) async fn get(&mut self, queue: &str) -> Result<Option<Got>, ApiError> {
         let (channel, queue) = (self.inside.channel, queue.to_owned());
         self.api.on_core(move |core| core.broker.get(core.now(), channel, &queue, false)).await??;
@@ -121,7 +121,7 @@ impl Getter {
         }
     }
 
-    /// All messages up to this one.
+    /// Settles all messages up to this one.
     pub(crate) async fn settle(&self, last: u64, mode: AckMode) -> Result<(), ApiError> {
         let channel = self.inside.channel;
         let settled = self.api.on_core(move |core| {

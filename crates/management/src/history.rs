@@ -69,7 +69,7 @@ impl Counts {
         }
     }
 
-    /// Both together.
+    /// Returns the sums of both.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         let mut sum = *self;
         sum.lengths.iter_mut().zip(other.lengths).for_each(|(sum, other)| *sum += other);
@@ -77,7 +77,7 @@ impl Counts {
         sum
     }
 
-    /// `part` of `whole` of the way to others.
+    /// Returns the counts that lie `part` of `whole` of the way to others.
     fn towards(&self, others: &Self, part: u64, whole: u64) -> Self {
         let between = |from: u64, to: u64| {
             let step = u128::from(from.abs_diff(to)) * u128::from(part) / u128::from(whole);
@@ -107,7 +107,7 @@ impl Room {
     /// Of the totals: all of an hour as they were taken.
     const TOTALS: Self = Self { latest: TOTALS_SAMPLES_MAX, older: 0 };
 
-    /// Of each of so many objects. Rates need two at least.
+    /// Returns the room of each of so many objects. Rates need two samples at least.
     fn of_each(objects: usize) -> Self {
         let share = OBJECTS_SAMPLES_MAX / objects.max(1);
         let latest = (share * 7 / 10).clamp(2, LATEST_SAMPLES_MAX);
@@ -142,8 +142,8 @@ impl Series {
         }
     }
 
-    /// What it was at a time; `None` before its first sample. Between samples of which some were left out it is what lies
-    /// between them, so that a steady rate is one.
+    /// Returns the counts at a time; `None` before the first sample. Between samples of which some
+    /// were left out it is what lies between them, so that a steady rate is one.
     pub(crate) fn at(&self, at_ms: u64) -> Option<Counts> {
         let next = |samples: &VecDeque<(u64, Counts)>| {
             samples.partition_point(|(sampled_ms, _)| *sampled_ms <= at_ms)
@@ -203,7 +203,7 @@ impl History {
         }
     }
 
-    /// When the last sample was taken and the one before it.
+    /// Returns when the last two samples were taken, the earlier first.
     pub(crate) const fn last_two_ms(&self) -> Option<(u64, u64)> {
         match self.times_ms {
             (0, _) | (_, 0) => None,

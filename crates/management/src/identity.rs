@@ -14,5 +14,6 @@ mod take_over;
 pub(crate) mod users;
 pub(crate) mod vhosts;
 
+pub(crate) use password::store_better_hashes;
 pub(crate) use permissions::{check_patterns, to_json as permission_to_json};
 pub(crate) use routes::{identity_routes, take_over_route, vhost_route};

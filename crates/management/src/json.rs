@@ -3,7 +3,7 @@
 use quelea_model::{Table, Value};
 use serde_json::{Map, Number, Value as Json, json};
 
-/// A table as an object. Bytes that are not UTF-8 are shown with replacement characters.
+/// Returns a table as an object. Bytes that are not UTF-8 are shown with replacement characters.
 pub(crate) fn from_table(table: &Table) -> Json {
     let entries = table.iter().map(|(name, value)| (name.to_owned(), from_value(value)));
     Json::Object(entries.collect::<Map<_, _>>())
@@ -24,8 +24,8 @@ fn from_value(value: &Value) -> Json {
     }
 }
 
-/// An object as a table: integers become `long`, as RabbitMQ has it. JSON that the HTTP layer has
-/// parsed is nested at most 128 deep, so the recursion is bounded.
+/// Returns an object as a table: integers become `long`, as RabbitMQ has it. JSON that the HTTP
+/// layer has parsed is nested at most 128 deep, so the recursion is bounded.
 pub(crate) fn to_table(object: &Map<String, Json>) -> Result<Table, String> {
     let mut table = Table::new();
     for (name, value) in object {

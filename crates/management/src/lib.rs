@@ -37,6 +37,8 @@ mod server;
 mod shapes;
 mod shared_identity;
 mod state;
+#[cfg(test)]
+mod test_broker;
 mod tokens;
 mod v1;
 mod web_pages;

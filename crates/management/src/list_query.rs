@@ -92,7 +92,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What is on the page.
+    /// Returns the places of the objects on the page.
     fn places(self) -> Result<Range<usize>, ApiError> {
         let Self { filtered, page: Page { number, size }, .. } = self;
         let pages = filtered.div_ceil(size);
@@ -110,7 +110,7 @@ impl Counted {
 type Column = Vec<String>;
 
 impl ListQuery {
-    /// What a request asks for.
+    /// Parses what a request asks for.
     ///
     /// # Errors
     /// As [`ListQuery::parse`].
@@ -140,7 +140,8 @@ impl ListQuery {
         })
     }
 
-    /// Whether it is a page in the order of the names: no other field has to be known of those that are not on it.
+    /// Returns whether it is a page in the order of the names: no other field has to be known of
+    /// those that are not on it.
     pub(crate) fn is_found_by_names(&self) -> bool {
         self.page.is_some() && self.sort.as_ref().is_none_or(|sort| **sort == ["name"])
     }
@@ -149,7 +150,8 @@ impl ListQuery {
         self.is_reversed
     }
 
-    /// The list, or the page of it, as it is asked for. `all` are in the order of their names.
+    /// Returns the list, or the page of it, as it is asked for. `all` are in the order of their
+    /// names.
     ///
     /// # Errors
     /// [`ApiError::BadRequest`] of a page behind the last.
@@ -171,7 +173,7 @@ impl ListQuery {
         Ok(self.page(state, counted, objects.into_iter()))
     }
 
-    /// What is on a page that is found by names, in their order.
+    /// Returns what is on a page that is found by names, in their order.
     ///
     /// # Errors
     /// As [`ListQuery::answer`].
@@ -195,7 +197,7 @@ impl ListQuery {
         Ok((counted, names[places].iter().map(|one| one.key).collect()))
     }
 
-    /// A page with what is on it.
+    /// Returns a page with what is on it.
     pub(crate) fn page<'a, S, T: Row<S> + 'a>(
         &self,
         state: &S,
@@ -216,7 +218,7 @@ impl ListQuery {
         }))
     }
 
-    /// The places of all in the order that is wanted.
+    /// Returns the places of all objects in the order that is wanted.
     fn order<S, T: Row<S>>(&self, state: &S, all: &[T]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..all.len()).collect();
         if let Some(column) = &self.sort {
@@ -235,7 +237,7 @@ impl ListQuery {
 }
 
 impl Columns {
-    /// What a request for one object asks for.
+    /// Parses which columns a request for one object asks for.
     ///
     /// # Errors
     /// [`ApiError::BadRequest`] with the limit and how many they are.
@@ -254,7 +256,7 @@ impl Columns {
         }
     }
 
-    /// What of an object is answered.
+    /// Returns the part of an object that is answered.
     pub(crate) fn shown(&self, object: Value) -> Value {
         let Some(columns) = &self.0 else { return object };
         let mut shown = Map::new();
@@ -278,7 +280,7 @@ fn bad(reason: String) -> ApiError {
     ApiError::BadRequest(reason)
 }
 
-/// `page_size` alone is no page.
+/// Parses which page is asked for; `page_size` alone is no page.
 fn page(number: Option<String>, size: Option<String>) -> Result<Option<Page>, ApiError> {
     let parse = |field: &str, text: String, most: usize| match text.parse() {
         Ok(value) if (1..=most).contains(&value) => Ok(value),
@@ -329,7 +331,8 @@ fn copy(from: &Value, to: &mut Map<String, Value>, column: &[String]) {
     }
 }
 
-/// Nothing, then numbers, then texts, then the rest, which is alike.
+/// Compares two values: nothing comes first, then booleans, then numbers, then texts, then the
+/// rest, which is alike.
 fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {

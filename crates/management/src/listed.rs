@@ -9,16 +9,17 @@ use crate::state::ApiState;
 
 /// What a list is made of: `S` is what has to be known to show it.
 pub(crate) trait Row<S> {
-    /// By which lists are searched.
+    /// Returns the name, by which lists are searched.
     fn name(&self) -> &str;
 
-    /// A field of [`Row::to_json`], or one in it, that lists are often sorted by, without all others.
+    /// Returns a field of [`Row::to_json`], or one in it, that lists are often sorted by, without
+    /// all others.
     fn column(&self, state: &S, column: &[String]) -> Option<Value> {
         let _ = (state, column);
         None
     }
 
-    /// As RabbitMQ shows it.
+    /// Returns the row as RabbitMQ shows it.
     fn to_json(&self, state: &S) -> Value;
 }
 
@@ -38,11 +39,11 @@ impl<T: Listed> Row<ApiState> for T {
 
 /// What the broker gives a list of a page at a time.
 pub(crate) trait InPages: Sized + Send + 'static {
-    /// What there is of one virtual host, or of all: what [`InPages::page`] has to look at. What does not belong to virtual
-    /// hosts is there in any case.
+    /// Returns the keys of what there is of one virtual host, or of all: what [`InPages::page`] has
+    /// to look at. What does not belong to virtual hosts is there in any case.
     fn keys(broker: &mut Broker, vhost: Option<&str>) -> Vec<ListKey>;
 
-    /// One turn's share of them, and how many of the keys that took.
+    /// Returns one turn's share of the objects, and how many of the keys that took.
     fn page(core: &mut Core, keys: &[ListKey]) -> (Vec<Self>, usize);
 
     /// Brings all pages into their order, and parts of one object together.
@@ -70,23 +71,24 @@ pub(crate) trait Listed {
     /// Whether pages of lists in the order of names are found by the names of queues alone.
     const HAS_NAMES: bool = false;
 
-    /// The virtual host's name.
+    /// Returns the virtual host's name.
     fn vhost(&self) -> &str;
 
-    /// Its own, by which lists are searched.
+    /// Returns the object's own name, by which lists are searched.
     fn name(&self) -> &str;
 
-    /// A field of [`Listed::to_json`], or one in it, that lists are often sorted by, without all others.
+    /// Returns a field of [`Listed::to_json`], or one in it, that lists are often sorted by,
+    /// without all others.
     fn column(&self, api: &ApiState, column: &[String]) -> Option<Value> {
         let _ = (api, column);
         None
     }
 
-    /// As RabbitMQ shows it.
+    /// Returns the object as RabbitMQ shows it.
     fn to_json(&self, api: &ApiState) -> Value;
 }
 
-/// A list as JSON.
+/// Returns a list as JSON.
 pub(crate) fn array(objects: impl Iterator<Item = Value>) -> Json<Value> {
     Json(Value::Array(objects.collect()))
 }

@@ -87,7 +87,7 @@ pub(crate) struct Fronts<'a> {
     pub(crate) collectors: &'a [Arc<dyn Collector>],
 }
 
-/// The page of what a registry has, of the fronts, and of others.
+/// Returns the page of what a registry has, of the fronts, and of others.
 pub(crate) fn page(
     mut registry: Registry,
     others: &[Registry],
@@ -231,8 +231,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Messages that ended without reaching anybody, by cause; those with a dead letter exchange
-    /// also count as dead-lettered.
+    /// Encodes the messages that ended without reaching anybody, by cause; those with a dead letter
+    /// exchange also count as dead-lettered.
     fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let passed = &self.overview.counters;
         let help = "Messages that ended without a consumer, by cause";
@@ -304,7 +304,7 @@ fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u
     metric(encoder, name, help, None, &ConstCounter::new(value))
 }
 
-/// A histogram in seconds, which its name then ends in.
+/// Encodes a histogram in seconds, which its name then ends in.
 fn latencies(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -324,7 +324,7 @@ fn encode_latencies(mut encoder: MetricEncoder<'_>, histogram: &LatencyHistogram
     encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
 }
 
-/// A counter for each value of a label.
+/// Encodes a counter for each value of a label.
 fn labelled(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -78,7 +78,7 @@ where
     .await
 }
 
-/// The connection inside the broker by which a user does something.
+/// Returns the connection inside the broker by which a user does something.
 pub(crate) fn connection_of(user: &ApiUser, vhost: String) -> ConnectionInfo {
     ConnectionInfo {
         user: user.name.clone(),
@@ -91,7 +91,7 @@ pub(crate) fn connection_of(user: &ApiUser, vhost: String) -> ConnectionInfo {
     }
 }
 
-/// Does something by a channel of a connection that exists for it only.
+/// Runs `act` with a channel of a connection that exists for it only.
 pub(crate) fn with_channel<T, E: Into<ApiError>>(
     broker: &mut Broker,
     now: Timestamp,
@@ -107,7 +107,7 @@ pub(crate) fn with_channel<T, E: Into<ApiError>>(
     result
 }
 
-/// 404 unless it was there.
+/// Refuses with 404 unless it was there.
 pub(crate) const fn existed(there: bool) -> Result<(), ApiError> {
     if there { Ok(()) } else { Err(ApiError::NotFound) }
 }
@@ -199,7 +199,7 @@ impl From<AdminError> for ApiError {
     }
 }
 
-/// Whether there is a virtual host of that name.
+/// Returns whether there is a virtual host of that name.
 pub(crate) async fn vhost_exists(api: &ApiState, vhost: &str) -> Result<bool, ApiError> {
     let vhost = vhost.to_owned();
     api.on_core(move |core| core.broker.has_vhost(&vhost)).await

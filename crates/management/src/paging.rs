@@ -9,8 +9,8 @@ use crate::error::ApiError;
 use crate::listed::InPages;
 use crate::state::ApiState;
 
-/// All objects, or those of a virtual host. The core is asked once a page: others have their turn in between, and
-/// what is made or goes meanwhile may be missing.
+/// Returns all objects, or those of a virtual host. The core is asked once a page: others have
+/// their turn in between, and what is made or goes meanwhile may be missing.
 pub(crate) async fn fetch<T: InPages>(
     api: &ApiState,
     vhost: Option<String>,
@@ -21,7 +21,8 @@ pub(crate) async fn fetch<T: InPages>(
     Ok(all)
 }
 
-/// What a list of keys leads to, asked once a turn: others have theirs in between, and what goes meanwhile is missing.
+/// Returns what a list of keys leads to, asked once a turn: others have theirs in between, and what
+/// goes meanwhile is missing.
 pub(crate) async fn by_turns<T: Send + 'static>(
     api: &ApiState,
     keys: Vec<ListKey>,

@@ -13,7 +13,7 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    /// Of at most so many bytes.
+    /// Returns at most so many bytes of a body.
     pub(crate) fn of(body: &[u8], truncate: Option<usize>, is_base64: bool) -> Self {
         let most = truncate.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
         let shown = &body[..most.min(body.len())];

@@ -75,7 +75,8 @@ impl Places {
 }
 
 impl Table {
-    /// Of the connections without a request under way the oldest of the address that has most.
+    /// Returns, of the connections without a request under way, the oldest of the address that has
+    /// most.
     fn idle_of_most(&self) -> Option<usize> {
         let mut counts = HashMap::<IpAddr, usize>::new();
         for (_, taken) in self.taken.iter().filter(|(_, taken)| !taken.is_leaving) {

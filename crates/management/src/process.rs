@@ -20,7 +20,7 @@ impl Process {
     }
 }
 
-/// Free space of the file system in which a directory is, for who is not root.
+/// Returns the free space of the file system in which a directory is, for who is not root.
 pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(directory).ok()?;
     Some(stat.f_bavail * stat.f_frsize)

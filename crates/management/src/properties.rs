@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::json::{from_table, to_table};
 
-/// Those that a message has. Bytes that are not UTF-8 are shown with replacement characters.
+/// Returns the properties that a message has. Bytes that are not UTF-8 are shown with replacement
+/// characters.
 pub(crate) fn to_json(bytes: &[u8]) -> Value {
     // They were checked when they came in.
     let properties = Properties::decode(bytes).unwrap_or_default();
@@ -47,7 +48,7 @@ pub(crate) fn to_json(bytes: &[u8]) -> Value {
     Value::Object(object)
 }
 
-/// Wire-shaped properties.
+/// Encodes properties in their wire format.
 ///
 /// # Errors
 /// Which property is unknown, of another type or too long.

@@ -113,8 +113,8 @@ impl<K: Eq + Hash, const N: usize> LastTwo<K, N> {
         self.had_all = are_all;
     }
 
-    /// By how much each counter of an object grew a second between the last two samples. `None`: it was left out, as one too
-    /// many.
+    /// Returns by how much each counter of an object grew a second between the last two samples.
+    /// `None`: it was left out, as one too many.
     pub(crate) fn rates(&self, key: &K) -> Option<[f64; N]> {
         let Some(sampled) = self.objects.get(key) else {
             return self.had_all.then_some([0.0; N]);

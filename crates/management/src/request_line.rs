@@ -19,12 +19,13 @@ impl RequestLine {
         Self { method: method.clone(), path: path.to_owned() }
     }
 
-    /// Method and path.
+    /// Returns method and path.
     pub(crate) fn what(&self) -> (&Method, &str) {
         (&self.method, &self.path)
     }
 
-    /// 201 to a PUT says where it is: where it was put. 405 says so as every other error does.
+    /// Completes an answer. 201 to a PUT says where it is: where it was put. 405 says so as every
+    /// other error does.
     pub(crate) fn complete(self, mut answer: Response<Body>) -> Response<Body> {
         match answer.status() {
             StatusCode::CREATED if self.method == Method::PUT => {

@@ -11,32 +11,32 @@ use serde_json::{Map, Value};
 use crate::limits::GET_MESSAGES_MAX;
 use crate::list_query::{RawColumns, RawListQuery};
 
-/// One object.
+/// Describes an operation that answers one object.
 pub(crate) fn shows(summary: &'static str) -> Operation {
     Operation::new(summary).answers::<Object>(200)
 }
 
-/// One object, or some of its fields.
+/// Describes an operation that answers one object, or some of its fields.
 pub(crate) fn shows_one(summary: &'static str) -> Operation {
     shows(summary).query::<RawColumns>()
 }
 
-/// All of a list, which is short.
+/// Describes an operation that answers all of a list, which is short.
 pub(crate) fn shows_all(summary: &'static str) -> Operation {
     Operation::new(summary).answers::<Vec<Object>>(200)
 }
 
-/// A list that may be long.
+/// Describes an operation that answers a list that may be long.
 pub(crate) fn lists(summary: &'static str) -> Operation {
     Operation::new(summary).query::<RawListQuery>().answers::<List>(200)
 }
 
-/// 201 if it is new, 204 if it was there.
+/// Describes an operation that answers 201 if it is new, 204 if it was there.
 pub(crate) fn puts(summary: &'static str) -> Operation {
     Operation::new(summary).answers_status(201).answers_status(204)
 }
 
-/// 204 when it is done.
+/// Describes an operation that answers 204 when it is done.
 pub(crate) fn deletes(summary: &'static str) -> Operation {
     Operation::new(summary).answers_status(204)
 }

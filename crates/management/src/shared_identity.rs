@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::api::{HttpSettings, of_access, router};
 use crate::audit::AuditTrail;
-use crate::identity::take_over_route;
+use crate::identity::{store_better_hashes, take_over_route};
 use crate::state::{ApiState, BrokerState, SharedState};
 use crate::tokens::Tokens;
 
@@ -20,6 +20,7 @@ pub async fn serve_with_shared_identity<D: IdentityDirectory>(
     settings: HttpSettings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
+    store_better_hashes(&authenticator, &directory);
     let (api, fronts, served) = ApiState::new(core, authenticator, settings);
     let mut access = of_access();
     access.push(take_over_route());

@@ -36,33 +36,33 @@ pub(crate) trait SharedState: Clone + Send + Sync + 'static {
     /// Who keeps users, and all that belongs to them.
     type Directory: IdentityDirectory;
 
-    /// Where users, permissions, virtual hosts and keys are.
+    /// Returns the directory of users, permissions, virtual hosts and keys.
     fn directory(&self) -> &Self::Directory;
 
-    /// Verifies passwords.
+    /// Returns the authenticator, which verifies passwords.
     fn authenticator(&self) -> &Authenticator;
 
-    /// Users that may log in from loopback only.
+    /// Returns the users that may log in from loopback only.
     fn loopback_users(&self) -> &[String];
 
-    /// Who makes and verifies tokens, if there are any.
+    /// Returns what makes and verifies tokens, if there are any.
     fn tokens(&self) -> Option<&Tokens>;
 
-    /// The SQS interface's service, if there is one.
+    /// Returns the SQS interface's service, if there is one.
     fn sqs_service(&self) -> Option<&AnyService>;
 
-    /// Who changed what.
+    /// Returns the audit trail, which knows who changed what.
     fn audit(&self) -> &AuditTrail;
 
-    /// The account that virtual host `/` is.
+    /// Returns the account that virtual host `/` is.
     fn account_id(&self) -> &str;
 
-    /// The virtual host that an account is.
+    /// Returns the virtual host that an account is.
     fn vhost_of<'a>(&self, account: &'a str) -> &'a str {
         if account == self.account_id() { DEFAULT_VHOST } else { account }
     }
 
-    /// The account that a virtual host is.
+    /// Returns the account that a virtual host is.
     fn account_of<'a>(&'a self, vhost: &'a str) -> &'a str {
         if vhost == DEFAULT_VHOST { self.account_id() } else { vhost }
     }
@@ -70,7 +70,7 @@ pub(crate) trait SharedState: Clone + Send + Sync + 'static {
 
 /// What handlers share that need a broker, whoever keeps its users.
 pub(crate) trait BrokerState: SharedState {
-    /// The broker. As a [`SharedState`] it has the users that are in its memory.
+    /// Returns the broker. As a [`SharedState`] it has the users that are in its memory.
     fn broker(&self) -> &ApiState;
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
-    /// What `question` finds out on the core thread.
+    /// Returns what `question` finds out on the core thread.
     ///
     /// # Errors
     /// [`ApiError::Stopping`].
@@ -134,7 +134,7 @@ impl ApiState {
         self.core.call(question).await.map_err(|_| ApiError::Stopping)
     }
 
-    /// What was counted last of what has rates alone, until it is dropped.
+    /// Locks what was counted last of what has rates alone, until the guard is dropped.
     pub(crate) fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }

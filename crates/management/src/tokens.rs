@@ -46,7 +46,7 @@ impl TokenKey {
         })
     }
 
-    /// By another name first: a crash leaves no half of a key.
+    /// Makes a key and stores it, by another name first: a crash leaves no half of a key.
     fn make(path: &Path) -> io::Result<Self> {
         let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key).map_err(io::Error::other)?;
@@ -78,7 +78,8 @@ impl Tokens {
         Self { key, clock: Clock::start() }
     }
 
-    /// A token of a user, whose password's stored hash this is; and when it ends, in milliseconds since 1970.
+    /// Makes a token of a user, whose password's stored hash this is; and returns it with when it
+    /// ends, in milliseconds since 1970.
     pub(crate) fn make(&self, user: &str, hash: &str, valid_s: u32) -> (String, u64) {
         let expires_at_ms = self.clock.now().as_millis() + u64::from(valid_s) * 1_000;
         let seal = self.sealed(user, hash, expires_at_ms).finalize().into_bytes();
@@ -87,7 +88,8 @@ impl Tokens {
         (format!("{PREFIX}{said}.{seal}"), expires_at_ms)
     }
 
-    /// Whether it is a token of the user whose password's stored hash this is, and holds still.
+    /// Returns whether it is a token of the user whose password's stored hash this is, and still
+    /// holds.
     pub(crate) fn verify(&self, token: &ShownToken, hash: &str) -> bool {
         let ShownToken { user, expires_at_ms, seal } = token;
         self.clock.now().as_millis() < *expires_at_ms
@@ -107,7 +109,7 @@ impl Tokens {
 }
 
 impl ShownToken {
-    /// `None` if it is not a token at all.
+    /// Parses a token; `None` if it is not one at all.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (said, seal) = text.strip_prefix(PREFIX)?.split_once('.')?;
         let [said, seal] = [said, seal].map(|part| URL_SAFE_NO_PAD.decode(part).ok());

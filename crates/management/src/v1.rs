@@ -68,8 +68,8 @@ struct Section {
 }
 
 impl Sections {
-    /// Of a broker: `elastic` is what the elastic queues' directory answers, `datagram` what CMQ's front does, and
-    /// `replicated` what there is to be said of Cassandra.
+    /// Returns the sections of a broker: `elastic` is what the elastic queues' directory answers,
+    /// `datagram` what CMQ's front does, and `replicated` what there is to be said of Cassandra.
     pub(crate) fn of_broker(
         api: &ApiState,
         elastic: Vec<Route>,
@@ -93,7 +93,7 @@ impl Sections {
         ])
     }
 
-    /// Of a front-end without a broker.
+    /// Returns the sections of a front-end without a broker.
     pub(crate) fn of_front_end<S: SharedState>(front_end: &S, mut replicated: Vec<Route>) -> Self {
         replicated.extend(with_state(replicated::routes(), front_end));
         let mut node = audit::routes();
@@ -106,7 +106,8 @@ impl Sections {
         ])
     }
 
-    /// All of it with its document, in which `rabbitmq`, which stands below `/api`, is described beside it.
+    /// Returns the router of all sections with their document, in which `rabbitmq`, which stands
+    /// below `/api`, is described beside them.
     pub(crate) fn router(mut self, rabbitmq: &[Route]) -> Router {
         let of_accounts =
             |route: &&Route| OF_ACCOUNTS.iter().any(|of| route.path().starts_with(of));
@@ -137,7 +138,7 @@ impl Sections {
     }
 }
 
-/// It says nothing of this broker: nobody has to sign in for it.
+/// Returns the document as an answer. It says nothing of this broker: nobody has to sign in for it.
 fn shown(document: &Arc<str>) -> axum::response::Response {
     let bytes = Bytes::copy_from_slice(document.as_bytes());
     ([(CONTENT_TYPE, "application/json")], bytes).into_response()

@@ -66,12 +66,12 @@ pub(crate) fn mark(web_pages: &WebPages, parts: &mut Parts) {
     }
 }
 
-/// Whether a browser sends this, for our own page or another one.
+/// Returns whether a browser sends this, for our own page or another one.
 pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
     web_headers(headers).is_browser()
 }
 
-/// Whether a browser says which page sends this: another origin's has been refused then.
+/// Returns whether a browser says which page sends this: another origin's has been refused then.
 pub(crate) fn says_its_origin(headers: &HeaderMap) -> bool {
     let web = web_headers(headers);
     web.origin.is_some() || web.fetch_site.is_some()

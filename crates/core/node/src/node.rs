@@ -148,7 +148,8 @@ impl Node {
         Self::start_beside(config, directory, None)
     }
 
-    /// The same beside another store of queues, which keeps users, permissions and access keys.
+    /// Starts as [`Node::start`] does, beside another store of queues, which keeps users,
+    /// permissions and access keys.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running then.
@@ -194,6 +195,7 @@ impl Node {
         let authenticator = Authenticator::start().map_err(system("start the password thread"))?;
         let wake = Arc::new(Notify::new());
         let (handle, calls) = CoreHandle::new(Arc::clone(&wake));
+        // Those of users whom another store keeps are for the one who changes users there: the management API.
         if other.is_none() {
             store_better_hashes(&authenticator, handle.clone());
         }
@@ -227,31 +229,31 @@ impl Node {
         }
     }
 
-    /// The way to the core, for other threads.
+    /// Returns the way to the core, for other threads.
     #[must_use]
     pub const fn handle(&self) -> &CoreHandle {
         &self.handle
     }
 
-    /// The password threads, which the management API shares.
+    /// Returns the password threads, which the management API shares.
     #[must_use]
     pub const fn authenticator(&self) -> &Authenticator {
         &self.authenticator
     }
 
-    /// Where AMQP clients connect, in the order of the configuration.
+    /// Returns where AMQP clients connect, in the order of the configuration.
     #[must_use]
     pub fn amqp_addresses(&self) -> &[SocketAddr] {
         &self.amqp_addresses
     }
 
-    /// The data directory, absolute.
+    /// Returns the data directory, absolute.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// What recovery found.
+    /// Returns what recovery found.
     #[must_use]
     pub const fn recovery(&self) -> &RecoveryReport {
         &self.report
@@ -404,7 +406,8 @@ fn start_core(runtime: &LocalRuntime, start: CoreStart) -> Result<Started, Start
     Ok(Started { core, report, wake, clock, lock })
 }
 
-/// The error of a log that does not open, with the names of queues and with what can be done.
+/// Returns the error of a log that does not open, with the names of queues and with what can be
+/// done.
 fn refused(path: PathBuf, source: OpenError) -> StartError {
     match source {
         OpenError::Lost { damage, topology } => {
@@ -455,7 +458,8 @@ fn open_broker(
         .map_err(|source| StartError::Recovery { path: path.to_owned(), source })
 }
 
-/// Users, permissions and keys are another store's from now on, and names of queues are asked for there.
+/// Makes users, permissions and keys another store's from now on. Returns where names of queues are
+/// asked for.
 fn adopt(
     broker: &mut Broker,
     other: OtherStore,
@@ -491,7 +495,7 @@ fn store_better_hashes(authenticator: &Authenticator, core: CoreHandle) {
     });
 }
 
-/// The virtual host `/` and its administrator, who may do everything.
+/// Creates the virtual host `/` and its administrator, who may do everything.
 fn bootstrap(
     broker: &mut Broker,
     authenticator: &Authenticator,

@@ -87,7 +87,8 @@ fn queue(load: &impl Fn(u64) -> f64, now: Time) -> Snapshot {
     }
 }
 
-/// A relay's report. Producers' have no processor time (directory/monitor.rs).
+/// Returns a relay's load as it reports it. Producers' have no processor time
+/// (directory/monitor.rs).
 fn whole(load: f64, producers: u64) -> Load {
     Load {
         cpu: load / 2.0,

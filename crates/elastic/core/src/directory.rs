@@ -67,7 +67,7 @@ struct Connection {
 }
 
 impl Directory {
-    /// A directory that knows nothing yet.
+    /// Returns a directory that knows nothing yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -138,7 +138,8 @@ impl Directory {
         }
     }
 
-    /// After [`Input::Stop`]: whether no queue that is owned here has a relay left, and the store knows that.
+    /// Returns, after [`Input::Stop`], whether no queue that is owned here has a relay left, and
+    /// the store knows that.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.stopping
@@ -148,60 +149,68 @@ impl Directory {
             })
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next thing to do, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// When [`Input::Tick`] is due, if no other input comes before.
+    /// Returns when [`Input::Tick`] is due, if no other input comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let announcing = self.announcing.map(|_| Time::ZERO);
         announcing.or_else(|| self.deadlines.first().map(|(at, _)| *at))
     }
 
-    /// `host:port` of those that share the queues, this one first; empty if that is not known.
+    /// Returns `host:port` of those that share the queues, this one first; empty if that is not
+    /// known.
     #[must_use]
     pub fn directories(&self) -> &[String] {
         &self.directories
     }
 
-    /// The names of all queues that this directory owns or claims, in order.
+    /// Returns the names of all queues that this directory owns or claims, in order.
     pub fn queue_names(&self) -> impl Iterator<Item = &str> {
         self.queues.keys().map(String::as_str)
     }
 
-    /// As [`Self::queue_names`], of those after one.
+    /// Returns the same as [`Self::queue_names`], of those after one.
     pub fn queue_names_after(&self, after: Option<&str>) -> impl Iterator<Item = &str> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.queues.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| name.as_str())
     }
 
-    /// Whether this directory owns the queue.
+    /// Returns whether this directory owns the queue.
     #[must_use]
     pub fn owns(&self, name: &str) -> bool {
         self.owned_queue(name).is_some()
     }
 
-    /// Whether this directory is about to own the queue.
+    /// Returns whether this directory is about to own the queue.
     #[must_use]
     pub fn is_claiming(&self, name: &str) -> bool {
         self.queues.contains_key(name) && self.owned_queue(name).is_none()
     }
 
-    /// One queue with its relays; `None` if this directory does not own it.
+    /// Returns the status of one queue, with its relays; `None` if this directory does not own it.
     #[must_use]
     pub fn queue(&self, now: Time, name: &str) -> Option<QueueStatus> {
         Some(self.owned_queue(name)?.status(now))
     }
 
-    /// Whether the queue is owned here and the store has all that it has to know of it.
+    /// Returns how a queue is defined that is owned here; of one that is being deleted, how it was since.
     #[must_use]
-    pub fn is_saved(&self, name: &str) -> bool {
-        self.owned_queue(name).is_some_and(Queue::is_saved)
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
+        let queue = self.owned_queue(name)?;
+        if queue.deleting { queue.successor.as_ref() } else { Some(&queue.definition) }
     }
 
-    /// Its producers, by id, from the first one above `after`, at most `limit`.
+    /// Returns whether the queue is owned here and the store has all that it has to know of it.
+    #[must_use]
+    pub fn is_saved(&self, name: &str) -> bool {
+        self.owned_queue(name).is_some_and(|queue| queue.successor.is_none() && queue.is_saved())
+    }
+
+    /// Returns a queue's producers, by id, from the first one above `after`, at most `limit`.
     #[must_use]
     pub fn producers(
         &self,
@@ -214,7 +223,7 @@ impl Directory {
         producers.take(limit).map(|(id, producer)| producer.status(*id)).collect()
     }
 
-    /// Its listeners, by id, from the first one above `after`, at most `limit`.
+    /// Returns a queue's listeners, by id, from the first one above `after`, at most `limit`.
     #[must_use]
     pub fn listeners(
         &self,
@@ -227,19 +236,20 @@ impl Directory {
         listeners.take(limit).map(|(id, listener)| listener.status(*id)).collect()
     }
 
-    /// Its events with a number above `after`, oldest first. Only the newest
+    /// Returns a queue's events with a number above `after`, oldest first. Only the newest
     /// [`limits::EVENTS_PER_QUEUE_MAX`] are kept.
     pub fn events(&self, name: &str, after: u64) -> impl Iterator<Item = &Logged> {
         self.owned_queue(name).into_iter().flat_map(move |queue| queue.events.after(after))
     }
 
-    /// What it was made with, with the directories that there are now.
+    /// Returns the settings that it was made with, with the directories that there are now.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What the planner would do about the queue now if it were defined so, and why; nothing of it is done.
+    /// Returns what the planner would do about the queue now if it were defined so, and why;
+    /// nothing of it is done.
     #[must_use]
     pub fn dry_run(&self, now: Time, name: &str, definition: &Definition) -> Option<Plan> {
         let cost = self.settings.relay_cost_per_hour_micros;
@@ -260,7 +270,7 @@ impl Directory {
         queue.check_move(producer, to)
     }
 
-    /// Connections that it knows of.
+    /// Returns how many connections it knows of.
     #[must_use]
     pub fn peers(&self) -> usize {
         self.connections.len()
@@ -278,8 +288,9 @@ impl Directory {
         Context { now, settings, effects, relays_elsewhere: *relays }
     }
 
-    /// One step of an owned queue, with what follows each: the record is written if it changed, the
-    /// deadline is set anew.
+    /// Takes one step of an owned queue, with what follows each: the record is written if it
+    /// changed, the deadline is set anew, a queue whose record is removed is forgotten. Returns what
+    /// the step returned; `None` if the queue is not owned here.
     fn step<R>(
         &mut self,
         now: Time,
@@ -292,6 +303,7 @@ impl Directory {
         let mut cx = Context { now, settings, effects, relays_elsewhere };
         queue.forgive_pause(&mut cx);
         let result = step(queue, &mut cx);
+        queue.begin_anew(&mut cx);
         queue.save(&mut cx);
         self.relays = relays_elsewhere + queue.relays.len();
         let is_defined = !queue.is_first_use();
@@ -301,11 +313,11 @@ impl Directory {
             queue.scheduled_at = at;
             self.deadlines.insert((at, name.to_owned()));
         }
-        let is_gone = queue.is_gone();
-        if is_defined || is_gone {
+        let is_removed = queue.is_removed();
+        if is_defined || queue.is_gone() {
             self.first_uses.forget(name);
         }
-        if is_gone {
+        if is_removed {
             self.remove(name);
         }
         Some(result)

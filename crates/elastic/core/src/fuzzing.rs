@@ -334,7 +334,8 @@ mod tests {
 
     use super::*;
 
-    /// Frames as a client sends them, of few slots, producers and numbers, so that some fit each other.
+    /// Returns a strategy for frames as a client sends them, of few slots, producers and numbers,
+    /// so that some fit each other.
     fn frame() -> impl Strategy<Value = Frame> {
         let small = 0..4_u64;
         let queue = || "q".to_owned();
@@ -384,7 +385,7 @@ mod tests {
         ]
     }
 
-    /// What one connection does: sends frames, or one of the other steps.
+    /// Returns a strategy for what one connection does: sends frames, or one of the other steps.
     fn step() -> impl Strategy<Value = Vec<u8>> {
         let sent = (0..HOSTILE as u8, vec(frame(), 1..4)).prop_map(|(who, frames)| {
             let mut bytes = BytesMut::new();

@@ -125,8 +125,8 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Of the directory at this address, as others reach it (`host:port`); `instance` is random. Begins with
-    /// [`Self::tick`].
+    /// Creates what owns queues for the directory at this address, as others reach it
+    /// (`host:port`); `instance` is random. Begins with [`Self::tick`].
     #[must_use]
     pub fn new(address: String, instance: impl Into<Bytes>, now: Time) -> Self {
         Self {
@@ -245,12 +245,12 @@ impl Ownership {
         }
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next thing to do, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// When [`Self::tick`] is due, if nothing else comes before.
+    /// Returns when [`Self::tick`] is due, if nothing else comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
         match self.watch {
@@ -259,31 +259,31 @@ impl Ownership {
         }
     }
 
-    /// When [`Self::run_deferred`] has something to do; not while something is under way.
+    /// Returns when [`Self::run_deferred`] has something to do; not while something is under way.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
         self.deferred.values().min().copied().filter(|_| self.step.is_none())
     }
 
-    /// Something is under way: what comes is kept until it is done.
+    /// Returns whether something is under way: what comes is kept until it is done.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.step.is_some()
     }
 
-    /// What the store says at present, as far as it is known.
+    /// Returns what the store says at present, as far as it is known.
     #[must_use]
     pub const fn view(&self) -> &ClusterView {
         &self.view
     }
 
-    /// Under which a queue is this directory's, as it believes.
+    /// Returns the fence under which a queue is this directory's, as it believes.
     #[must_use]
     pub fn fence(&self, queue: &str) -> Option<Fence> {
         self.ours.get(&Shard::of(queue)).copied()
     }
 
-    /// To be given back at the end: others may take the queues at once.
+    /// Returns the lease that is to be given back at the end: others may take the queues at once.
     #[must_use]
     pub const fn lease(&self) -> Option<LeaseId> {
         self.lease.held()
@@ -386,10 +386,8 @@ impl Ownership {
     }
 
     fn saved(&mut self, saved: Saved) {
-        let Saved { queue, save, result, answered } = saved;
-        if answered {
-            self.notify(DirectoryInput::Saved { queue, save, result });
-        }
+        let Saved { queue, save, result } = saved;
+        self.notify(DirectoryInput::Saved { queue, save, result });
     }
 
     /// Hands the directory a queue that is ours.
@@ -466,7 +464,7 @@ impl Ownership {
     }
 }
 
-/// Why an answer is not what was asked for.
+/// Returns why an answer is not what was asked for.
 fn cause(answer: Answer) -> String {
     match answer {
         Answer::Failed(cause) => cause,

@@ -49,7 +49,8 @@ pub fn plan(
     (builder.plan, builder.history)
 }
 
-/// The same for a dry run, which changes no history: its remarks end with the whole queue in one sentence.
+/// Plans the same for a dry run, which changes no history: its remarks end with the whole queue in
+/// one sentence.
 #[must_use]
 pub fn explain(
     snapshot: &Snapshot,

@@ -128,7 +128,7 @@ pub struct SlaError {
 }
 
 impl Sla {
-    /// Whether the agreement can be kept at all.
+    /// Checks that the agreement can be kept at all.
     ///
     /// # Errors
     /// The first field that contradicts its limits or another field.
@@ -154,7 +154,7 @@ impl Sla {
         self.validate_throughput()
     }
 
-    /// The throughput that the queue as a whole promises, if it promises one.
+    /// Returns the throughput that the queue as a whole promises, if it promises one.
     #[must_use]
     pub fn throughput(&self) -> Option<Throughput> {
         (self.throughput_per_s_min > 0).then_some(Throughput {
@@ -165,7 +165,8 @@ impl Sla {
         })
     }
 
-    /// Fewest relays that can keep the agreement, as far as it alone says what one may carry; at most `relays_max`.
+    /// Returns the fewest relays that can keep the agreement, as far as it alone says what one may
+    /// carry; at most `relays_max`.
     #[must_use]
     pub fn relays_fewest(&self) -> u32 {
         let relays =
@@ -173,7 +174,7 @@ impl Sla {
         relays.unwrap_or(1).min(self.relays_max).max(self.relays_min)
     }
 
-    /// What a relay may carry by the agreement.
+    /// Returns what a relay may carry by the agreement.
     fn limits(&self) -> RelayLimits {
         let or_none = |limit: u64| if limit == 0 { f64::INFINITY } else { limit as f64 };
         RelayLimits {
@@ -185,8 +186,8 @@ impl Sla {
         }
     }
 
-    /// Relays that the budget pays for, at a provider's price, when so much of the hour's is spent: then the
-    /// minimal service level. `None` without a budget or a price.
+    /// Returns how many relays the budget pays for, at a provider's price, when so much of the
+    /// hour's is spent: then the minimal service level. `None` without a budget or a price.
     #[must_use]
     pub fn affordable(&self, relay_cost_per_hour_micros: u64, spent_micros: u64) -> Option<u32> {
         let budget = self.budget_per_hour_micros;
@@ -213,7 +214,8 @@ impl Sla {
         })
     }
 
-    /// A relay that may take messages and no bytes, or the other way round, may take nothing.
+    /// Checks the rates: a relay that may take messages and no bytes, or the other way round, may
+    /// take nothing.
     fn validate_rates(&self) -> Result<(), SlaError> {
         let (bytes, messages) = (self.bytes_in_per_s_max, self.messages_in_per_s_max);
         let (bound, why) = ("messages_in_per_s_max", "messages of less than a byte do not exist");
@@ -231,7 +233,7 @@ impl Sla {
         })
     }
 
-    /// A promise has all its parts, and the relays that there may be can keep it.
+    /// Checks that a promise has all its parts, and the relays that there may be can keep it.
     fn validate_throughput(&self) -> Result<(), SlaError> {
         let Some(throughput) = self.throughput() else { return Ok(()) };
         let (producers, listeners) = (throughput.producers, throughput.listeners);
@@ -271,7 +273,8 @@ impl Sla {
         require(holds, "throughput_per_s_min", self.throughput_per_s_min, bound, limit, why)
     }
 
-    /// Whether the budget pays for what the agreement promises always to run, at a provider's price.
+    /// Checks that the budget pays for what the agreement promises always to run, at a provider's
+    /// price.
     ///
     /// # Errors
     /// `budget_per_hour_micros` with what `relays_min` relays, or the minimal service level, cost.

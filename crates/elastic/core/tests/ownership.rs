@@ -34,7 +34,7 @@ impl OwnershipWorld {
         Self::with([])
     }
 
-    /// With what the store has already.
+    /// Creates a world with what the store has already.
     fn with<const COUNT: usize>(entries: [(String, &str); COUNT]) -> Self {
         let now = Time::from_micros(7);
         let mut world = Self {
@@ -56,7 +56,7 @@ impl OwnershipWorld {
         world
     }
 
-    /// Whose the queue is, with its fence.
+    /// Creates a world in which the queue is owned here. Returns it with the fence.
     fn owning() -> (Self, u64) {
         let mut world = Self::new();
         world.claim();
@@ -67,7 +67,7 @@ impl OwnershipWorld {
         (world, fence)
     }
 
-    /// The shard's key goes, and another one is faster.
+    /// Lets another one be faster when the shard's key goes. Returns its entry.
     fn let_another_take_it(&mut self) -> Entry {
         self.entries.remove(&shard().key());
         self.put(shard().key(), THERE.into());
@@ -154,7 +154,7 @@ impl OwnershipWorld {
         self.now = until;
     }
 
-    /// Does what is due next, if that is by then.
+    /// Takes the next step that is due, if that is by then. Returns whether it was.
     fn turn(&mut self, until: Time) -> bool {
         let deadline = self.ownership.next_deadline();
         let next = self.ownership.next_due().map_or(deadline, |due| due.min(deadline));
@@ -179,7 +179,7 @@ impl OwnershipWorld {
         self.give(Input::Claim { queue: QUEUE.to_owned() });
     }
 
-    /// Under which fences the queue was given to the directory since it was last asked.
+    /// Returns the fences under which the queue was given to the directory since it was last asked.
     fn owned(&mut self) -> Vec<u64> {
         let notified = std::mem::take(&mut self.notified);
         let owned = notified.into_iter().filter_map(|notified| match notified {
@@ -189,7 +189,7 @@ impl OwnershipWorld {
         owned.collect()
     }
 
-    /// Of a write with this fence that the store refused or did.
+    /// Writes with this fence. Returns whether the store refused or did it.
     fn saved(&mut self, fence: u64) -> Option<Result<(), SaveError>> {
         self.notified.clear();
         let (queue, record) = (QUEUE.to_owned(), Some(Bytes::from_static(b"record")));
@@ -289,7 +289,8 @@ fn a_lease_that_the_store_has_ended_is_followed_by_another() {
     assert!(world.owned()[0] > fence);
 }
 
-/// A directory that is meant for the queue's shard rather than this one, or less.
+/// Returns the address of a directory that is meant for the queue's shard rather than this one, or
+/// less.
 fn another(meant_more: bool) -> String {
     let mut others = (2..).map(|number| format!("10.0.0.{number}:5670"));
     let here = shard().weight(HERE);
@@ -322,6 +323,23 @@ fn a_refused_write_finds_who_has_the_shard_before_the_watch_does() {
     assert_eq!(world.saved(fence), Some(Err(SaveError::Fenced)));
     assert_eq!(world.lost, [(shard(), Some(THERE.to_owned()))]);
     assert!(world.ownership.fence(QUEUE).is_none());
+}
+
+#[test]
+fn the_outcome_of_a_removal_is_reported_as_that_of_a_write() {
+    let (mut world, fence) = OwnershipWorld::owning();
+    for (answer, outcome) in [
+        (Answer::Failed("not now".to_owned()), Err(SaveError::Unavailable)),
+        (Answer::Txn(TxnOutcome::Done(Revision(9))), Ok(())),
+    ] {
+        world.notified.clear();
+        let (queue, record) = (QUEUE.to_owned(), None);
+        world.give(Input::Write { queue, save: 0, fence: Fence(fence), record });
+        let (call, _) = world.asked.pop_front().expect("a transaction");
+        world.answer(call, answer);
+        let saved = DirectoryInput::Saved { queue: QUEUE.to_owned(), save: 0, result: outcome };
+        assert_eq!(world.notified, [saved]);
+    }
 }
 
 #[test]

@@ -35,7 +35,8 @@ const CLUSTER_VIEW_MAX: Duration = Duration::from_secs(15);
 
 type ApiResult<T> = Result<Json<T>, Refusal>;
 
-/// The API's routes below `/api/elastic`. Without a directory every one answers that there is none.
+/// Returns the API's routes below `/api/elastic`. Without a directory every one answers that there
+/// is none.
 #[must_use]
 pub fn routes(directory: Option<DirectoryHandle>) -> Vec<Route> {
     let of_queue = [
@@ -205,7 +206,7 @@ async fn queue(
 }
 
 /// `PUT /queues/{queue}`: makes a queue, or defines it anew; 201 if it is new, 204 if it was there. Fields that
-/// `text` does not name stay as they are.
+/// `text` does not name stay as they are. One that is being deleted is new: it is made when nothing of the old one is left.
 async fn define(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
@@ -217,8 +218,7 @@ async fn define(
     directory.check_not_elsewhere(&queue).await?;
     let name = queue.clone();
     let defined = directory.ask(move |driver| {
-        let now = driver.now();
-        let known = driver.core.queue(now, &queue).map(|status| status.definition);
+        let known = driver.core.definition(&queue).cloned();
         let base = known.as_ref().unwrap_or(&driver.default);
         let definition = redefined(driver, &queue, base, &text)?;
         driver.input(Input::Define { queue, definition });
@@ -229,7 +229,7 @@ async fn define(
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// The definition `base` of a queue with the fields that `text` names, if it may have them.
+/// Builds the definition `base` of a queue with the fields that `text` names, if it may have them.
 fn redefined(
     driver: &Driver,
     queue: &str,
@@ -247,17 +247,22 @@ fn redefined(
     Ok(definition)
 }
 
-/// `DELETE /queues/{queue}`: with its relays.
+/// `DELETE /queues/{queue}`: with its relays, which may end after the answer: the record says by then that they are to.
 async fn delete(
     directory: DirectoryHandle,
     Path(queue): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let deleted = directory.ask_of(queue, |driver, queue| {
+    let deleting = directory.ask_of(queue.clone(), |driver, queue| {
         driver.core.queue(driver.now(), queue)?;
         driver.input(Input::Delete { queue: queue.to_owned() });
-        Some(StatusCode::NO_CONTENT)
+        Some(())
     });
-    deleted.await
+    deleting.await?;
+    let is_saved = |driver: &mut Driver, queue: &str| driver.core.is_saved(queue).then_some(());
+    match directory.ask_of(queue, is_saved).await {
+        Ok(()) | Err(Refusal::NoQueue(_)) => Ok(StatusCode::NO_CONTENT),
+        Err(refusal) => Err(refusal),
+    }
 }
 
 /// `GET /relays?after=QUEUE&limit=NUMBER`: the relays of all queues of this directory, queue by queue. No
@@ -386,3 +391,6 @@ async fn plan(
     });
     planned.await?.map(Json)
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ const STATES: [(RelayState, &str); 4] = [
     (RelayState::Dead, "dead"),
 ];
 
-/// A relay's state as it is shown.
+/// Returns the name under which a relay's state is shown.
 pub(crate) fn state_name(state: RelayState) -> &'static str {
     STATES.iter().find(|(known, _)| *known == state).map_or("unknown", |(_, name)| name)
 }

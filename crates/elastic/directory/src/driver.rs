@@ -28,8 +28,9 @@ use crate::relay_token::TokenSecret;
 
 /// From asking a relay to end to making it: it has drained by then, or was given up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// How long relays may take to end, and their ends to be on record, when the directory stops and they with it.
-const RELAYS_STOP_MAX: Duration = STOP_GRACE.saturating_add(Duration::from_secs(1));
+/// How long relays may take to end, and their ends to be on record, when the directory stops and they with it, or their queue
+/// is deleted.
+pub(crate) const RELAYS_STOP_MAX: Duration = STOP_GRACE.saturating_add(Duration::from_secs(1));
 /// Messages that are taken before what they caused is carried out: bounds a turn.
 const TURN_MESSAGES_MAX: usize = 256;
 /// How often queues that have changed are shown to the provider.
@@ -401,7 +402,7 @@ impl Driver {
         names.map(str::to_owned).collect()
     }
 
-    /// Nothing more is decided.
+    /// Says goodbye to all peers. Returns the queues that are owned; nothing more is decided.
     fn stop(mut self, answer: oneshot::Sender<()>) -> BTreeSet<String> {
         self.send_goodbye(answer);
         self.owned()
@@ -434,7 +435,7 @@ impl Driver {
         self.started + Duration::from_micros(at.as_micros())
     }
 
-    /// How long ago a moment of the state machine was.
+    /// Returns how long ago a moment of the state machine was.
     pub(crate) fn age(&self, at: Time) -> Duration {
         Duration::from_micros(self.now().since_us(at))
     }

@@ -43,9 +43,9 @@ impl EventLog {
         }
     }
 
-    /// Those with a number above `after`, of one queue or all, oldest first; of more than `most` the oldest,
-    /// so that a reader that goes on after the last of them misses none. Above 0, which no reader has seen, the
-    /// newest.
+    /// Returns the events with a number above `after`, of one queue or all, oldest first; of more
+    /// than `most` the oldest, so that a reader that goes on after the last of them misses none.
+    /// Above 0, which no reader has seen, the newest.
     pub(crate) fn after(&self, queue: Option<&str>, after: u64, most: usize) -> Vec<&LoggedEvent> {
         let wanted = move |noted: &&LoggedEvent| {
             noted.number > after && queue.is_none_or(|queue| noted.event.queue == queue)

@@ -18,28 +18,58 @@ use crate::ResultFuture;
 /// A store of few and small values that several directories share. Every read sees all transactions that were
 /// answered before it began.
 pub trait MetaStore: Send + Sync {
-    /// As in `elastic.metadata`, for logs.
+    /// Returns the name as in `elastic.metadata`, for logs.
     fn name(&self) -> &'static str;
 
-    /// One key's value.
+    /// Reads one key's value.
+    ///
+    /// # Errors
+    ///
+    /// [`MetaError::Unavailable`] if the store does not answer, or not in time.
     fn get<'a>(&'a self, key: &'a str) -> ResultFuture<'a, Option<Entry>, MetaError>;
 
-    /// All keys that begin with `prefix`, in their order, at one revision.
+    /// Reads all keys that begin with `prefix`, in their order, at one revision.
+    ///
+    /// # Errors
+    ///
+    /// As [`MetaStore::get`].
     fn list<'a>(&'a self, prefix: &'a str) -> ResultFuture<'a, Listing, MetaError>;
 
-    /// Does all of `txn.changes` at one revision if all of `txn.compares` hold, else nothing.
+    /// Carries out all of `txn.changes` at one revision if all of `txn.compares` hold, else
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`MetaError::Unavailable`]: whether the changes were done is not known then.
+    /// [`MetaError::LeaseEnded`], from stores that check it, if a change's lease has ended.
     fn txn(&self, txn: Txn) -> ResultFuture<'_, TxnOutcome, MetaError>;
 
-    /// A new lease that ends when `ttl` has passed since it was last kept alive.
+    /// Grants a new lease that ends when `ttl` has passed since it was last kept alive.
+    ///
+    /// # Errors
+    ///
+    /// As [`MetaStore::get`].
     fn lease(&self, ttl: Duration) -> ResultFuture<'_, LeaseId, MetaError>;
 
     /// Keeps a lease alive for its time once more.
+    ///
+    /// # Errors
+    ///
+    /// [`MetaError::LeaseEnded`] if it has ended; else as [`MetaStore::get`].
     fn keep_alive(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError>;
 
     /// Ends a lease now, and with it its keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`MetaStore::get`].
     fn revoke(&self, lease: LeaseId) -> ResultFuture<'_, (), MetaError>;
 
     /// Reports every change of keys that begin with `prefix`, after the revision `after`.
+    ///
+    /// # Errors
+    ///
+    /// As [`MetaStore::get`].
     fn watch<'a>(
         &'a self,
         prefix: &'a str,
@@ -49,8 +79,13 @@ pub trait MetaStore: Send + Sync {
 
 /// The changes of some keys, in the order of their revisions.
 pub trait Watch: Send {
-    /// The next changes, at least one; waits for them. Nothing is lost if the caller drops the future. After
-    /// an error the watch is over: list again, and watch from there.
+    /// Waits for the next changes, and returns them, at least one. Nothing is lost if the caller
+    /// drops the future. After an error the watch is over: list again, and watch from there.
+    ///
+    /// # Errors
+    ///
+    /// [`MetaError::Compacted`] if the store does not keep all changes since then any more;
+    /// [`MetaError::Unavailable`] if it does not answer, or ends the watch.
     fn next(&mut self)
     -> Pin<Box<dyn Future<Output = Result<Vec<Change>, MetaError>> + Send + '_>>;
 }

@@ -192,7 +192,7 @@ impl Task {
     }
 }
 
-/// The next changes; waits for ever if nothing is watched.
+/// Waits for the next changes; for ever if nothing is watched.
 async fn next(watch: &mut Option<Box<dyn Watch>>) -> Result<Vec<Change>, MetaError> {
     match watch {
         Some(watch) => watch.next().await,
@@ -236,4 +236,4 @@ async fn list_and_watch(meta: &dyn MetaStore) -> Result<(Answer, Box<dyn Watch>)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -17,21 +17,31 @@ use crate::relay_token::TokenSecret;
 /// Starts, lists and ends relays. Shared by tasks; every method may be called at any time, and what it
 /// began goes on if the caller stops waiting.
 pub trait Provider: Send + Sync {
-    /// As in `elastic.provider`, for logs and events.
+    /// Returns the name as in `elastic.provider`, for logs and events.
     fn name(&self) -> &'static str;
 
     /// Starts a relay. There is at most one for each queue and request, whatever happens: asked again, also by
     /// the directory's next life, it gives the handle of the one that runs. It is started when this
     /// answers (which may be late: the caller does not wait in line), and may not have registered yet. A relay of that request that has ended is
     /// not started again; the answer is [`ProviderError::Ended`], if the provider can still know.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Ended`] as said above; [`ProviderError::Refused`] if it cannot start until
+    /// something is changed; [`ProviderError::Unavailable`] if trying again may help.
     fn start<'a>(&'a self, spec: &'a RelaySpec) -> ResultFuture<'a, RelayHandle, ProviderError>;
 
-    /// What runs of one queue, or of all, in the order of queue and relay. Only what this provider has
-    /// started for this site, in this or an earlier life.
+    /// Lists what runs of one queue, or of all, in the order of queue and relay. Only what this
+    /// provider has started for this site, in this or an earlier life.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Refused`] or [`ProviderError::Unavailable`] if what runs cannot be found
+    /// out.
     fn list<'a>(&'a self, queue: Option<&'a str>) -> ResultFuture<'a, Vec<Running>, ProviderError>;
 
-    /// Whether a relay that [`Provider::list`] does not have is known to have ended. `false` where it may run all the
-    /// same, out of this provider's sight.
+    /// Returns whether a relay that [`Provider::list`] does not have is known to have ended.
+    /// `false` where it may run all the same, out of this provider's sight.
     fn has_ended<'a>(
         &'a self,
         queue: &'a str,
@@ -41,8 +51,13 @@ pub trait Provider: Send + Sync {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// A relay is being drained by its directory, and has to be gone when `grace` is over: for providers that show
-    /// it to others, and make it so if the directory is lost meanwhile. Answers when it has taken that.
+    /// Tells the provider that a relay is being drained by its directory, and has to be gone when
+    /// `grace` is over: for providers that show it to others, and make it so if the directory is
+    /// lost meanwhile. Answers when it has taken that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Provider::stop`].
     fn drain<'a>(
         &'a self,
         queue: &'a str,
@@ -56,6 +71,11 @@ pub trait Provider: Send + Sync {
     /// Begins to end a relay: it is asked to (SIGTERM, a deletion timestamp), and made to when `grace`
     /// has passed. Answers when it was asked; that it is gone is reported by [`Provider::event`]. One that
     /// is gone already, or was never there, is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Refused`] or [`ProviderError::Unavailable`] if the relay could not be asked
+    /// to end.
     fn stop<'a>(
         &'a self,
         queue: &'a str,
@@ -63,13 +83,18 @@ pub trait Provider: Send + Sync {
         grace: Duration,
     ) -> ResultFuture<'a, (), ProviderError>;
 
-    /// What happened at the provider, next: also of relays that were adopted, and of those that ended
-    /// while nobody looked, as far as the provider can know. Waits until there is something. Nothing is
-    /// lost if the caller drops the future.
+    /// Waits for what happens at the provider next, and returns it: also of relays that were
+    /// adopted, and of those that ended while nobody looked, as far as the provider can know.
+    /// Nothing is lost if the caller drops the future.
     fn event(&self) -> Pin<Box<dyn Future<Output = ProviderEvent> + Send + '_>>;
 
-    /// A queue was deleted, and its relays are gone: what the provider has of it may go too. Answers when that is
-    /// done; a queue that is not known is no error.
+    /// Forgets a queue that was deleted, and whose relays are gone: what the provider has of it may
+    /// go too. Answers when that is done; a queue that is not known is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Refused`] or [`ProviderError::Unavailable`] if what it has could not be
+    /// deleted.
     fn forget<'a>(&'a self, queue: &'a str) -> ResultFuture<'a, (), ProviderError> {
         let _ = queue;
         Box::pin(std::future::ready(Ok(())))
@@ -160,7 +185,7 @@ pub enum ProviderError {
 pub struct Directories(Arc<Mutex<Vec<String>>>);
 
 impl Directories {
-    /// The ones that are known now.
+    /// Returns the directories that are known now.
     #[must_use]
     pub fn list(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -194,8 +219,9 @@ pub struct RelayCommand {
 }
 
 impl RelayCommand {
-    /// What the relay has to show; it is handed over in its environment, [`TOKEN_VARIABLE`](crate::TOKEN_VARIABLE), and never on its command line,
-    /// which everybody on the machine can read.
+    /// Returns what the relay has to show; it is handed over in its environment,
+    /// [`TOKEN_VARIABLE`](crate::TOKEN_VARIABLE), and never on its command line, which everybody on
+    /// the machine can read.
     ///
     /// # Errors
     /// [`ProviderError::Unavailable`] while the metadata store has not answered.
@@ -207,7 +233,7 @@ impl RelayCommand {
         })
     }
 
-    /// The arguments of the program `quelea`.
+    /// Returns the arguments of the program `quelea`.
     #[must_use]
     pub fn arguments(&self, spec: &RelaySpec) -> Vec<String> {
         let mut arguments = vec![

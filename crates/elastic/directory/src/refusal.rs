@@ -6,7 +6,7 @@ use quelea_elastic_core::directory::Address;
 use quelea_elastic_proto::frame::{ErrorCode, WireError};
 use quelea_net::{Front, SignInFailures, network_of};
 
-/// Where a peer is, as the directory's core has it.
+/// Returns the address of a peer, as the directory's core has it.
 pub(crate) fn number_of(peer: SocketAddr) -> Address {
     let network = match network_of(peer.ip()) {
         IpAddr::V4(address) => address.to_ipv6_mapped(),

@@ -40,7 +40,7 @@ impl std::fmt::Debug for TokenSecret {
 }
 
 impl TokenSecret {
-    /// A new one, for a site that has none.
+    /// Creates a new secret, for a site that has none.
     ///
     /// # Errors
     /// If the system gives no random bytes.
@@ -48,7 +48,8 @@ impl TokenSecret {
         random().map(Self::from)
     }
 
-    /// The site's, which is made if there is none yet. A store that does not answer is asked again in the background.
+    /// Reads the site's secret, which is made if there is none yet. A store that does not answer is
+    /// asked again in the background.
     ///
     /// # Errors
     /// [`MetaError`] if the store answers and refuses.
@@ -96,7 +97,8 @@ impl TokenSecret {
         Ok(())
     }
 
-    /// The token of the relay of a request, as hexadecimal digits; `None` if the secret is not known yet.
+    /// Returns the token of the relay of a request, as hexadecimal digits; `None` if the secret is
+    /// not known yet.
     #[must_use]
     pub fn token(&self, queue: &str, request: &str) -> Option<String> {
         let tag = self.tag(queue, request)?.finalize().into_bytes();

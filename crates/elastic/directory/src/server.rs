@@ -184,13 +184,13 @@ impl DirectoryServer {
         Ok(Self { address, handle: DirectoryHandle { inbox, ownership }, thread })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// To ask it.
+    /// Returns a handle by which to ask it.
     #[must_use]
     pub fn handle(&self) -> DirectoryHandle {
         self.handle.clone()
@@ -244,7 +244,7 @@ struct Prepared {
     alone: bool,
 }
 
-/// What starts relays and ends them.
+/// Sets up what starts relays and ends them.
 #[cfg_attr(not(feature = "kubernetes"), expect(clippy::unused_async, unused_variables))]
 async fn provider(
     settings: ProviderSettings,
@@ -356,7 +356,7 @@ impl Prepared {
     }
 }
 
-/// Where queues' records are.
+/// Opens the store where queues' records are.
 async fn open_meta(metadata: MetaSettings) -> Result<Arc<dyn MetaStore>, DirectoryStartError> {
     match metadata {
         MetaSettings::Embedded(path) => Ok(Arc::new(Embedded::open(&path)?)),

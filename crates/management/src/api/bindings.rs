@@ -169,8 +169,8 @@ async fn find(
 /// What stays as it is in a properties key.
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
-/// What one binding of two objects is called, as RabbitMQ calls it: its routing key, escaped, or `~`; and a hash of its
-/// arguments behind another `~`, if it has any.
+/// Returns the name that RabbitMQ gives one binding of two objects: its routing key, escaped, or
+/// `~`; and a hash of its arguments behind another `~`, if it has any.
 fn properties_key(routing_key: &str, arguments: &Table) -> String {
     let key = utf8_percent_encode(routing_key, &PLAIN).to_string().replace("%20", "+");
     if arguments.is_empty() {
@@ -182,7 +182,7 @@ fn properties_key(routing_key: &str, arguments: &Table) -> String {
     format!("{key}~{}", URL_SAFE_NO_PAD.encode(&hash[..16]))
 }
 
-/// The path of a binding.
+/// Returns the path of a binding.
 fn location(
     [vhost, source, kind, destination]: [&str; 4],
     routing_key: &str,
@@ -214,7 +214,7 @@ impl Listed for BindingReport {
     }
 }
 
-/// All that makes a binding.
+/// Returns all that defines a binding.
 pub(super) fn definition(binding: &BindingReport) -> Value {
     json!({
         "source": binding.source,

@@ -82,7 +82,7 @@ pub(crate) async fn close_of_user(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the detail of a queue or a channel says of consumers.
+/// Returns what the detail of a queue or a channel says of consumers.
 pub(super) async fn consumer_details(
     api: &ApiState,
     keys: Vec<ListKey>,
@@ -97,7 +97,7 @@ fn close_reason(call: &Call) -> CloseReason {
     CloseReason::Administrator { reason }
 }
 
-/// The one of that name.
+/// Returns the connection of that name.
 ///
 /// # Errors
 /// [`ApiError::NotFound`].
@@ -106,7 +106,8 @@ pub(super) async fn find(api: &ApiState, name: &str) -> Result<ListedConnection,
     connections.into_iter().find(|c| c.report.name == name).ok_or(ApiError::NotFound)
 }
 
-/// `10.0.0.1:5672` as host and port; an address that is none is shown as it is.
+/// Splits an address such as `10.0.0.1:5672` into host and port; one that is none is shown as it
+/// is.
 pub(super) fn host_and_port(address: &str) -> (&str, Option<u16>) {
     match address.rsplit_once(':') {
         Some((host, port)) => (host.trim_matches(['[', ']']), port.parse().ok()),

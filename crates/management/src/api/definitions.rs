@@ -61,7 +61,7 @@ impl ExportQuery {
     }
 }
 
-/// What no shell, header or path takes for something else.
+/// Returns a file name that no shell, header or path takes for something else.
 fn plain_file_name(wanted: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
     let plain = wanted.chars().take(FILE_NAME_CHARS_MAX);
@@ -96,8 +96,8 @@ pub(super) async fn import_in<S: BrokerState>(call: Call<S>) -> ImportAnswer {
     finish(api, turn, body, Some(vhost), query).await
 }
 
-/// What is checked before the document is read. One import at a time: its document may be large, and two could
-/// contradict each other.
+/// Makes the checks that come before the document is read, and returns the query and the import's
+/// turn. One import runs at a time: its document may be large, and two could contradict each other.
 fn begin<S: BrokerState>(call: &Call<S>) -> Result<(ImportQuery, OwnedSemaphorePermit), ApiError> {
     call.user().require_administrator()?;
     let query = call.query()?;
@@ -109,7 +109,8 @@ fn begin<S: BrokerState>(call: &Call<S>) -> Result<(ImportQuery, OwnedSemaphoreP
     Ok((query, turn))
 }
 
-/// In a task of its own: an import ends, or is taken back, though its client does not wait for that.
+/// Carries out an import in a task of its own: it ends, or is taken back, though its client does
+/// not wait for that.
 async fn finish(
     api: impl BrokerState,
     turn: OwnedSemaphorePermit,
@@ -171,7 +172,8 @@ impl From<ApiError> for ImportError {
     }
 }
 
-/// `may_skip`: whether what is not supported is left out, or how to have the rest imported.
+/// Reads a document. `may_skip`: whether what is not supported is left out, or how to have the rest
+/// imported.
 fn read(
     body: &Value,
     vhost: Option<&str>,
@@ -201,7 +203,97 @@ async fn import(api: &impl BrokerState, document: Document) -> Result<Imported, 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::existing::ExistingTopology;
     use super::*;
+    use crate::test_broker::TestBroker;
+
+    /// Returns a binding from an exchange that stands, auto-deletes and leads nowhere yet.
+    fn binding() -> Value {
+        json!([{"vhost": "/", "source": "events", "destination": "q", "destination_type": "queue"}])
+    }
+
+    /// Starts a broker with that exchange, which is the only one that two others lead to.
+    async fn broker() -> TestBroker {
+        let broker = TestBroker::start();
+        let exchange = |name, auto_delete| json!({"vhost": "/", "name": name, "type": "fanout", "auto_delete": auto_delete});
+        let leads = |source, destination| {
+            json!({
+                "vhost": "/", "source": source, "destination": destination, "destination_type": "exchange",
+                "routing_key": "k", "arguments": {"of": source},
+            })
+        };
+        import_json(
+            &broker,
+            json!({
+                "exchanges": [
+                    exchange("events", true), exchange("far", true), exchange("near", true),
+                    exchange("beside", false),
+                ],
+                "queues": [{"vhost": "/", "name": "q"}],
+                "bindings": [leads("far", "near"), leads("near", "events"), leads("beside", "events")],
+            }),
+        )
+        .await
+        .unwrap();
+        broker
+    }
+
+    async fn import_json(broker: &TestBroker, body: Value) -> Result<(), String> {
+        let document = read(&body, None, Err("")).map_err(ApiError::reason)?;
+        import(&broker.api, document).await.map(drop).map_err(ApiError::reason)
+    }
+
+    async fn standing(broker: &TestBroker) -> ExistingTopology {
+        existing::read(&broker.api).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_refused_import_leaves_auto_delete_exchanges_as_they_were() {
+        let broker = broker().await;
+        let before = standing(&broker).await;
+        let permission = json!({
+            "user": "guest", "vhost": "/", "exchange": "events", "write": "(", "read": ".*",
+        });
+        let document = json!({"bindings": binding(), "topic_permissions": [permission]});
+        let refused = import_json(&broker, document).await.unwrap_err();
+        assert!(refused.starts_with("topic_permissions[0]"), "{refused}");
+        let after = standing(&broker).await;
+        assert_eq!(after.bindings, before.bindings);
+        let facts = |topology: &ExistingTopology| {
+            let facts = topology.exchanges.values().map(|it| {
+                (it.name.to_string(), (it.kind, it.durable, it.auto_delete, it.arguments.clone()))
+            });
+            facts.collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(facts(&after), facts(&before));
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_by_itself_shows_before_anything_is_made() {
+        let broker = broker().await;
+        let ids = async || {
+            let found = standing(&broker).await.exchanges;
+            found.into_values().map(|it| (it.name.to_string(), it.id)).collect::<BTreeMap<_, _>>()
+        };
+        let before = ids().await;
+        let user = |name, hash| json!({"name": name, "password_hash": hash, "tags": ""});
+        let permission = |configure| json!({"user": "guest", "vhost": "/", "configure": configure, "write": "", "read": ""});
+        for (section, wrong) in [
+            ("users", user("", "")),
+            ("users", user("ada", "no hash")),
+            ("permissions", permission("(")),
+        ] {
+            let mut document = json!({"bindings": binding()});
+            document[section] = json!([wrong]);
+            let refused = import_json(&broker, document).await.unwrap_err();
+            assert!(refused.starts_with(section), "{refused}");
+            assert_eq!(ids().await, before, "nothing was made and taken back");
+        }
+    }
 
     #[test]
     fn a_download_has_a_plain_name() {

@@ -74,7 +74,8 @@ pub(crate) async fn delete(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The name that a path means: the default exchange has none, so that paths call it `amq.default`.
+/// Returns the name that a path means: the default exchange has none, so that paths call it
+/// `amq.default`.
 pub(super) fn name_of(segment: &str) -> &str {
     if segment == "amq.default" { "" } else { segment }
 }
@@ -119,7 +120,7 @@ fn rates(api: &ApiState, exchange: &ExchangeReport) -> Option<[f64; EXCHANGE_STA
     recent.exchanges.rates(&exchange.id)
 }
 
-/// All that declares an exchange.
+/// Returns all that it takes to declare an exchange.
 pub(super) fn definition(exchange: &ExchangeReport) -> Value {
     json!({
         "name": exchange.name.as_str(),

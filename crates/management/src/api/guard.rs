@@ -19,8 +19,8 @@ pub(crate) fn guarded<S: SharedState>(routes: Vec<Route>, api: &S) -> Vec<Route>
     routes.into_iter().map(guard).collect()
 }
 
-/// What only shows is for monitoring users too, or, of an account, for its users; what changes something is for
-/// administrators.
+/// Lets a request through if its user may make it: what only shows is for monitoring users too, or,
+/// of an account, for its users; what changes something is for administrators.
 async fn authorize<S: SharedState>(
     State(api): State<S>,
     user: ApiUser,

@@ -30,7 +30,7 @@ pub(crate) async fn alarms_of(call: Call) -> Answer {
     alarms(call).await
 }
 
-/// Somebody listens at this port.
+/// Checks that somebody listens at this port.
 pub(crate) async fn port_listener(call: Call) -> Answer {
     let (api, _, [port]) = call.parts();
     let wanted: u16 = port.parse().map_err(|_| {
@@ -43,7 +43,7 @@ pub(crate) async fn port_listener(call: Call) -> Answer {
     })
 }
 
-/// Clients are listened for, and the core answers. There is no maintenance mode.
+/// Checks that clients are listened for, and that the core answers. There is no maintenance mode.
 pub(crate) async fn ready_to_serve(call: Call) -> Answer {
     let api = call.api();
     api.on_core(|_| ()).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn ready_to_serve(call: Call) -> Answer {
     })
 }
 
-/// One more AMQP connection is let in.
+/// Checks that one more AMQP connection is let in.
 pub(crate) async fn below_connection_limit(call: Call) -> Answer {
     let counters = call.api().on_core(|core| core.counters()).await?;
     let (connections, limit) = (counters.connections, counters.connections_max);
@@ -67,7 +67,7 @@ pub(crate) async fn below_connection_limit(call: Call) -> Answer {
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)))
 }
 
-/// Somebody listens for each of these protocols, with commas between them.
+/// Checks that somebody listens for each of these protocols, with commas between them.
 pub(crate) async fn protocol_listener(call: Call) -> Answer {
     let (api, _, [wanted]) = call.parts();
     let protocols: Vec<_> = api.listeners.iter().map(|listener| listener.protocol).collect();
@@ -79,7 +79,7 @@ pub(crate) async fn protocol_listener(call: Call) -> Answer {
     Ok(no_listener(json!({ "missing": missing.join(","), "protocols": protocols })))
 }
 
-/// A protocol's name among the listeners', whichever of RabbitMQ's spellings it has.
+/// Returns a protocol's name among the listeners', whichever of RabbitMQ's spellings it has.
 fn listened_as(protocol: &str) -> String {
     let protocol = protocol.to_ascii_lowercase();
     match protocol.as_str() {
@@ -95,7 +95,7 @@ fn no_listener(mut body: Value) -> (StatusCode, Json<Value>) {
     (StatusCode::SERVICE_UNAVAILABLE, Json(body))
 }
 
-/// A message goes through a queue of this virtual host.
+/// Checks that a message goes through a queue of this virtual host.
 pub(crate) async fn aliveness(call: Call) -> Answer {
     let (api, user, [vhost]) = call.parts();
     user.require_vhost(&vhost)?;
@@ -132,7 +132,8 @@ pub(crate) async fn certificate_expiration(call: Call) -> Answer {
     alive(call).await
 }
 
-/// The core thread answers. All virtual hosts are served by the one node: they are up when it does.
+/// Checks that the core thread answers. All virtual hosts are served by the one node: they are up
+/// when it does.
 pub(crate) async fn alive(call: Call) -> Answer {
     call.api().on_core(|_| ()).await?;
     Ok(ok())

@@ -83,7 +83,7 @@ async fn answer(
     }
 }
 
-/// Only for who has signed in: the call says so.
+/// Refuses what is not supported yet, only for who has signed in: the call says so.
 fn refuse(_call: &Call, what: &'static str) -> Result<Response, ApiError> {
     Err(ApiError::NotSupportedYet(what))
 }

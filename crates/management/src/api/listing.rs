@@ -42,7 +42,8 @@ pub(super) async fn list_in<T: InPages + Listed>(call: Call) -> JsonAnswer {
     matching_in(&api, &user, &query, vhost, |_: &T| true).await
 }
 
-/// A page, of which nothing more than the names of all was asked before: of very many objects that is much less.
+/// Returns a page, for which nothing more than the names of all objects was asked before: of very
+/// many objects that is much less.
 async fn page_by_names<T: InPages + Listed>(
     api: &ApiState,
     query: &ListQuery,
@@ -66,7 +67,7 @@ async fn must_see(api: &ApiState, user: &ApiUser, vhost: &str) -> Result<(), Api
     existed(vhost_exists(api, vhost).await?)
 }
 
-/// All objects that are wanted.
+/// Returns all objects that are wanted.
 pub(super) async fn matching<T: InPages + Listed>(
     api: &ApiState,
     query: &ListQuery,
@@ -77,7 +78,7 @@ pub(super) async fn matching<T: InPages + Listed>(
     query.answer(api, all)
 }
 
-/// A virtual host's objects that are wanted, if it is there and the user may see it.
+/// Returns a virtual host's objects that are wanted, if it is there and the user may see it.
 pub(super) async fn matching_in<T: InPages + Listed>(
     api: &ApiState,
     user: &ApiUser,

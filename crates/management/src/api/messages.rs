@@ -100,7 +100,7 @@ pub(crate) async fn get(call: Call) -> JsonAnswer {
     Ok(Json(all.iter().map(|got| wanted.to_json(got)).collect()))
 }
 
-/// Has a message go through a queue that is there for it alone.
+/// Sends a message through a queue that is there for it alone, and checks that it comes out.
 pub(super) async fn go_through(
     api: &ApiState,
     user: &ApiUser,

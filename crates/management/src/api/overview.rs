@@ -94,7 +94,7 @@ fn totals(api: &ApiState, overview: &Overview) -> Value {
     })
 }
 
-/// Where the broker listens.
+/// Returns where the broker listens.
 pub(super) fn sockets(api: &ApiState) -> Value {
     let one = |listener: &Listener| {
         json!({
@@ -107,7 +107,7 @@ pub(super) fn sockets(api: &ApiState) -> Value {
     api.listeners.iter().map(one).collect()
 }
 
-/// Where this API is.
+/// Returns where this API is.
 pub(super) fn contexts(api: &ApiState) -> Value {
     let own = api.listeners.iter().filter(|listener| listener.protocol == "http");
     let one = |listener: &Listener| {
@@ -122,13 +122,14 @@ pub(super) fn contexts(api: &ApiState) -> Value {
     own.map(one).collect()
 }
 
-/// The totals. Where there are very many queues the core is asked several times, and serves others in between.
+/// Returns the totals. Where there are very many queues the core is asked several times, and serves
+/// others in between.
 pub(crate) async fn fetch(api: &ApiState) -> Result<Overview, ApiError> {
     let begun = api.on_core(|core| core.broker.begin_overview()).await?;
     with_queues(api, begun).await
 }
 
-/// The same of these virtual hosts.
+/// Returns the totals of these virtual hosts.
 async fn fetch_of(api: &ApiState, vhosts: Vec<Arc<str>>) -> Result<Overview, ApiError> {
     let begin =
         move |core: &mut Core| core.broker.begin_overview_of(vhosts.iter().map(|vhost| &**vhost));

@@ -61,7 +61,7 @@ impl RateQuery {
     }
 }
 
-/// Both, or none.
+/// Parses which samples are asked for: both parameters are there, or none.
 fn samples(
     name: &str,
     age: Option<&String>,
@@ -125,7 +125,8 @@ pub(super) fn add(
     }
 }
 
-/// The rate of a counter between the last two samples, as it stands in an object. `None`: there is no such counter.
+/// Returns the rate of a counter between the last two samples, as it stands in an object. `None`:
+/// there is no such counter.
 pub(super) fn current(api: &ApiState, subject: &Subject, counter: &str) -> Option<Value> {
     let place = MESSAGE_STATS.iter().position(|(name, _)| *name == counter)?;
     let history = api.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +134,8 @@ pub(super) fn current(api: &ApiState, subject: &Subject, counter: &str) -> Optio
     past.details(|counts| counts.stats[place]).get("rate").cloned()
 }
 
-/// Counters of what rates alone are known of, with those; without, of what is one too many.
+/// Returns the counters of what rates alone are known of, with those; without, of what is one too
+/// many.
 pub(super) fn with_rates<C, const N: usize>(
     fields: [Field<C>; N],
     counters: &C,
@@ -149,7 +151,8 @@ pub(super) fn with_rates<C, const N: usize>(
     shown
 }
 
-/// One of them, or its rate, as `publish` and `publish_details.rate`: what lists are sorted by.
+/// Returns one of the counters, or its rate, as `publish` and `publish_details.rate`: what lists
+/// are sorted by.
 pub(super) fn one_with_rate<C, const N: usize>(
     fields: [Field<C>; N],
     counters: &C,
@@ -206,7 +209,7 @@ impl Past {
         Self { last_two: Some(last_two), taken }
     }
 
-    /// The rate between the last two samples, and what else is asked for.
+    /// Returns the rate between the last two samples, and what else is asked for.
     fn details(&self, of: impl Fn(&Counts) -> u64) -> Value {
         let Some([(before_ms, before), (last_ms, last)]) = &self.last_two else {
             return json!({ "rate": 0.0 });
@@ -230,7 +233,7 @@ impl Past {
     }
 }
 
-/// By how much it changes a second.
+/// Returns by how much it changes a second.
 fn rate(before: Option<u64>, before_ms: u64, last: Option<u64>, last_ms: u64) -> f64 {
     match (before, last, last_ms.saturating_sub(before_ms)) {
         (Some(before), Some(last), passed_ms @ 1..) => {

@@ -24,7 +24,7 @@ use crate::shapes::{
 use crate::state::{ApiState, BrokerState};
 use crate::v1;
 
-/// All but what is about users, and what makes and deletes virtual hosts.
+/// Returns all routes but those about users, and those that make and delete virtual hosts.
 pub(super) fn of_broker() -> Vec<Route<ApiState>> {
     let all = [
         of_node(),
@@ -38,7 +38,7 @@ pub(super) fn of_broker() -> Vec<Route<ApiState>> {
     all.into_iter().flatten().collect()
 }
 
-/// The rest, whoever keeps users.
+/// Returns the other routes, whoever keeps users.
 pub(crate) fn of_access<S: BrokerState>() -> Vec<Route<S>> {
     let mut all = identity_routes();
     all.push(vhost_route());
@@ -50,7 +50,7 @@ pub(crate) fn of_access<S: BrokerState>() -> Vec<Route<S>> {
     all
 }
 
-/// Of what is not supported yet.
+/// Describes an operation that is not supported yet.
 fn later(summary: &'static str) -> Operation {
     Operation::new(summary).refuses(&[400])
 }

@@ -35,7 +35,7 @@ pub(super) async fn one<S: SharedState>(call: Call<S>) -> Result<Json<ShownAcces
     Ok(Json(shown(&api, &of_user(&api, &user, &id).await?)))
 }
 
-/// A key that the user may see and change; to others it is not there.
+/// Returns a key that the user may see and change; to others it is not there.
 async fn of_user(
     api: &impl SharedState,
     user: &ApiUser,
@@ -106,7 +106,7 @@ fn shown(api: &impl SharedState, key: &AccessKeyRecord) -> ShownAccessKey {
     }
 }
 
-/// `AKIA` and 16 letters of base32, as AWS has them: 80 random bits.
+/// Makes an id: `AKIA` and 16 letters of base32, as AWS has them: 80 random bits.
 fn new_id() -> Result<String, ApiError> {
     const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let letters = random::<16>()?.map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
@@ -116,12 +116,13 @@ fn new_id() -> Result<String, ApiError> {
     }))
 }
 
-/// 40 letters of base64: 240 random bits.
+/// Makes a secret: 40 letters of base64, which are 240 random bits.
 fn new_secret() -> Result<String, ApiError> {
     Ok(STANDARD.encode(random::<30>()?))
 }
 
-/// From the operating system: this is a secret, and a name that nobody may guess.
+/// Returns random bytes of the operating system: this is a secret, and a name that nobody may
+/// guess.
 fn random<const N: usize>() -> Result<[u8; N], ApiError> {
     let mut bytes = [0; N];
     let filled = getrandom::fill(&mut bytes);

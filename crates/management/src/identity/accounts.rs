@@ -64,7 +64,7 @@ pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An account is a part of its queues' URLs and ARNs.
+/// Checks an account's name: it is a part of its queues' URLs and ARNs.
 fn check(account: &str) -> Result<(), ApiError> {
     let plain = account.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if plain && (1..=ACCOUNT_BYTES_MAX).contains(&account.len()) {

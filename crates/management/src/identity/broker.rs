@@ -18,7 +18,7 @@ use crate::paging::fetch;
 use crate::state::ApiState;
 
 impl ApiState {
-    /// What is found out on the core's thread.
+    /// Returns what `question` finds out on the core's thread.
     async fn read<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> T + Send + 'static,
@@ -26,7 +26,7 @@ impl ApiState {
         self.core.call(question).await.map_err(stopped)
     }
 
-    /// A change, which is durable when its result is returned.
+    /// Makes a change, which is durable when its result is returned.
     async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Core) -> Result<(T, Ticket), AdminError> + Send + 'static,
@@ -104,7 +104,7 @@ impl IdentityDirectory for ApiState {
         .await
     }
 
-    /// Who was deleted meanwhile is not made again.
+    /// Sets the hash of a user's password. Who was deleted meanwhile is not made again.
     async fn set_password_hash(&self, name: &str, hash: Arc<str>) -> Result<bool, Fault> {
         let name = name.to_owned();
         self.change(move |core| {
@@ -158,7 +158,7 @@ impl IdentityDirectory for ApiState {
         self.read(move |core| core.broker.access().keys().get(&id).map(access_key)).await
     }
 
-    /// When it was made is the core's time.
+    /// Makes an access key. When it was made is the core's time.
     async fn create_access_key(&self, key: AccessKeyRecord, secret: &str) -> Result<(), Fault> {
         let secret = secret.to_owned();
         self.change(move |core| {
@@ -214,7 +214,7 @@ fn access_key(key: &AccessKey) -> AccessKeyRecord {
     }
 }
 
-/// Whether there was something to be changed.
+/// Returns whether there was something to be changed, and the change's ticket.
 fn if_there(changed: Result<Ticket, AdminError>) -> Result<(bool, Ticket), AdminError> {
     match changed {
         Err(

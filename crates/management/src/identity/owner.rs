@@ -12,7 +12,7 @@ use crate::state::SharedState;
 /// An owner's tags: they let them sign in, and see their account.
 pub(super) const TAGS: [&str; 1] = ["management"];
 
-/// The owner that a request for an account asks for: the hash of their password.
+/// Returns the owner that a request for an account asks for: the hash of their password.
 ///
 /// # Errors
 /// [`ApiError::BadRequest`]; [`ApiError::Conflict`] if a user of that name has nothing to do with the account.
@@ -33,7 +33,7 @@ pub(super) async fn asked(
     users::hash(api, &password).await.map(Some)
 }
 
-/// Whether a user of the account's name is there only to own it.
+/// Returns whether a user of the account's name is there only to own it.
 ///
 /// # Errors
 /// [`ApiError::Unavailable`].
@@ -46,7 +46,8 @@ fn is_owner(api: &impl SharedState, account: &str, there: &UserWithVhosts) -> bo
     there.user.tags == TAGS && matches!(&*there.vhosts, [only] if **only == *api.vhost_of(account))
 }
 
-/// Whether a user may make a key: administrators any, others for themselves in accounts of theirs, by their passwords.
+/// Checks whether a user may make a key: administrators any, others for themselves in accounts of
+/// theirs, by their passwords.
 ///
 /// # Errors
 /// [`ApiError::Forbidden`], which says why not.

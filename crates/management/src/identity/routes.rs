@@ -11,7 +11,7 @@ use crate::shapes::{
 };
 use crate::state::SharedState;
 
-/// What a broker has and a front-end.
+/// Returns the routes that a broker has and a front-end.
 pub(crate) fn identity_routes<S: SharedState>() -> Vec<Route<S>> {
     let mut all = of_users();
     all.extend(of_permissions());
@@ -20,7 +20,7 @@ pub(crate) fn identity_routes<S: SharedState>() -> Vec<Route<S>> {
     all
 }
 
-/// What makes and deletes virtual hosts, where they are shown: at a broker.
+/// Returns the route that makes and deletes virtual hosts, where they are shown: at a broker.
 pub(crate) fn vhost_route<S: SharedState>() -> Route<S> {
     let put = puts("Makes a virtual host, with all permissions for its maker");
     Route::at("/vhosts/{vhost}").put(vhosts::put::<S>, put).delete(
@@ -31,7 +31,7 @@ pub(crate) fn vhost_route<S: SharedState>() -> Route<S> {
     )
 }
 
-/// Where a log may be beside another store.
+/// Returns the route that takes over a log, for where one may be beside another store.
 pub(crate) fn take_over_route<S: SharedState>() -> Route<S> {
     let take_over = shows(
         "Takes over what the log beside Cassandra has of users, permissions, accounts and keys",

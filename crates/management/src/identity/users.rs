@@ -130,7 +130,7 @@ async fn delete_each<S: SharedState>(
     Ok(())
 }
 
-/// The `users` of a request.
+/// Returns the `users` of a request.
 fn names(body: &Value) -> Result<Vec<String>, ApiError> {
     let users = body["users"].as_array().ok_or_else(|| ApiError::bad("users must be a list"))?;
     let names = users.iter().map(|name| {
@@ -140,7 +140,7 @@ fn names(body: &Value) -> Result<Vec<String>, ApiError> {
     names.collect()
 }
 
-/// The hash of the password that a request sets.
+/// Returns the hash of the password that a request sets.
 pub(crate) async fn password_hash(
     api: &impl SharedState,
     body: &Value,
@@ -153,7 +153,8 @@ pub(crate) async fn password_hash(
     }
 }
 
-/// What is stored of a hash that somebody else made: argon2's PHC string, or what RabbitMQ exports.
+/// Returns what is stored of a hash that somebody else made: argon2's PHC string, or what RabbitMQ
+/// exports.
 fn stored_hash(algorithm: Option<&str>, hash: &str) -> Result<String, ApiError> {
     if hash.is_empty() || hash.starts_with("$argon2") {
         return Ok(hash.to_owned());
@@ -162,7 +163,7 @@ fn stored_hash(algorithm: Option<&str>, hash: &str) -> Result<String, ApiError> 
     quelea_node::from_rabbitmq(algorithm, hash).map_err(ApiError::bad)
 }
 
-/// The hash of a password.
+/// Returns the hash of a password.
 pub(crate) async fn hash(api: &impl SharedState, password: &str) -> Result<String, ApiError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let password = password.as_bytes().to_vec().into();
@@ -173,7 +174,7 @@ pub(crate) async fn hash(api: &impl SharedState, password: &str) -> Result<Strin
     receiver.await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::bad)
 }
 
-/// The tags that a request sets.
+/// Returns the tags that a request sets.
 pub(crate) fn tags(body: &Value) -> Result<Vec<String>, ApiError> {
     let wrong = || ApiError::bad("tags must be comma-separated text or a list of texts");
     let tags: Vec<&str> = match &body["tags"] {

@@ -40,8 +40,8 @@ pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The `default_queue_type` of a virtual host, on the top or in `metadata`, if it is another than Quelea's: a queue that
-/// says no type is classic.
+/// Returns the `default_queue_type` of a virtual host, on the top or in `metadata`, if it is
+/// another than Quelea's: a queue that says no type is classic.
 ///
 /// # Errors
 /// [`ApiError::BadRequest`] if it is no text.

@@ -14,7 +14,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// OpenMetrics if the request names it, whatever it would like better.
+    /// Returns OpenMetrics if the request names it, whatever it would like better.
     pub(crate) fn wanted(headers: &HeaderMap) -> Self {
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let mut kinds = accepted.flat_map(|value| value.split(','));
@@ -22,7 +22,7 @@ impl Format {
         if kinds.any(named) { Self::OpenMetrics } else { Self::Text }
     }
 
-    /// What the page says that it is.
+    /// Returns the content type that the page says it has.
     pub(super) const fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// A page that was written as OpenMetrics.
+    /// Converts a page that was written as OpenMetrics to this format.
     pub(super) fn of(self, page: String) -> String {
         match self {
             Self::OpenMetrics => page,
@@ -43,8 +43,9 @@ fn is_openmetrics(kind: &str) -> bool {
     kind.trim().eq_ignore_ascii_case("application/openmetrics-text")
 }
 
-/// The samples are the same in both; what is said of a family names its samples: with the `_total` of a counter and the
-/// `_info` of an info, which is a gauge. There are no units and no end.
+/// Converts a page from OpenMetrics to text. The samples are the same in both; what is said of a
+/// family names its samples: with the `_total` of a counter and the `_info` of an info, which is a
+/// gauge. There are no units and no end.
 fn to_text(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + page.len() / 16);
     // A family's help stands before its type.

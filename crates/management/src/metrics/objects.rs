@@ -41,7 +41,8 @@ impl ObjectFilter {
     }
 }
 
-/// All figures that are wanted, of what the user may see. Objects of which no figure is wanted are not asked for.
+/// Returns all figures that are wanted, of what the user may see. Objects of which no figure is
+/// wanted are not asked for.
 pub(super) async fn of_all(
     api: &ApiState,
     user: &ApiUser,
@@ -81,21 +82,22 @@ trait Measured: InPages + Listed + Debug + Sync {
     /// All figures of such an object.
     const FIGURES: &'static [Figure<Self>];
 
-    /// Whether no other has its label. Connections inside the broker, by which this API gets messages, may share theirs.
+    /// Returns whether no other object has its label. Connections inside the broker, by which this
+    /// API gets messages, may share theirs.
     fn is_named(&self) -> bool {
         true
     }
 
-    /// The label that tells one from others of its virtual host, and its value.
+    /// Returns the label that tells an object from others of its virtual host, and its value.
     fn label(&self) -> (&'static str, Cow<'_, str>);
 
-    /// All of its labels.
+    /// Returns all labels of an object.
     fn labels(&self) -> [(&'static str, Cow<'_, str>); 2] {
         [("vhost", self.vhost().into()), self.label()]
     }
 }
 
-/// Whether that is the peer of a socket: inside the broker it is a name.
+/// Returns whether `peer` is the peer of a socket: inside the broker it is a name.
 fn has_socket(peer: &str) -> bool {
     peer.parse::<SocketAddr>().is_ok()
 }

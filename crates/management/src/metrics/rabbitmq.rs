@@ -15,7 +15,7 @@ use super::{bytes, counter, gauge, metric};
 use crate::api::overview::RABBITMQ_LEVEL;
 use crate::process::{Process, disk_free_bytes};
 
-/// The totals.
+/// Returns a registry of the totals.
 pub(super) fn totals(
     overview: &Overview,
     sockets: &NetCounters,
@@ -117,7 +117,8 @@ impl Totals {
         Ok(())
     }
 
-    /// Both as they were counted by channel, summed, and as later versions of RabbitMQ count them over all.
+    /// Encodes counts of messages, both as they were counted by channel, summed, and as later
+    /// versions of RabbitMQ count them over all.
     fn messages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let c = &self.overview.counters;
         let delivered = c.all_delivered();

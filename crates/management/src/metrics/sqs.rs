@@ -49,7 +49,8 @@ impl Collector for SqsSnapshot {
 }
 
 impl SqsSnapshot {
-    /// All of them, those that nobody asked for too: a rate needs the zero before the first.
+    /// Encodes the requests of all operations, also of those that nobody asked for: a rate needs
+    /// the zero before the first.
     fn requests(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "SQS requests, by operation and by how they ended";
         let mut family =
@@ -66,7 +67,7 @@ impl SqsSnapshot {
         Ok(())
     }
 
-    /// Of the operations that were asked for: each is nineteen lines.
+    /// Encodes the times of the operations that were asked for: each is nineteen lines.
     fn request_times(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "How long SQS requests took from the end of their body to their answer, long polls included";
         let (unit, kind) = (Some(&Unit::Seconds), MetricType::Histogram);

@@ -132,7 +132,8 @@ async fn cancel(call: Call) -> StatusAnswer {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who may read the queue ends its moves. An id of another queue is none of this one.
+/// Cancels a move. Who may read the queue ends its moves. An id of another queue is none of this
+/// one.
 async fn cancel_as(
     api: &ApiState,
     user: &ApiUser,

@@ -128,13 +128,15 @@ async fn peek<S: SharedState>(
     Ok(Json(ReplicatedLook { messages: shown.collect(), is_whole }))
 }
 
-/// Each question to Cassandra has a deadline of its own, but a peek asks many, and waits for others' before.
+/// Returns the error of a peek that took too long. Each question to Cassandra has a deadline of its
+/// own, but a peek asks many, and waits for others' before.
 fn peek_timed_out() -> ApiError {
     let within = format!("{PEEK_TIMEOUT_MS} ms, with its wait for others");
     ApiError::Unavailable(format!("the look was not done within {within}"))
 }
 
-/// A queue that is not there is answered as by the paths beside this one.
+/// Converts the service's error. A queue that is not there is answered as by the paths beside this
+/// one.
 fn refusal(error: Error, queue: &QueueRef) -> ApiError {
     match error.kind {
         ErrorKind::QueueDoesNotExist => {

@@ -51,7 +51,7 @@ async fn call<S: SharedState>(call: Call<S>) -> Result<Response, ApiError> {
     Ok(answered(answer))
 }
 
-/// The user who asks, as the service knows callers.
+/// Returns the user who asks, as the service knows callers.
 pub(super) fn caller(user: &ApiUser, account: Arc<str>, user_agent: Option<String>) -> Caller {
     Caller {
         user: User { name: Some(user.name.as_str().into()), account },
@@ -64,7 +64,8 @@ pub(super) fn caller(user: &ApiUser, account: Arc<str>, user_agent: Option<Strin
     }
 }
 
-/// A receive that waits would hold a connection of this API for up to 20 s.
+/// Returns the body of a request that does not wait: a receive that waits would hold a connection
+/// of this API for up to 20 s.
 fn without_wait(action: Action, mut body: Value) -> Result<Value, ApiError> {
     const WAIT: &str = "WaitTimeSeconds";
     if action != Action::ReceiveMessage {
@@ -80,21 +81,23 @@ fn without_wait(action: Action, mut body: Value) -> Result<Value, ApiError> {
     }
 }
 
-/// The service itself tells the audit trail what has changed.
+/// Returns an answer that is kept out of the audit trail: the service itself tells it what has
+/// changed.
 fn answered(answer: Bytes) -> Response {
     let mut response = ([(CONTENT_TYPE, "application/json")], answer).into_response();
     response.extensions_mut().insert(Unaudited);
     response
 }
 
-/// A header's text is ASCII, so that it may be cut anywhere.
+/// Returns the beginning of the user agent: a header's text is ASCII, so that it may be cut
+/// anywhere.
 pub(super) fn user_agent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(USER_AGENT)?.to_str().ok()?;
     Some(text[..text.len().min(USER_AGENT_BYTES_MAX)].to_owned())
 }
 
 impl From<Error> for ApiError {
-    /// With SQS's own status and code.
+    /// Converts an error, with SQS's own status and code.
     fn from(error: Error) -> Self {
         let status = StatusCode::from_u16(error.kind.status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -256,7 +256,7 @@ fn is_json(of: Option<&HeaderValue>) -> bool {
 }
 
 impl Answer {
-    /// Two answers of which it is the same are taken to be the same.
+    /// Returns a hash. Two answers of which it is the same are taken to be the same.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u16(self.status.as_u16());

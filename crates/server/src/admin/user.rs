@@ -54,8 +54,7 @@ pub(crate) fn run(command: Command, client: &Client, output: Output) -> Result<(
             client.put(&path(&name), &json!({ "password": password, "tags": tags }))?;
         }
         Command::Tags { name, tags } => {
-            let hash = client.get(&path(&name))?["password_hash"].clone();
-            client.put(&path(&name), &json!({ "password_hash": hash, "tags": tags }))?;
+            client.put(&path(&name), &with_tags(&client.get(&path(&name))?, &tags))?;
         }
         Command::Delete { name } => client.delete(&path(&name))?,
     }
@@ -69,4 +68,27 @@ fn path(name: &str) -> String {
 fn tags_of(user: &Value) -> String {
     let tags = user["tags"].as_array().into_iter().flatten();
     tags.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// Returns what sets a user's tags and leaves the password as it is: a hash means what its algorithm says.
+fn with_tags(user: &Value, tags: &str) -> Value {
+    let [hash, algorithm] = ["password_hash", "hashing_algorithm"].map(|field| &user[field]);
+    json!({ "password_hash": hash, "hashing_algorithm": algorithm, "tags": tags })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_set_beside_a_hash_of_any_algorithm() {
+        let algorithm = "rabbit_password_hashing_sha512";
+        let user = json!({
+            "name": "ada", "password_hash": "aGFzaA==", "hashing_algorithm": algorithm, "tags": ["management"],
+        });
+        let asked = json!({
+            "password_hash": "aGFzaA==", "hashing_algorithm": algorithm, "tags": "monitoring",
+        });
+        assert_eq!(with_tags(&user, "monitoring"), asked);
+    }
 }

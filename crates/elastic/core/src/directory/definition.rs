@@ -89,7 +89,8 @@ impl Definition {
         Self::parse_over(&Self::default(), text)
     }
 
-    /// As [`Self::parse`], but fields that are not named are those of `base`.
+    /// Reads a JSON object as [`Self::parse`] does, but fields that are not named are those of
+    /// `base`.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -99,7 +100,7 @@ impl Definition {
         Self::over(base, object)
     }
 
-    /// The fields of `object` over those of `base`.
+    /// Puts the fields of `object` over those of `base`.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -109,7 +110,7 @@ impl Definition {
         Ok(definition)
     }
 
-    /// Its text, with all fields, in a fixed order.
+    /// Returns it as JSON, with all fields, in a fixed order.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = match serde_json::to_value(&self.sla) {
@@ -125,7 +126,7 @@ impl Definition {
         Value::Object(object)
     }
 
-    /// Whether its fields are within their limits and go together.
+    /// Checks that its fields are within their limits and go together.
     ///
     /// # Errors
     /// Names the field, the limit and the value.
@@ -155,7 +156,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether the budget pays for what always runs, at a provider's price.
+    /// Checks that the budget pays for what always runs, at a provider's price.
     ///
     /// # Errors
     /// As [`Sla::validate_cost`].
@@ -216,7 +217,7 @@ impl Definition {
     }
 }
 
-/// The fields of `object` over those of `base`, one by one, so that an error names its field.
+/// Puts the fields of `object` over those of `base`, one by one, so that an error names its field.
 fn sla_over(base: &Sla, object: Map<String, Value>) -> Result<Sla, DefinitionError> {
     let mut whole = match serde_json::to_value(base) {
         Ok(Value::Object(whole)) => whole,

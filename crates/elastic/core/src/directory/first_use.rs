@@ -31,7 +31,7 @@ pub(super) struct FirstUses {
 }
 
 impl FirstUses {
-    /// Why this connection may make no queue more, if it may not.
+    /// Returns why this connection may make no queue more, if it may not.
     pub(super) fn refusal(
         &self,
         peer: Peer,

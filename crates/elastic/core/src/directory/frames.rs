@@ -189,7 +189,8 @@ impl Queue {
     }
 }
 
-/// What is wrong with a frame that opens a queue: the field, and the text with limit and value.
+/// Returns what is wrong with a frame that opens a queue: the field, and the text with limit and
+/// value.
 fn fault(name: &str, frame: &Frame) -> Option<(&'static str, String)> {
     if name.is_empty() || name.len() > QUEUE_NAME_BYTES_MAX {
         let text = format!(
@@ -222,7 +223,7 @@ fn fault(name: &str, frame: &Frame) -> Option<(&'static str, String)> {
     }
 }
 
-/// A frame's name for people, without what is in it.
+/// Returns a frame's name for people, without what is in it.
 fn kind(frame: &Frame) -> String {
     let text = format!("{frame:?}");
     text.split([' ', '(', '{']).next().unwrap_or_default().to_owned()

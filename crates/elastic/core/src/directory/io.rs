@@ -58,11 +58,11 @@ pub enum Input {
         /// Who owns it, as `host:port`, if that is known.
         owner: Option<String>,
     },
-    /// A [`Effect::Save`] was done, or refused because the fence is old.
+    /// A [`Effect::Save`] or [`Effect::Remove`] was done, or refused because the fence is old.
     Saved {
         /// The queue.
         queue: String,
-        /// Names this one; counts up.
+        /// Names this one; counts up. 0: a removal.
         save: u64,
         /// How it went.
         result: Result<(), SaveError>,
@@ -81,7 +81,8 @@ pub enum Input {
         /// `host:port` of each.
         Vec<String>,
     ),
-    /// A queue's definition came from outside (API, configuration). Makes the queue if it is unknown.
+    /// A queue's definition came from outside (API, configuration). Makes the queue if it is unknown, and anew if it is
+    /// being deleted.
     Define {
         /// The queue.
         queue: String,
@@ -123,7 +124,8 @@ pub enum Input {
 }
 
 impl Input {
-    /// Whether a directory that stops leaves it alone: it takes nothing over, and nobody is served.
+    /// Returns whether it begins something, so that a directory that stops leaves it alone: it
+    /// takes nothing over, and nobody is served.
     pub(super) const fn begins_something(&self) -> bool {
         matches!(
             self,
@@ -215,7 +217,7 @@ pub enum Effect {
         /// The queue's record, see [`crate::directory::limits::RECORD_BYTES_MAX`].
         record: Bytes,
     },
-    /// Remove the queue's record, if the fence still holds, and give up its lease. Not answered.
+    /// Remove the queue's record, if the fence still holds; answered by [`Input::Saved`] with the number 0.
     Remove {
         /// The queue.
         queue: String,

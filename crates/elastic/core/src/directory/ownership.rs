@@ -37,12 +37,13 @@ pub(super) struct Claim {
     redirect_at: Option<Time>,
     /// Boxed: few claims have one, and it is most of what they would take.
     definition: Option<Box<Definition>>,
+    /// It is deleted before it is defined.
     delete: bool,
 }
 
 impl Claim {
-    /// Whether somebody wants the queue though it is not known. A relay does not: its queue was deleted while it
-    /// could not be reached.
+    /// Returns whether somebody wants the queue to be made if it is not known. A relay does not:
+    /// its queue was deleted while it could not be reached.
     fn wants_creation(&self) -> bool {
         let wants = |(_, frame): &(Peer, Frame)| !matches!(frame, Frame::Register(_));
         self.definition.is_some() || self.delete || self.frames.iter().any(wants)
@@ -50,12 +51,12 @@ impl Claim {
 }
 
 impl Claim {
-    /// Whether only its use makes it.
+    /// Returns whether only its use makes the queue.
     const fn is_first_use(&self) -> bool {
         self.definition.is_none() && !self.delete
     }
 
-    /// Clients that wait for it.
+    /// Returns the clients that wait for it.
     fn users(&self) -> impl Iterator<Item = Peer> {
         let users = self.frames.iter().filter(|(_, frame)| !matches!(frame, Frame::Register(_)));
         users.map(|(peer, _)| *peer)
@@ -74,7 +75,8 @@ enum FirstUser {
 }
 
 impl Directory {
-    /// Which of those who wait for a queue makes it, if it is new: the first one that may. If none may, they are refused.
+    /// Chooses which of those who wait for a queue makes it, if it is new: the first one that may.
+    /// If none may, they are refused.
     fn first_user(&mut self, now: Time, claiming: &Claim, is_new: bool) -> FirstUser {
         if !is_new || !claiming.is_first_use() {
             return FirstUser::Nobody;
@@ -121,7 +123,8 @@ impl Directory {
         }
     }
 
-    /// What the queue's claim waits for. `None` if there are too many queues.
+    /// Returns the queue's claim, with what waits for it; begins one if there is none. `None` if
+    /// there are too many queues.
     fn claiming(&mut self, name: &str) -> Option<&mut Claim> {
         if !self.queues.contains_key(name) {
             if self.queues.len() >= QUEUES_MAX {
@@ -136,7 +139,8 @@ impl Directory {
         }
     }
 
-    /// What waits until the queue is owned here. `None`: it is already, and has this fence now if it is higher.
+    /// Takes away what waits until the queue is owned here. `None`: it is already, and has this
+    /// fence now if it is higher.
     fn take_claim(&mut self, now: Time, name: &str, fence: Fence) -> Option<Claim> {
         let claiming = match self.queues.remove(name) {
             Some(QueueEntry::Owned(queue)) => {
@@ -203,11 +207,11 @@ impl Directory {
         }
         self.relays += queue.relays.len();
         self.queues.insert(name.clone(), QueueEntry::Owned(Box::new(queue)));
-        if let Some(definition) = claiming.definition {
-            self.step(now, &name, |queue, cx| queue.define(cx, *definition));
-        }
         if claiming.delete {
             self.step(now, &name, Queue::delete);
+        }
+        if let Some(definition) = claiming.definition {
+            self.step(now, &name, |queue, cx| queue.define(cx, *definition));
         }
         for (peer, frame) in claiming.frames {
             if self.connections.contains_key(&peer) {
@@ -316,17 +320,15 @@ impl Directory {
         if self.step(now, &name, Queue::delete).is_none()
             && let Some(claiming) = self.claiming(&name)
         {
-            claiming.delete = true;
+            (claiming.delete, claiming.definition) = (true, None);
         }
     }
 
-    /// A deleted queue's last relay has ended.
+    /// A deleted queue's record is removed.
     pub(super) fn remove(&mut self, name: &str) {
         if let Some(QueueEntry::Owned(queue)) = self.queues.remove(name) {
             self.relays -= queue.relays.len();
             self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
-            let (queue, fence) = (name.to_owned(), queue.fence);
-            self.effects.push_back(Effect::Remove { queue, fence });
         }
         self.unlink_queue(name);
     }

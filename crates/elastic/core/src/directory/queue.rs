@@ -71,6 +71,8 @@ pub(super) struct Queue {
     pub(super) planning: Planning,
     pub(super) events: Events,
     pub(super) deleting: bool,
+    /// How it was defined while it was being deleted: it is made so when nothing of it is left.
+    pub(super) successor: Option<Definition>,
     /// The directory stops, and the relays with it.
     pub(super) stopping: bool,
     /// Of a queue that was made on first use, and not defined since.
@@ -142,6 +144,7 @@ impl Queue {
             budget,
             events: Events::default(),
             deleting: false,
+            successor: None,
             stopping: false,
             first_use: None,
             watch_at: cx.now,
@@ -149,7 +152,7 @@ impl Queue {
         }
     }
 
-    /// When [`Self::tick`] is due.
+    /// Returns when [`Self::tick`] is due.
     pub(super) fn deadline(&self) -> Time {
         let mut at = self.watch_at;
         // A queue that is being deleted or stopped is planned no more.
@@ -188,7 +191,7 @@ impl Queue {
         }
     }
 
-    /// Between two looks at all relays and clients.
+    /// Returns the milliseconds between two looks at all relays and clients.
     pub(super) fn watch_period_ms(&self, cx: &Context<'_>) -> u64 {
         u64::from(cx.settings.report_ms / 2).max(1)
     }
@@ -209,7 +212,7 @@ impl Queue {
         }
     }
 
-    /// Whether it was made by using it, and nobody has defined it.
+    /// Returns whether it was made by using it, and nobody has defined it.
     pub(super) const fn is_first_use(&self) -> bool {
         self.first_use.is_some()
     }
@@ -239,12 +242,19 @@ impl Queue {
 
     /// The definition came anew.
     pub(super) fn define(&mut self, cx: &mut Context<'_>, definition: Definition) {
+        if self.deleting {
+            self.successor = Some(definition);
+            return;
+        }
         if self.first_use.take().is_some() {
             self.change();
         }
-        if self.definition == definition {
-            return;
+        if self.definition != definition {
+            self.set_definition(cx, definition);
         }
+    }
+
+    fn set_definition(&mut self, cx: &mut Context<'_>, definition: Definition) {
         self.definition = definition;
         self.change();
         let (subject, reason) = (format!("queue {}", self.name), self.definition.to_json());
@@ -270,6 +280,7 @@ impl Queue {
 
     /// The queue is to be no more: its clients get a notice, its relays are ended.
     pub(super) fn delete(&mut self, cx: &mut Context<'_>) {
+        self.successor = None;
         if !self.deleting {
             self.deleting = true;
             self.change();
@@ -301,7 +312,7 @@ impl Queue {
         }
     }
 
-    /// Nothing is begun any more: no relay is started, nothing is planned.
+    /// Returns whether nothing is begun any more: no relay is started, nothing is planned.
     pub(super) fn is_ending(&self) -> bool {
         self.deleting || self.stopping
     }
@@ -317,9 +328,31 @@ impl Queue {
         self.listeners_counted = 0;
     }
 
-    /// Deleted, and nothing of it is left.
+    /// Returns whether it is deleted, and nothing of it is left but the record.
     pub(super) fn is_gone(&self) -> bool {
         self.deleting && self.relays.is_empty()
+    }
+
+    /// Makes the queue that was defined while this one was being deleted, once nothing of this one is left. Relays
+    /// and writes are numbered on: what the provider and the store say yet of this one's is not about the new one's.
+    pub(super) fn begin_anew(&mut self, cx: &mut Context<'_>) {
+        if !self.is_gone() {
+            return;
+        }
+        let Some(definition) = self.successor.take() else { return };
+        let new = Self::new(cx, self.name.clone(), self.fence, self.definition.clone());
+        *self = Self {
+            generation: self.generation,
+            next_relay: self.next_relay,
+            strays: std::mem::take(&mut self.strays),
+            writer: std::mem::take(&mut self.writer),
+            events: std::mem::take(&mut self.events),
+            stopping: self.stopping,
+            watch_at: self.watch_at,
+            scheduled_at: self.scheduled_at,
+            ..new
+        };
+        self.set_definition(cx, definition);
     }
 
     /// A connection ended.

@@ -18,7 +18,7 @@ pub struct ClusterView {
 }
 
 impl ClusterView {
-    /// Of a directory that knows nothing yet; `this` is its address.
+    /// Creates the view of a directory that knows nothing yet; `this` is its address.
     pub(super) fn new(this: &str) -> Self {
         Self { this: this.to_owned(), ..Self::default() }
     }
@@ -93,7 +93,7 @@ impl ClusterView {
         }
     }
 
-    /// Whose a shard is, and under which fence.
+    /// Returns whose a shard is, and under which fence.
     #[must_use]
     pub fn owner(&self, shard: Shard) -> Option<(&str, Fence)> {
         self.owners.get(&shard).map(|(owner, fence)| (owner.as_str(), *fence))
@@ -115,12 +115,12 @@ impl ClusterView {
         self.queues.keys().copied().collect()
     }
 
-    /// The addresses of those that live, in order.
+    /// Returns the addresses of the directories that live, in order.
     pub fn directories(&self) -> impl Iterator<Item = &str> {
         self.directories.iter().map(String::as_str)
     }
 
-    /// How many living directories are meant for a shard rather than this one.
+    /// Returns how many living directories are meant for a shard rather than this one.
     pub(super) fn rank(&self, shard: Shard) -> u32 {
         let weight = shard.weight(&self.this);
         let before =
@@ -128,7 +128,8 @@ impl ClusterView {
         u32::try_from(before.count()).unwrap_or(u32::MAX)
     }
 
-    /// The first queues by name after one, at most `limit` of those that have a record, and who owns each.
+    /// Returns the first queues by name after one, at most `limit` of those that have a record, and
+    /// who owns each.
     pub fn queues_and_owners(
         &self,
         after: Option<&str>,
@@ -146,12 +147,12 @@ impl ClusterView {
         queues.into_iter().map(|(queue, owner)| (queue, owner.map(str::to_owned))).collect()
     }
 
-    /// Whether a queue has a record.
+    /// Returns whether a queue has a record.
     pub fn knows(&self, queue: &str) -> bool {
         self.queues.get(&Shard::of(queue)).is_some_and(|queues| queues.contains(queue))
     }
 
-    /// The other directory that controls a queue, if one does.
+    /// Returns the other directory that controls a queue, if one does.
     pub fn elsewhere(&self, queue: &str) -> Option<String> {
         let (owner, _) = self.owner(Shard::of(queue))?;
         Some(owner.to_owned()).filter(|owner| *owner != self.this)

@@ -20,7 +20,7 @@ pub enum Input {
         queue: String,
     },
     /// See [`Effect::Save`](crate::directory::Effect::Save), and, without a record,
-    /// [`Effect::Remove`](crate::directory::Effect::Remove), whose outcome is not reported.
+    /// [`Effect::Remove`](crate::directory::Effect::Remove).
     Write {
         /// The queue.
         queue: String,

@@ -6,6 +6,7 @@
 //! | `quelea/elastic/directories/ADDRESS` | the life of the directory that has this address: random, in hexadecimal digits | with the directory's lease |
 //! | `quelea/elastic/shards/0000` to `4095` | the owner's address | with the owner's lease; the revision in which it was made is the fence |
 //! | `quelea/elastic/queues/SHARD/NAME` | the queue's record | until the queue is deleted |
+//! | `quelea/elastic/secrets/relays` | what relays' tokens are made of | for ever |
 
 use sha2::{Digest as _, Sha256};
 
@@ -26,19 +27,19 @@ pub struct Shard(u16);
 impl Shard {
     const COUNT: u16 = 4_096;
 
-    /// Of a queue, for ever.
+    /// Returns the shard of a queue, for ever.
     pub fn of(queue: &str) -> Self {
         let digest = Sha256::digest(queue);
         Self(u16::from_be_bytes([digest[0], digest[1]]) % Self::COUNT)
     }
 
-    /// Whose value is the owner's address.
+    /// Returns the key whose value is the owner's address.
     pub fn key(self) -> String {
         format!("{SHARDS}{:04}", self.0)
     }
 
-    /// How much a directory is meant for this shard: the highest of all should own it (rendezvous
-    /// hashing: when one goes, only its shards move).
+    /// Returns how much a directory is meant for this shard: the highest of all should own it
+    /// (rendezvous hashing: when one goes, only its shards move).
     pub fn weight(self, directory: &str) -> u64 {
         let digest =
             Sha256::new().chain_update(self.0.to_be_bytes()).chain_update(directory).finalize();
@@ -46,12 +47,13 @@ impl Shard {
     }
 }
 
-/// A directory that lives. Who made this key has the address, and nobody else claims shards for it.
+/// Returns the key of a directory that lives. Who made this key has the address, and nobody else
+/// claims shards for it.
 pub fn directory(address: &str) -> String {
     format!("{DIRECTORIES}{address}")
 }
 
-/// A queue's record.
+/// Returns the key of a queue's record.
 pub fn queue(name: &str) -> String {
     format!("{QUEUES}{:04}/{name}", Shard::of(name).0)
 }

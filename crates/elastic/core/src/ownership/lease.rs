@@ -61,7 +61,8 @@ impl Lease {
         }
     }
 
-    /// Does what is due; `call` is the number of what is asked then.
+    /// Takes the step that is due, and returns what is to be done; `call` is the number of what is
+    /// asked then.
     pub(super) fn poll(&mut self, now: Time, call: Call) -> LeaseAction {
         if self.at > now {
             return LeaseAction::Nothing;

@@ -20,8 +20,6 @@ pub(super) struct Saved {
     pub(super) queue: String,
     pub(super) save: u64,
     pub(super) result: Result<(), SaveError>,
-    /// The directory wants to know (it does not of a removal).
-    pub(super) answered: bool,
 }
 
 #[derive(Debug)]
@@ -34,8 +32,8 @@ pub(super) struct Write {
 /// All writes that are not done.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
-    /// By call: the queue, the number, and whether it is answered.
-    under_way: BTreeMap<Call, (String, u64, bool)>,
+    /// By call: the queue, and the number.
+    under_way: BTreeMap<Call, (String, u64)>,
     /// By queue; an empty list: one is under way or ready, and none waits.
     waiting: BTreeMap<String, VecDeque<Write>>,
     /// To be asked now.
@@ -53,7 +51,7 @@ impl WriteQueue {
         }
     }
 
-    /// The next one to be asked; `call` is its number then.
+    /// Takes the next write to be asked; `call` is its number then.
     pub(super) fn begin(&mut self, call: Call) -> Option<Txn> {
         if self.under_way.len() >= UNDER_WAY_MAX {
             return None;
@@ -61,7 +59,7 @@ impl WriteQueue {
         let (queue, write) = self.ready.pop_front()?;
         let key = keys::queue(&queue);
         let shard = Shard::of(&queue);
-        self.under_way.insert(call, (queue, write.save, write.record.is_some()));
+        self.under_way.insert(call, (queue, write.save));
         let change = match write.record {
             Some(value) => Op::Put { key, value, lease: None },
             None => Op::Delete { key },
@@ -78,7 +76,7 @@ impl WriteQueue {
         call: Call,
         answer: Answer,
     ) -> Result<(Saved, Option<String>), Answer> {
-        let Some((queue, save, answered)) = self.under_way.remove(&call) else {
+        let Some((queue, save)) = self.under_way.remove(&call) else {
             return Err(answer);
         };
         if let Some(write) = self.waiting.get_mut(&queue).and_then(VecDeque::pop_front) {
@@ -91,6 +89,6 @@ impl WriteQueue {
             Answer::Txn(TxnOutcome::Refused) => (Err(SaveError::Fenced), None),
             other => (Err(SaveError::Unavailable), Some(cause(other))),
         };
-        Ok((Saved { queue, save, result, answered }, warning))
+        Ok((Saved { queue, save, result }, warning))
     }
 }

@@ -21,9 +21,9 @@ pub(crate) struct Fit {
     pub(crate) size: f64,
 }
 
-/// Whether a producer of which nothing is known may go to a relay with that load, capacity and agreement:
-/// it is below [`NEWCOMERS_BELOW`]. Not where neither bytes in nor bytes out have a limit: those that came
-/// since the last report are not seen in the other figures.
+/// Returns whether a producer of which nothing is known may go to a relay with that load, capacity
+/// and agreement: it is below [`NEWCOMERS_BELOW`]. Not where neither bytes in nor bytes out have a
+/// limit: those that came since the last report are not seen in the other figures.
 #[must_use]
 pub fn has_room_for_newcomers(sla: &Sla, capacity: &Load, load: &Load) -> bool {
     let limits = Limits::of(sla, capacity);
@@ -32,8 +32,8 @@ pub fn has_room_for_newcomers(sla: &Sla, capacity: &Load, load: &Load) -> bool {
 }
 
 impl Projection<'_> {
-    /// The smallest producer that alone brings the relay down to [`TARGET`], else the largest; of those
-    /// that find room.
+    /// Returns the smallest producer that alone brings the relay down to [`TARGET`], else the
+    /// largest; of those that find room.
     pub(crate) fn best_fit(&self, from: usize, destinations: &[usize]) -> Option<Fit> {
         let relay = &self.relays[from];
         if relay.producers.len() < 2 || destinations.is_empty() {
@@ -55,8 +55,8 @@ impl Projection<'_> {
             .or_else(|| self.fit_alone(from, destinations, &sized))
     }
 
-    /// A producer that is above the target alone fits nowhere, but is better off alone on an empty relay
-    /// than beside others.
+    /// Returns a producer that is above the target alone, and so fits nowhere, but is better off
+    /// alone on an empty relay than beside others.
     fn fit_alone(
         &self,
         from: usize,
@@ -78,7 +78,7 @@ impl Projection<'_> {
         Some(Fit { producer, to, size })
     }
 
-    /// The relay's movable producers with their share of its limit, smallest first.
+    /// Returns the relay's movable producers with their share of its limit, smallest first.
     fn sized(&self, from: usize, kpi: Kpi) -> Vec<(f64, usize)> {
         let relay = &self.relays[from];
         let size = |at: usize| self.needs[at][kpi as usize] / relay.limits.values[kpi as usize];
@@ -93,7 +93,7 @@ impl Projection<'_> {
         sized
     }
 
-    /// The most that any of the destinations has room for, by dimension.
+    /// Returns the most that any of the destinations has room for, by dimension.
     fn largest_room(&self, destinations: &[usize]) -> Vector {
         let mut room = [0.0; KPIS];
         for to in destinations {
@@ -107,7 +107,8 @@ impl Projection<'_> {
         room
     }
 
-    /// The destination that will be loaded least with the producer on it, if that is within `level`.
+    /// Returns the destination that will be loaded least with the producer on it, if that is within
+    /// `level`.
     pub(crate) fn least_loaded(
         &self,
         producer: usize,

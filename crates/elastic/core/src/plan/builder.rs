@@ -83,7 +83,8 @@ impl<'a> PlanBuilder<'a> {
         self.act(Action::Notify { code }, reason);
     }
 
-    /// Relays that were asked for and do not serve yet, also those that the snapshot does not show yet.
+    /// Returns how many relays were asked for and do not serve yet, also those that the snapshot
+    /// does not show yet.
     pub(crate) fn booting(&self) -> u32 {
         let unseen = self.history.expected.map_or(0, |expected| {
             let shown = self
@@ -97,13 +98,13 @@ impl<'a> PlanBuilder<'a> {
         self.projection.count(RelayState::Starting) + unseen
     }
 
-    /// Relays that the budget pays for, `None` if there is no budget.
+    /// Returns how many relays the budget pays for, `None` if there is no budget.
     pub(crate) fn affordable(&self) -> Option<u32> {
         let snapshot = self.projection.snapshot;
         self.sla.affordable(snapshot.relay_cost_per_hour_micros, snapshot.spent_this_hour_micros)
     }
 
-    /// What the queue carries against what it promises, if it promises something.
+    /// Returns what the queue carries against what it promises, if it promises something.
     fn kpi_queue(&self) -> Option<QueueKpi> {
         let up = || self.projection.relays.iter().filter(|relay| relay.state == RelayState::Up);
         let limits = up().map(|relay| relay.limits.of_relay());

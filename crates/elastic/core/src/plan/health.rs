@@ -91,7 +91,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Whether a plan's action on it is still to be seen.
+    /// Returns whether a plan's action on it is still to be seen.
     pub(crate) fn is_left_alone(&self, id: RelayId) -> bool {
         self.history.relay(id).is_some_and(|relay| relay.pending.is_some())
     }

@@ -50,7 +50,7 @@ impl Fitting {
         }
     }
 
-    /// Since when it has fitted on that many.
+    /// Returns since when it has fitted on that many.
     pub(crate) fn since(&self, relays: u32) -> Option<Time> {
         let upto = self.0.partition_point(|(fewest, _)| *fewest <= relays);
         self.0[..upto].last().map(|(_, since)| *since)
@@ -143,7 +143,7 @@ impl History {
         }
     }
 
-    /// Milliseconds until relays may be started again after failures; 0: now.
+    /// Returns the milliseconds until relays may be started again after failures; 0: now.
     pub(crate) fn back_off_ms(&self, now: Time) -> u64 {
         let Some(failed_at) = self.boot_failed_at else { return 0 };
         let doublings = self.boot_failures.saturating_sub(1).min(16);
@@ -152,7 +152,7 @@ impl History {
         pause.saturating_sub(now.since_ms(failed_at))
     }
 
-    /// Those of the last snapshot, by id.
+    /// Returns the relays of the last snapshot, by id.
     pub(crate) fn relays(&self) -> &[RelayHistory] {
         &self.relays
     }

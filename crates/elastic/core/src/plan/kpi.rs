@@ -42,7 +42,7 @@ impl Kpi {
     /// That relays measure themselves, and nobody for each producer.
     pub(crate) const OF_RELAYS: [Self; 3] = [Self::Cpu, Self::Memory, Self::Network];
 
-    /// The KPI of a rule, if the rule is about relays.
+    /// Returns the KPI of a rule, if the rule is about relays.
     const fn of(rule: Rule) -> Option<Self> {
         Some(match rule {
             Rule::Memory => Self::Memory,
@@ -58,7 +58,7 @@ impl Kpi {
         })
     }
 
-    /// The rule that limits it.
+    /// Returns the rule that limits it.
     pub(crate) const fn rule(self) -> Rule {
         match self {
             Self::Memory => Rule::Memory,
@@ -73,24 +73,25 @@ impl Kpi {
         }
     }
 
-    /// Whether two producers' shares add up. Latency does not: it makes a relay hot and keeps others
-    /// from coming, but a sum of latencies says nothing.
+    /// Returns whether two producers' shares add up. Latency does not: it makes a relay hot and
+    /// keeps others from coming, but a sum of latencies says nothing.
     pub(crate) const fn adds_up(self) -> bool {
         !matches!(self, Self::Latency)
     }
 
-    /// Whether the sum over all relays says how many it takes. Memory and network of a host are partly nobody's load: what a
-    /// process takes without any, and what other programs send. Ever more relays would carry as much of that each.
+    /// Returns whether the sum over all relays says how many it takes. Memory and network of a host
+    /// are partly nobody's load: what a process takes without any, and what other programs send.
+    /// Ever more relays would carry as much of that each.
     pub(crate) const fn is_shared_out(self) -> bool {
         self.adds_up() && !self.falls_late()
     }
 
-    /// Whether it may stay as it is when load leaves.
+    /// Returns whether it may stay as it is when load leaves.
     pub(crate) const fn falls_late(self) -> bool {
         matches!(self, Self::Latency | Self::Memory | Self::Network)
     }
 
-    /// The field of the SLA that limits it, and that of [`Load`].
+    /// Returns the field of the SLA that limits it, and that of [`Load`].
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::MessagesIn => ("messages_in_per_s_max", "messages_in"),
@@ -105,7 +106,7 @@ impl Kpi {
         }
     }
 
-    /// By what its value is multiplied for people.
+    /// Returns the factor by which its value is multiplied for people.
     const fn scale(self) -> f64 {
         if matches!(self, Self::Memory | Self::Network) { PERCENT } else { 1.0 }
     }
@@ -113,7 +114,7 @@ impl Kpi {
 
 const PERCENT: f64 = 100.0;
 
-/// The same, without what no measurement can be: negative or no number.
+/// Returns a load's figures as a vector, without what no measurement can be: negative or no number.
 pub(crate) fn vector(load: &Load) -> Vector {
     let all = [
         load.messages_in,
@@ -177,7 +178,7 @@ impl Limits {
         limits
     }
 
-    /// The part of the limit that is used, in the dimension where it is largest.
+    /// Returns the part of the limit that is used, in the dimension where it is largest.
     pub(crate) fn load(&self, usage: &Vector) -> (f64, Kpi) {
         let mut most = (0.0, Kpi::BytesOut);
         for kpi in Kpi::ALL {
@@ -189,8 +190,9 @@ impl Limits {
         most
     }
 
-    /// Which is to be handled first, with the part of its limit that is used: of those above `level` the first by
-    /// the agreement's priorities; if none is, the one that is used most.
+    /// Returns the KPI that is to be handled first, with the part of its limit that is used: of
+    /// those above `level` the first by the agreement's priorities; if none is, the one that is
+    /// used most.
     pub(crate) fn first(&self, usage: &Vector, level: f64) -> (f64, Kpi) {
         let parts =
             self.order.iter().map(|kpi| (usage[*kpi as usize] / self.values[*kpi as usize], *kpi));
@@ -198,17 +200,17 @@ impl Limits {
         above.next().unwrap_or_else(|| self.load(usage))
     }
 
-    /// A KPI's place among the others: the lower, the sooner it is handled.
+    /// Returns a KPI's place among the others: the lower, the sooner it is handled.
     pub(crate) fn place(&self, kpi: Kpi) -> usize {
         self.order.iter().position(|other| *other == kpi).unwrap_or(KPIS)
     }
 
-    /// In their order.
+    /// Returns the KPIs in their order.
     pub(crate) fn order(&self) -> [Kpi; KPIS] {
         self.order
     }
 
-    /// As [`Limits::describe`], and which others above `level` come behind it.
+    /// Describes as [`Limits::describe`] does, and says which others above `level` come behind it.
     pub(crate) fn describe_first(&self, kpi: Kpi, usage: &Vector, level: f64) -> String {
         let mut text = self.describe(kpi, usage).to_string();
         let is_above = |other: &Kpi| usage[*other as usize] / self.values[*other as usize] > level;
@@ -221,7 +223,7 @@ impl Limits {
         text
     }
 
-    /// What a promised throughput is held against.
+    /// Returns the limits that a promised throughput is held against.
     pub(crate) fn of_relay(&self) -> RelayLimits {
         let value = |kpi: Kpi| self.values[kpi as usize];
         RelayLimits {
@@ -233,7 +235,7 @@ impl Limits {
         }
     }
 
-    /// For people: the KPI, its value, and the limit by name.
+    /// Describes for people: the KPI, its value, and the limit by name.
     pub(crate) fn describe(&self, kpi: Kpi, usage: &Vector) -> impl Display + use<> {
         KpiReading { kpi, value: usage[kpi as usize], limit: *self }
     }

@@ -25,8 +25,8 @@ struct Offload {
 }
 
 impl Offload {
-    /// Whether it is so little that it is worth it also for a burst. Asked after each move, the largest of which
-    /// come first: a large one among small ones makes it wait, too.
+    /// Returns whether so little is moved that it is worth it also for a burst. Asked after each
+    /// move, the largest of which come first: a large one among small ones makes it wait, too.
     fn is_quick(&self) -> bool {
         let moves = self.moves.len();
         let most =
@@ -120,7 +120,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Whether a hot relay has more than a burst: it lasts, or is too much to be waited for, or it is not load.
+    /// Returns whether a hot relay has more than a burst: it lasts, or is too much to be waited
+    /// for, or it is not load.
     pub(crate) fn is_no_burst(&self, at: usize) -> bool {
         let relay = &self.projection.relays[at];
         let since = self.history.relay(relay.id).and_then(|relay| relay.hot_since);
@@ -130,12 +131,12 @@ impl PlanBuilder<'_> {
             || matches!(relay.hot, Some((Kpi::Latency | Kpi::Memory, _)))
     }
 
-    /// Whether the whole queue's load has just risen.
+    /// Returns whether the whole queue's load has just risen.
     fn rises(&self) -> bool {
         self.history.scaled_out_at.is_some_and(|at| self.now().since_ms(at) < RISING_MS)
     }
 
-    /// Whether one has been warm for that long.
+    /// Returns whether a relay has been warm for that long.
     fn stays_warm(&self, at: usize) -> bool {
         let since =
             self.history.relay(self.projection.relays[at].id).and_then(|relay| relay.warm_since);
@@ -293,18 +294,19 @@ impl PlanBuilder<'_> {
         left
     }
 
-    /// Whether a relay takes producers and no plan waits for it.
+    /// Returns whether a relay takes producers and no plan waits for it.
     pub(crate) fn is_open(&self, at: usize) -> bool {
         let relay = &self.projection.relays[at];
         relay.accepts_producers() && !relay.awaits_effect && relay.hot.is_none()
     }
 
-    /// All relays that a producer of `from` may go to.
+    /// Returns all relays that a producer of `from` may go to.
     fn open_to_all(&self, from: usize) -> Vec<usize> {
         (0..self.projection.relays.len()).filter(|at| *at != from && self.is_open(*at)).collect()
     }
 
-    /// Hot relays: those first whose broken rule is first by priority, of these the most loaded.
+    /// Returns the hot relays: those first whose broken rule is first by priority, of these the
+    /// most loaded.
     pub(crate) fn hot_by_priority(&self) -> Vec<usize> {
         let mut hot = self.by_load(|relay| relay.hot.is_some() && relay.state == RelayState::Up);
         hot.sort_by_key(|at| {
@@ -314,7 +316,7 @@ impl PlanBuilder<'_> {
         hot
     }
 
-    /// Relays of a kind, most loaded first.
+    /// Returns the relays of a kind, most loaded first.
     fn by_load(&self, of_kind: impl Fn(&ProjectedRelay) -> bool) -> Vec<usize> {
         let of_kind =
             (0..self.projection.relays.len()).filter(|at| of_kind(&self.projection.relays[*at]));

@@ -76,7 +76,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// A relay that has just begun to serve.
+    /// Finds a relay that has just begun to serve, and notes that it is to be filled. Returns it if
+    /// it has no producer yet and is not the only one that serves.
     fn new_relay(&mut self) -> Option<usize> {
         let serving = self.projection.count(RelayState::Up) > 1;
         let at = self.projection.relays.iter().position(|relay| {
@@ -191,7 +192,8 @@ impl PlanBuilder<'_> {
 }
 
 impl Projection<'_> {
-    /// "The one which has sent the biggest number of messages over the previous time period" (§III-D).
+    /// Returns "the one which has sent the biggest number of messages over the previous time
+    /// period" (§III-D).
     fn most_productive(&self, from: usize) -> Option<usize> {
         let rate = |at: usize| self.snapshot.producers[at].fast.messages_in;
         let free = |at: &usize| {

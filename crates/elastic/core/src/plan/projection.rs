@@ -30,7 +30,7 @@ pub(crate) struct ProjectedRelay {
     pub(crate) limits: Limits,
     /// What it carries once all moves so far are done, by estimate.
     pub(crate) usage: Vector,
-    /// RelayIndex of its producers in the snapshot.
+    /// Places of its producers in the snapshot.
     pub(crate) producers: Vec<usize>,
     /// Its last report is recent.
     pub(crate) reports: bool,
@@ -49,18 +49,18 @@ impl ProjectedRelay {
         self.limits.load(&self.usage)
     }
 
-    /// Which limit its producers are moved for, and the part of it that is used: of those passed the first by
-    /// priority.
+    /// Returns which limit its producers are moved for, and the part of it that is used: of those
+    /// passed the first by priority.
     pub(crate) fn first(&self) -> (f64, Kpi) {
         self.limits.first(&self.usage, EASED)
     }
 
-    /// Whether producers may be sent there.
+    /// Returns whether producers may be sent there.
     pub(crate) fn accepts_producers(&self) -> bool {
         self.state == RelayState::Up && self.reports && !self.suspected
     }
 
-    /// Its load with that much more. Latency is its own: no sum gives it.
+    /// Returns its load with that much more. Latency is its own: no sum gives it.
     pub(crate) fn load_with(&self, need: &Vector) -> f64 {
         let mut usage = self.usage;
         for kpi in Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()) {
@@ -69,7 +69,7 @@ impl ProjectedRelay {
         self.limits.load(&usage).0
     }
 
-    /// By how much it is above what moves may fill it to, over all dimensions.
+    /// Returns by how much it is above what moves may fill it to, over all dimensions.
     pub(crate) fn excess(&self) -> f64 {
         let over = |kpi: usize| (self.usage[kpi] / self.limits.values[kpi] - ROOM).max(0.0);
         (0..KPIS).map(over).sum()
@@ -155,7 +155,7 @@ impl<'a> Projection<'a> {
         }
     }
 
-    /// Whether a producer may be moved now.
+    /// Returns whether a producer may be moved now.
     pub(crate) fn movable(&self, at: usize) -> bool {
         let producer = &self.snapshot.producers[at];
         // Time counts from the directory's start: one that never moved may go at once all the same.
@@ -178,12 +178,12 @@ impl<'a> Projection<'a> {
         self.relays[to].producers.push(at);
     }
 
-    /// Relays that serve or are about to.
+    /// Returns how many relays are in this state.
     pub(crate) fn count(&self, state: RelayState) -> u32 {
         self.relays.iter().filter(|relay| relay.state == state).count() as u32
     }
 
-    /// Relays that cost something.
+    /// Returns how many relays cost something.
     pub(crate) fn paid(&self) -> u32 {
         self.relays.len() as u32
     }
@@ -208,7 +208,8 @@ impl RelayIndex {
         index
     }
 
-    /// Ids are counted up, so that their last bits tell them apart.
+    /// Returns the id's place in the hash table. Ids are counted up, so that their last bits tell
+    /// them apart.
     fn home(&self, id: RelayId) -> usize {
         id.0 as usize & (self.slots.len() - 1)
     }
@@ -272,7 +273,8 @@ fn relay(
     }
 }
 
-/// Whether the samples make a relay hot, and by what: of several limits the first by priority.
+/// Returns whether the samples make a relay hot, and by what: of several limits the first by
+/// priority.
 fn heat(limits: &Limits, recent: &[Vector]) -> Option<(Kpi, Vector)> {
     let last = recent.last()?;
     let (_, kpi) = limits.first(last, HOT);
@@ -281,7 +283,7 @@ fn heat(limits: &Limits, recent: &[Vector]) -> Option<(Kpi, Vector)> {
     (enough && recent.iter().all(is_hot)).then_some((kpi, *last))
 }
 
-/// The larger of both averages: quick to see a rise, slow to believe a fall.
+/// Returns the larger of both averages: quick to see a rise, slow to believe a fall.
 fn estimate(producer: &ProducerView) -> Vector {
     let (fast, slow) = (vector(&producer.fast), vector(&producer.slow));
     let mut need: Vector = std::array::from_fn(|kpi| fast[kpi].max(slow[kpi]));
@@ -289,7 +291,7 @@ fn estimate(producer: &ProducerView) -> Vector {
     need
 }
 
-/// How much each dimension is above its producers' averages.
+/// Returns how much each dimension is above its producers' averages.
 fn lag(sum: &Vector, measured: &Vector) -> Vector {
     let mut factor = [1.0; KPIS];
     for kpi in Kpi::ALL.into_iter().filter(|kpi| *kpi != Kpi::Clients) {
@@ -301,15 +303,15 @@ fn lag(sum: &Vector, measured: &Vector) -> Vector {
     factor
 }
 
-/// What a relay's work is shared out by where it is not known per producer: bytes with their fan-out,
-/// or the next best figure.
+/// Returns what a relay's work is shared out by where it is not known per producer: bytes with
+/// their fan-out, or the next best figure.
 fn weight_of(sum: &Vector) -> usize {
     let order = [Kpi::BytesOut, Kpi::BytesIn, Kpi::MessagesIn, Kpi::Clients];
     let known = order.into_iter().find(|kpi| sum[*kpi as usize] > 0.0);
     known.unwrap_or(Kpi::Clients) as usize
 }
 
-/// The mean of the last two samples: one alone is noise.
+/// Returns the mean of the last two samples: one alone is noise.
 fn mean_of_last(recent: &[Vector]) -> Vector {
     let last = &recent[recent.len().saturating_sub(2)..];
     let mut mean = [0.0; KPIS];
@@ -325,7 +327,7 @@ pub(crate) fn add(sum: &mut Vector, more: &Vector) {
     }
 }
 
-/// A new relay is taken for as strong as the weakest one that serves.
+/// Returns the limits of a new relay: it is taken for as strong as the weakest one that serves.
 fn new_limits(relays: &[ProjectedRelay], sla: &Sla) -> Limits {
     let mut least = Limits::of(sla, &Load::default());
     let up = relays.iter().filter(|relay| relay.state == RelayState::Up);

@@ -21,8 +21,8 @@ pub struct QueueKpi {
 }
 
 impl QueueKpi {
-    /// `capacities`: of the relays that serve, as far as they say. `load`: of all together. `None` if the agreement
-    /// promises no throughput.
+    /// Returns the KPI of a queue. `capacities`: of the relays that serve, as far as they say.
+    /// `load`: of all together. `None` if the agreement promises no throughput.
     #[must_use]
     pub fn of(sla: &Sla, capacities: impl Iterator<Item = Load>, load: &Load) -> Option<Self> {
         let limits = capacities.map(|capacity| Limits::of(sla, &capacity).of_relay());
@@ -43,7 +43,7 @@ impl QueueKpi {
         }
     }
 
-    /// The part of what the relays can deliver that they do deliver.
+    /// Returns the part of what the relays can deliver that they do deliver.
     #[must_use]
     pub fn load(&self) -> f64 {
         if self.deliveries_per_s > 0.0 {

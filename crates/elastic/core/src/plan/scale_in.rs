@@ -10,7 +10,7 @@ use super::view::{Action, RelayState};
 use crate::sla::Sla;
 
 impl PlanBuilder<'_> {
-    /// Whether more relays run than the agreement or the budget allow.
+    /// Returns whether more relays run than the agreement or the budget allow.
     pub(crate) fn is_over_limits(&self) -> bool {
         self.projection.paid() > self.most_relays()
     }
@@ -78,7 +78,7 @@ impl PlanBuilder<'_> {
         )
     }
 
-    /// Relays that boot, then those that serve, least loaded first.
+    /// Returns the relays that boot, then those that serve, least loaded first.
     fn cheapest_first(&self) -> Vec<usize> {
         let served = |at: usize| self.projection.relays[at].state == RelayState::Up;
         let may_go = |at: &usize| {
@@ -174,8 +174,8 @@ impl PlanBuilder<'_> {
         None
     }
 
-    /// The relay with the fewest producers, all of which fit on the others: each of them is a move. Of
-    /// relays with equally many the least loaded one.
+    /// Returns the relay with the fewest producers, all of which fit on the others: each of them is
+    /// a move. Of relays with equally many the least loaded one.
     fn victim(&self) -> Option<usize> {
         let mut up: Vec<usize> = self.cheapest_first();
         up.retain(|at| self.projection.relays[*at].state == RelayState::Up);
@@ -185,7 +185,8 @@ impl PlanBuilder<'_> {
 }
 
 impl Projection<'_> {
-    /// The fewest relays, up to `most`, that carry the demand well below the target; `most` if it takes more.
+    /// Returns the fewest relays, up to `most`, that carry the demand well below the target; `most`
+    /// if it takes more.
     fn fewest_relays(&self, demand: &Vector, most: u32) -> u32 {
         let (mut low, mut high) = (1, most.max(1));
         while low < high {
@@ -199,7 +200,7 @@ impl Projection<'_> {
         low
     }
 
-    /// Whether that many relays carry the demand well below the target.
+    /// Returns whether that many relays carry the demand well below the target.
     fn fits_easily(&self, demand: &Vector, relays: u32) -> bool {
         Kpi::ALL.into_iter().filter(|kpi| kpi.adds_up()).all(|kpi| {
             let each = demand[kpi as usize] / f64::from(relays) + self.taken(kpi);
@@ -207,7 +208,8 @@ impl Projection<'_> {
         })
     }
 
-    /// RelayIndex all of a relay's producers on the others, largest first; all or nothing.
+    /// Returns whether all of a relay's producers find a place on the others, largest first; all or
+    /// nothing.
     fn fits_on_the_others(&self, victim: usize) -> bool {
         let others = self.relays.iter().enumerate().filter(|(at, _)| *at != victim);
         let others = others.filter(|(_, relay)| relay.accepts_producers() && !relay.awaits_effect);

@@ -32,7 +32,8 @@ impl PlanBuilder<'_> {
         self.end_dead();
     }
 
-    /// What is wanted: as many as the rule needs that needs most; the reasons stand in the order of the rules.
+    /// Returns how many relays are wanted: as many as the rule needs that needs most; the reasons
+    /// stand in the order of the rules.
     fn want(&mut self, have: u32) -> Option<WantedRelays> {
         if have < self.sla.relays_min {
             let relays = self.sla.relays_min;
@@ -48,7 +49,7 @@ impl PlanBuilder<'_> {
         Some(WantedRelays { relays, reason: reasons.join("; next by priority: "), rule: None })
     }
 
-    /// The relays that the promised throughput takes, by what each of them can carry.
+    /// Returns the relays that the promised throughput takes, by what each of them can carry.
     fn want_by_throughput(&mut self, have: u32) -> Option<WantedRelays> {
         let throughput = self.sla.throughput()?;
         let Some(relays) = self.relays_for_throughput() else {
@@ -73,9 +74,9 @@ impl PlanBuilder<'_> {
         (relays > have).then_some(WantedRelays { relays, reason, rule: Some(Rule::Throughput) })
     }
 
-    /// Relays that carry the promised throughput below [`ROOM`], where moves can bring it: 1 if none is promised, `None`
-    /// if no number of them does. More than `relays_max` and the budget allow only if fewer could not carry it at their
-    /// limits either.
+    /// Returns how many relays carry the promised throughput below [`ROOM`], where moves can bring
+    /// it: 1 if none is promised, `None` if no number of them does. More than `relays_max` and the
+    /// budget allow only if fewer could not carry it at their limits either.
     fn relays_for_throughput(&self) -> Option<u32> {
         let Some(throughput) = self.sla.throughput() else { return Some(1) };
         let limits = self.projection.new_limits.of_relay();
@@ -85,14 +86,15 @@ impl PlanBuilder<'_> {
         Some(roomy.min(self.sla.relays_max).min(paid).max(tight))
     }
 
-    /// The fewest relays that the agreement asks for: never fewer than the directory holds, which knows no host.
+    /// Returns the fewest relays that the agreement asks for: never fewer than the directory holds,
+    /// which knows no host.
     pub(crate) fn fewest_agreed(&self) -> u32 {
         let by_hosts = self.relays_for_throughput();
         let relays = by_hosts.unwrap_or_else(|| self.sla.relays_fewest()).min(self.sla.relays_max);
         relays.max(self.sla.relays_min).max(1)
     }
 
-    /// The whole queue's load against the target.
+    /// Returns the relays that the whole queue's load takes, against the target.
     fn want_by_sum(&mut self, have: u32) -> Option<WantedRelays> {
         let demand = self.projection.demand();
         let mut short = self.projection.short_by_sum(&demand, have);
@@ -128,8 +130,8 @@ impl PlanBuilder<'_> {
         Some(WantedRelays { relays, reason, rule: Some(first.rule()) })
     }
 
-    /// Relays that stay hot because their producers find no room: looks ahead with the relays that boot, and
-    /// counts what else it takes.
+    /// Returns the relays that it takes if some stay hot because their producers find no room:
+    /// looks ahead with the relays that boot, and counts what else it takes.
     fn want_by_fit(&mut self, have: u32) -> Option<WantedRelays> {
         let hot: Vec<usize> = self
             .hot_by_priority()
@@ -238,7 +240,7 @@ impl PlanBuilder<'_> {
 }
 
 impl Projection<'_> {
-    /// What all producers need, wherever they are, with what relays carry besides.
+    /// Returns what all producers need, wherever they are, with what relays carry besides.
     pub(crate) fn demand(&self) -> Vector {
         let mut demand = [0.0; KPIS];
         for relay in &self.relays {
@@ -259,8 +261,8 @@ impl Projection<'_> {
         demand
     }
 
-    /// The dimensions that are short, and the relays that the target needs in each, if the dead band is left; in the
-    /// order of the rules.
+    /// Returns the dimensions that are short, and the relays that the target needs in each, if the
+    /// dead band is left; in the order of the rules.
     fn short_by_sum(&self, demand: &Vector, have: u32) -> Vec<(Kpi, u32)> {
         let mut short = Vec::new();
         for kpi in self.new_limits.order().into_iter().filter(|kpi| kpi.is_shared_out()) {
@@ -276,12 +278,12 @@ impl Projection<'_> {
         short
     }
 
-    /// What each relay carries before its first producer.
+    /// Returns what each relay carries before its first producer.
     pub(crate) fn taken(&self, kpi: Kpi) -> f64 {
         if kpi == Kpi::Clients { f64::from(self.snapshot.listeners) } else { 0.0 }
     }
 
-    /// An empty relay, as it will be.
+    /// Opens an empty relay on the projection, as it will be. Returns its place.
     fn open_new(&mut self) -> usize {
         let mut usage = [0.0; KPIS];
         usage[Kpi::Clients as usize] = self.taken(Kpi::Clients);
@@ -301,7 +303,7 @@ impl Projection<'_> {
     }
 }
 
-/// How many relays more than those that boot it takes to bring the hot ones to the target.
+/// Returns how many relays more than those that boot it takes to bring the hot ones to the target.
 fn look_ahead(mut projection: Projection<'_>, hot: &[usize], booting: u32) -> u32 {
     let mut open: Vec<usize> = (0..booting).map(|_| projection.open_new()).collect();
     let mut missing = 0;

@@ -49,7 +49,7 @@ impl Rule {
         Self::Clients,
     ];
 
-    /// As agreements and reasons call it.
+    /// Returns its name, as agreements and reasons call it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Default for Priorities {
 }
 
 impl Priorities {
-    /// Those in front, in this order.
+    /// Puts those in front, in this order, and the others behind them.
     ///
     /// # Errors
     /// The first rule that stands there more than once.
@@ -104,12 +104,12 @@ impl Priorities {
         Ok(Self(std::array::from_fn(|at| order.next().unwrap_or(Rule::ALL[at]))))
     }
 
-    /// All rules in their order.
+    /// Returns all rules in their order.
     pub fn order(&self) -> impl Iterator<Item = Rule> + '_ {
         self.0.iter().copied()
     }
 
-    /// A rule's place: the lower, the sooner it is handled.
+    /// Returns a rule's place: the lower, the sooner it is handled.
     #[must_use]
     pub fn place(&self, rule: Rule) -> usize {
         self.0.iter().position(|other| *other == rule).unwrap_or(RULES)

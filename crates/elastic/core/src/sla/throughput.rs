@@ -37,14 +37,14 @@ pub struct RelayLimits {
 }
 
 impl Throughput {
-    /// Deliveries a second that one of its producers causes.
+    /// Returns the deliveries a second that one of its producers causes.
     #[must_use]
     pub fn of_one_producer(&self) -> f64 {
         self.deliveries_per_s as f64 / f64::from(self.producers)
     }
 
-    /// How many of its producers a relay carries at that share of its limits; infinite where nothing limits it.
-    /// Every relay has all listeners.
+    /// Returns how many of its producers a relay carries at that share of its limits; infinite
+    /// where nothing limits it. Every relay has all listeners.
     #[must_use]
     pub fn producers_of_a_relay(&self, limits: &RelayLimits, level: f64) -> f64 {
         let listeners = f64::from(self.listeners);
@@ -62,7 +62,8 @@ impl Throughput {
         (fewest * (1.0 + ROUNDING)).floor().max(0.0)
     }
 
-    /// How many equal relays it takes at that share of their limits; `None` if none can carry even one producer.
+    /// Returns how many equal relays it takes at that share of their limits; `None` if none can
+    /// carry even one producer.
     #[must_use]
     pub fn relays(&self, limits: &RelayLimits, level: f64) -> Option<u32> {
         let each = self.producers_of_a_relay(limits, level);

@@ -14,7 +14,7 @@ struct Scene {
     listener: FakeListener,
 }
 
-/// A producer at relay 1, none at relay 2, a listener at both; relay 1 drains.
+/// Sets up a producer at relay 1, none at relay 2, a listener at both; relay 1 drains.
 fn scene() -> Scene {
     let mut world = DirectoryWorld::new();
     world.give(Input::Define { queue: QUEUE.to_owned(), definition: Definition::default() });

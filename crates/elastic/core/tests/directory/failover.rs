@@ -13,7 +13,7 @@ struct Scene {
     listener: FakeListener,
 }
 
-/// Two relays with a producer each, and a listener at both.
+/// Sets up two relays with a producer each, and a listener at both.
 fn scene() -> Scene {
     let mut world = DirectoryWorld::new();
     let mut definition = Definition::default();

@@ -2,6 +2,7 @@
 //! says.
 
 mod budget;
+mod deletion;
 mod drain;
 mod dry_run;
 mod failover;

@@ -56,7 +56,8 @@ fn no_relay_is_started_for_which_the_record_has_no_room() {
     assert_eq!(world.status().relays.len(), started);
 }
 
-/// A queue with 600 relays that have not registered, whose names are longer than any that is known.
+/// Sets up a queue with 600 relays that have not registered, whose names are longer than any that
+/// is known.
 fn grown_too_long() -> DirectoryWorld {
     let mut world = DirectoryWorld::new();
     world.provider_answers = Answers::Never;

@@ -13,7 +13,7 @@ struct Scene {
     listener: FakeListener,
 }
 
-/// A producer and a listener at relay 1; relay 2 is asked for.
+/// Sets up a producer and a listener at relay 1; relay 2 is asked for.
 fn scene(relocation: Relocation) -> Scene {
     let mut world = DirectoryWorld::new();
     let definition = Definition { relocation, ..Definition::default() };

@@ -18,7 +18,8 @@ struct Scene {
     listener: FakeListener,
 }
 
-/// One of each, all of which have lost their directory; the next one does not know of the queue yet.
+/// Sets up a relay, a producer and a listener, all of which have lost their directory; the next one
+/// does not know of the queue yet.
 fn scene() -> Scene {
     let mut world = DirectoryWorld::new();
     let mut listener = FakeListener::open(&mut world, 11);

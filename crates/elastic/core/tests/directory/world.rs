@@ -122,17 +122,9 @@ impl DirectoryWorld {
                 })
             }
             Effect::Save { queue, save, fence, record } => {
-                let result = match self.store_answers {
-                    Answers::Never => return None,
-                    Answers::Failing => Err(SaveError::Unavailable),
-                    Answers::Well if fence.0 < self.fence => Err(SaveError::Fenced),
-                    Answers::Well => {
-                        self.store.insert(queue.clone(), record);
-                        Ok(())
-                    }
-                };
-                Some(Input::Saved { queue, save, result })
+                self.write(queue, save, fence, Some(record))
             }
+            Effect::Remove { queue, fence } => self.write(queue, 0, fence, None),
             Effect::StartRelay { queue, spec } => {
                 let handle = RelayHandle {
                     relay: spec.relay,
@@ -166,12 +158,30 @@ impl DirectoryWorld {
                 self.events.push(event);
                 None
             }
-            Effect::Remove { queue, .. } => {
-                self.store.remove(&queue);
-                None
-            }
             Effect::Close { .. } | Effect::DrainRelay { .. } => None,
         }
+    }
+
+    fn write(
+        &mut self,
+        queue: String,
+        save: u64,
+        fence: Fence,
+        record: Option<Bytes>,
+    ) -> Option<Input> {
+        let result = match self.store_answers {
+            Answers::Never => return None,
+            Answers::Failing => Err(SaveError::Unavailable),
+            Answers::Well if fence.0 < self.fence => Err(SaveError::Fenced),
+            Answers::Well => {
+                match record {
+                    Some(record) => drop(self.store.insert(queue.clone(), record)),
+                    None => drop(self.store.remove(&queue)),
+                }
+                Ok(())
+            }
+        };
+        Some(Input::Saved { queue, save, result })
     }
 
     pub(crate) fn connect(&mut self, role: Role) -> Peer {
@@ -185,7 +195,7 @@ impl DirectoryWorld {
         self.give(Input::Received { peer, frame });
     }
 
-    /// All that came to this connection since the last call.
+    /// Takes all that came to this connection since the last call.
     pub(crate) fn mail(&mut self, peer: Peer) -> Vec<Frame> {
         self.mail.remove(&peer).unwrap_or_default()
     }
@@ -223,7 +233,7 @@ pub(crate) struct FakeRelay {
     report: Report,
 }
 
-/// REGISTER of a relay of the queue.
+/// Returns the REGISTER of a relay of the queue.
 pub(crate) fn register(relay: u64, request: &str, address: &str, fence: Fence) -> Frame {
     Frame::Register(Register {
         relay: RelayId(relay),
@@ -237,7 +247,7 @@ pub(crate) fn register(relay: u64, request: &str, address: &str, fence: Fence) -
 }
 
 impl FakeRelay {
-    /// The relay that the provider was asked for last registers.
+    /// Registers the relay that the provider was asked for last.
     pub(crate) fn register(world: &mut DirectoryWorld, id: u64) -> Self {
         let peer = world.connect(Role::Relay);
         let request = world.running.get(&RelayId(id)).map(|handle| handle.request.clone());
@@ -327,7 +337,7 @@ impl FakeProducer {
         );
     }
 
-    /// The PRODUCE_AT that has come, if one has.
+    /// Returns what the last PRODUCE_AT that has come says, if one has.
     pub(crate) fn assigned(&mut self, world: &mut DirectoryWorld) -> Option<(RelayId, Epoch)> {
         world.mail(self.peer).into_iter().rev().find_map(|frame| match frame {
             Frame::ProduceAt { epoch, relay, .. } => Some((relay.relay, epoch)),
@@ -383,7 +393,7 @@ impl FakeListener {
         self.open_again(world);
     }
 
-    /// The last LISTEN_AT that has come, if one has.
+    /// Returns what the last LISTEN_AT that has come says, if one has.
     pub(crate) fn assigned(
         &mut self,
         world: &mut DirectoryWorld,

@@ -70,7 +70,7 @@ fn each_contradiction_names_its_field_its_limit_and_its_value() {
     }
 }
 
-/// 10 producers of 100 messages a second each, to 20 listeners.
+/// Returns a promise of 10 producers of 100 messages a second each, to 20 listeners.
 fn promise() -> Sla {
     Sla {
         throughput_per_s_min: 20_000,

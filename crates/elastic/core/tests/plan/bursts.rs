@@ -5,13 +5,14 @@ use quelea_elastic_core::sla::Sla;
 
 use crate::world::{MB, PlannerWorld, ten_mb};
 
-/// A relay with so many equal producers, together this share of its limit, and three with room.
+/// Sets up a relay with so many equal producers, together this share of its limit, and three with
+/// room.
 fn overloaded(producers: usize, load: f64) -> PlannerWorld {
     let rate = load * 10.0 / producers as f64;
     PlannerWorld::with(ten_mb(), Policy::Steady, &[&vec![rate; producers], &[1.0], &[1.0], &[1.0]])
 }
 
-/// Seconds until no relay is above its limit.
+/// Runs until no relay is above its limit. Returns how many seconds that took.
 fn seconds_until_relieved(world: &mut PlannerWorld) -> u32 {
     let mut seconds = 0;
     while world.highest() > 1.0 {

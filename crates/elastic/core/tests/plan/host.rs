@@ -6,7 +6,8 @@ use quelea_elastic_proto::frame::NoticeCode;
 
 use crate::world::{PlannerWorld, ten_mb};
 
-/// Memory and network grow with what a relay carries: `per_ten_mb` of the host at 10 MB/s.
+/// Sets up relays whose memory and network grow with what they carry: `memory` and `network` of the
+/// host at 10 MB/s.
 fn world(sla: Sla, memory: f64, network: f64, relays: &[&[f64]]) -> PlannerWorld {
     let mut world = PlannerWorld::with(sla, Policy::Steady, relays);
     (world.memory, world.network) = (memory, network);

@@ -9,7 +9,7 @@ use quelea_elastic_proto::{ClientId, Time};
 
 use crate::world::{MB, PlannerWorld, ten_mb};
 
-/// The producers that were moved, in this order.
+/// Returns the producers that were moved, in the order in which they were.
 fn moved(world: &PlannerWorld) -> Vec<u128> {
     let moved = |action: &Action| match action {
         Action::Move { producer, .. } => Some(producer.0),

@@ -6,7 +6,8 @@ use quelea_elastic_proto::RelayId;
 
 use crate::world::{MB, PlannerWorld, ten_mb};
 
-/// Relay 1 breaks `messages_in`, relay 2 breaks `bytes_in` by more; relays 3 and 4 are free.
+/// Sets up relays: relay 1 breaks `messages_in`, relay 2 breaks `bytes_in` by more; relays 3 and 4
+/// are free.
 fn two_broken(first: &[Rule]) -> PlannerWorld {
     let sla = Sla {
         messages_in_per_s_max: 2_000,
@@ -42,7 +43,7 @@ fn of_two_hot_relays_the_first_rules_is_relieved_first() {
     assert_eq!(from, RelayId(1), "{reason}");
 }
 
-/// One relay breaks two rules: one producer has the bytes, the others the messages.
+/// Sets up a relay that breaks two rules: one producer has the bytes, the others the messages.
 fn one_breaks_two(first: &[Rule]) -> PlannerWorld {
     let sla = Sla {
         messages_in_per_s_max: 2_000,

@@ -16,7 +16,7 @@ const IN_AFTER_OUT_MS: u64 = 900_000;
 /// Estimates are sums of fractions.
 const ROUNDING: f64 = 1e-9;
 
-/// Relays with their producers' rates in MB/s, for a limit of 10 MB/s.
+/// Returns a strategy for relays with their producers' rates in MB/s, for a limit of 10 MB/s.
 fn queues() -> impl Strategy<Value = Vec<Vec<f64>>> {
     let rate = prop_oneof![4 => 0.05..1.0, 2 => 1.0..4.0, 1 => 4.0..9.0];
     prop::collection::vec(prop::collection::vec(rate, 0..10), 1..6)
@@ -27,7 +27,8 @@ fn world(relays: &[Vec<f64>], sla: Sla) -> PlannerWorld {
     PlannerWorld::with(sla, Policy::Steady, &relays)
 }
 
-/// What each relay's producers are estimated to need, by the higher average, as shares of the limit.
+/// Returns what each relay's producers are estimated to need, by the higher average, as shares of
+/// the limit.
 fn estimates(snapshot: &Snapshot) -> BTreeMap<RelayId, Vec<(u128, f64)>> {
     let mut by_relay: BTreeMap<RelayId, Vec<(u128, f64)>> =
         snapshot.relays.iter().map(|relay| (relay.id, Vec::new())).collect();

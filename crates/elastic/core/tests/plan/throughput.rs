@@ -6,7 +6,8 @@ use quelea_elastic_proto::frame::NoticeCode;
 
 use crate::world::{PlannerWorld, ten_mb};
 
-/// 10 producers of 1 MB/s each to 20 listeners, of 4,968 bytes (5,000 as a frame): 40,000 deliveries/s.
+/// Adds a promise of 10 producers of 1 MB/s each to 20 listeners, of 4,968 bytes (5,000 as a
+/// frame): 40,000 deliveries/s.
 fn promise(sla: Sla) -> Sla {
     Sla {
         throughput_per_s_min: 40_000,

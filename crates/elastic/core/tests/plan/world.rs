@@ -69,7 +69,7 @@ pub(crate) struct Producer {
     pub(crate) fixed: bool,
 }
 
-/// A limit of 10 MB/s in a relay: loads are easy to read.
+/// Returns an agreement with a limit of 10 MB/s in a relay: loads are easy to read.
 pub(crate) fn ten_mb() -> Sla {
     Sla { bytes_in_per_s_max: 10_000_000, ..Sla::default() }
 }
@@ -99,7 +99,8 @@ impl PlannerWorld {
         }
     }
 
-    /// A queue whose relays serve and have reported; each list has its relay's producers in MB/s.
+    /// Sets up a queue whose relays serve and have reported; each list has its relay's producers in
+    /// MB/s.
     pub(crate) fn with(sla: Sla, policy: Policy, relays: &[&[f64]]) -> Self {
         let mut world = Self::new(sla, policy);
         for producers in relays {
@@ -149,7 +150,7 @@ impl PlannerWorld {
         id
     }
 
-    /// The load of a relay now, in bytes a second.
+    /// Returns the load of a relay now, in bytes a second.
     pub(crate) fn carried(&self, relay: RelayId) -> f64 {
         self.producers.values().filter(|p| p.relay == relay).map(|p| p.rate).sum()
     }
@@ -158,7 +159,7 @@ impl PlannerWorld {
         self.relays.values().filter(|relay| relay.state == RelayState::Up).count()
     }
 
-    /// The share of the limit that the most loaded relay uses.
+    /// Returns the share of the limit that the most loaded relay uses.
     pub(crate) fn highest(&self) -> f64 {
         let limit = self.sla.bytes_in_per_s_max as f64;
         self.relays.keys().map(|id| self.carried(*id) / limit).fold(0.0, f64::max)

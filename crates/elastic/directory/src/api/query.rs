@@ -10,12 +10,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::CLUSTER_VIEW_MAX;
 use super::refusal::Refusal;
-use crate::driver::Driver;
+use crate::driver::{Driver, RELAYS_STOP_MAX};
 use crate::ownership_command::Command;
 use crate::server::DirectoryHandle;
 
-/// How long a definition may take to be written; it is refused beyond, although it may still be.
-const SAVED_MAX: Duration = Duration::from_secs(5);
+/// How long a definition may take to be written, the end of the relays of a queue that is being deleted included; it is
+/// refused beyond, although it may still be.
+const SAVED_MAX: Duration = RELAYS_STOP_MAX.saturating_add(Duration::from_secs(5));
 /// How often that is looked at: it takes about a write to the metadata store.
 const SAVED_CHECK: Duration = Duration::from_millis(2);
 
@@ -74,7 +75,8 @@ impl DirectoryHandle {
         Err(Refusal::Claiming(queue))
     }
 
-    /// A new queue is claimed first; what was answered outlives this process.
+    /// Waits until the queue's record is saved. A new queue is claimed first; what was answered
+    /// outlives this process.
     pub(super) async fn wait_until_saved(&self, queue: String) -> Result<(), Refusal> {
         let until = Instant::now() + SAVED_MAX;
         while Instant::now() < until {

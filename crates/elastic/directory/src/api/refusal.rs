@@ -25,8 +25,8 @@ pub enum Refusal {
         /// That directory's address.
         owner: String,
     },
-    /// It is known, but not read yet.
-    #[error("elastic queue {0:?} is being taken over: try again")]
+    /// It is known, but not read yet, or what was asked for is not written yet.
+    #[error("elastic queue {0:?} is being taken over, or written: try again")]
     Claiming(String),
     /// A queue's name that is none.
     #[error("queue: a name has from 1 to {QUEUE_NAME_BYTES_MAX} bytes, this one {0}")]

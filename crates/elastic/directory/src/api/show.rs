@@ -17,7 +17,7 @@ pub(super) fn queue(driver: &Driver, name: &str) -> Option<Queue<Vec<Relay>>> {
     Some(show_queue(driver, &status, relays))
 }
 
-/// As one of many: its relays are counted.
+/// Shows a queue as one of many: its relays are counted.
 pub(super) fn listed_queue(driver: &Driver, name: &str) -> Option<Queue<usize>> {
     let status = driver.core.queue(driver.now(), name)?;
     Some(show_queue(driver, &status, status.relays.len()))
@@ -43,7 +43,7 @@ fn show_queue<R>(driver: &Driver, status: &QueueStatus, relays: R) -> Queue<R> {
     }
 }
 
-/// What a queue carries against what it promises.
+/// Shows what a queue carries against what it promises.
 fn queue_kpi(kpi: &plan::QueueKpi) -> QueueKpi {
     let most = kpi.deliveries_per_s_max;
     QueueKpi {
@@ -55,7 +55,7 @@ fn queue_kpi(kpi: &plan::QueueKpi) -> QueueKpi {
     }
 }
 
-/// By number, from the first one above `after`, at most `limit`.
+/// Returns a queue's relays by number, from the first one above `after`, at most `limit`.
 pub(super) fn relays(
     driver: &Driver,
     queue: &str,
@@ -178,7 +178,7 @@ fn rates(load: &plan::Load) -> Rates {
     }
 }
 
-/// More decimals than a rate of a second means.
+/// Rounds to three decimals: more than a rate of a second means.
 fn three_decimals(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }

@@ -19,9 +19,9 @@ use crate::provider::{ProviderError, ProviderEvent, Running};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Nothing answers while it is cut off.
-struct Cut {
+pub(crate) struct Cut {
     store: Embedded,
-    cut: watch::Sender<bool>,
+    pub(crate) cut: watch::Sender<bool>,
 }
 
 impl Cut {
@@ -175,7 +175,7 @@ impl Life {
         );
     }
 
-    /// The next message that is not of directories.
+    /// Waits for the next message that is not of directories.
     async fn outbox(&mut self) -> Message {
         loop {
             let outbox = timeout(PATIENCE, self.outbox.recv()).await.expect("a message in time");
@@ -208,7 +208,8 @@ impl Life {
         }
     }
 
-    /// Who owns the queue's shard, as this one knows it. What it was sent before has been done then.
+    /// Returns who owns the queue's shard, as this one knows it. What it was sent before has been
+    /// done then.
     async fn owner(&self) -> Option<Fence> {
         let (sender, outbox) = oneshot::channel();
         let look = Box::new(move |view: &ClusterView| {
@@ -220,7 +221,7 @@ impl Life {
     }
 }
 
-fn store(name: &str) -> (Arc<Cut>, PathBuf) {
+pub(crate) fn store(name: &str) -> (Arc<Cut>, PathBuf) {
     let path = std::env::temp_dir().join(format!("quelea-ownership-{name}-{}", std::process::id()));
     let store = Embedded::open(&path).expect("a store");
     (Arc::new(Cut { store, cut: watch::Sender::new(false) }), path)

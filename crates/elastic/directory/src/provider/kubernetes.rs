@@ -167,7 +167,7 @@ impl KubernetesProvider {
         Ok(handle)
     }
 
-    /// The pod is there already: it has to be this request's, and not ended.
+    /// Accepts a pod that is there already: it has to be this request's, and not ended.
     async fn accept(
         &self,
         spec: &RelaySpec,
@@ -287,8 +287,8 @@ impl Provider for KubernetesProvider {
         Box::pin(self.stop_pod(queue, handle, grace))
     }
 
-    /// The deletion timestamp says which pod goes, and when at the latest; its SIGTERM says nothing new to a relay
-    /// that is being drained.
+    /// Deletes the pod: the deletion timestamp says which pod goes, and when at the latest; its
+    /// SIGTERM says nothing new to a relay that is being drained.
     fn drain<'a>(
         &'a self,
         queue: &'a str,
@@ -332,7 +332,7 @@ fn given_up(spec: &RelaySpec) -> ProviderError {
     ProviderError::Ended { request: spec.request.clone(), cause }
 }
 
-/// A client of the cluster, and the namespace to work in.
+/// Creates a client of the cluster. Returns it, and the namespace to work in.
 async fn client(settings: &Settings) -> Result<(Client, String), String> {
     let mut config = if settings.context.is_empty() {
         Config::infer().await.map_err(|error| error.to_string())?

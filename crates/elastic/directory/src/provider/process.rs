@@ -70,7 +70,7 @@ struct Shared {
 struct State {
     relays: BTreeMap<Key, Relay>,
     ended: VecDeque<(Key, String)>,
-    /// Processes that were killed because they did not end when they were asked to, and how long they had.
+    /// Processes of `relays` that were killed because they did not end when they were asked to, and how long they had.
     killed: BTreeMap<u32, Duration>,
 }
 
@@ -238,6 +238,7 @@ impl Processes {
         let key = (lease.queue.clone(), lease.request.clone());
         let mut state = self.state();
         state.relays.remove(&key);
+        state.killed.remove(&lease.identity.pid);
         state.ended.push_back((key, cause.clone()));
         if state.ended.len() > ENDED_MAX {
             state.ended.pop_front();
@@ -274,7 +275,12 @@ impl Processes {
         let this = self.clone();
         tokio::spawn(async move {
             if tokio::time::timeout(grace, ended.wait_for(|ended| *ended)).await.is_err() {
-                this.state().killed.insert(lease.identity.pid, grace);
+                let key = (lease.queue, lease.request);
+                let mut state = this.state();
+                if state.relays.contains_key(&key) {
+                    state.killed.insert(lease.identity.pid, grace);
+                }
+                drop(state);
                 // It can only fail if the process has just ended.
                 let _ = signal(&pidfd, Signal::KILL);
             }
@@ -282,7 +288,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Of a process of this machine the kernel says whether it runs, whichever directory started it.
+    /// Returns whether a process of this machine has ended. The kernel says so, whichever directory
+    /// started it.
     fn has_ended(&self, handle: &RelayHandle) -> bool {
         let Some((pid, place)) = handle.name.split_once('@') else { return false };
         let Some((host, start_ticks)) = place.rsplit_once('/') else { return false };
@@ -365,13 +372,13 @@ struct End {
 }
 
 impl End {
-    /// Nobody saw how.
+    /// Returns an end of which nobody saw how it came.
     fn unseen(cause: &str) -> Self {
         Self { cause: cause.to_owned(), is_its_own: true }
     }
 }
 
-/// Also takes the process out of the kernel's table, if it was our child.
+/// Returns how the process ended. Also takes it out of the kernel's table, if it was our child.
 fn how_it_ended(pidfd: &OwnedFd) -> End {
     match rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED) {
         Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {

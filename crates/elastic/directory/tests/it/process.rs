@@ -34,7 +34,7 @@ impl Site {
         Self { scratch, program }
     }
 
-    /// A directory's life.
+    /// Begins a directory's life, with its provider.
     fn provider(&self) -> Processes {
         Processes::new(ProcessSettings {
             dir: self.scratch.path().join("relays"),

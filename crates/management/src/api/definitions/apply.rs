@@ -17,7 +17,7 @@ use super::document::{
     BindingDefinition, Document, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
     UserDefinition,
 };
-use super::existing::ExistingTopology;
+use super::existing::{ExistingTopology, Place};
 use super::sqs::SqsAttributes;
 use crate::error::ApiError;
 use crate::identity::check_patterns;
@@ -36,7 +36,14 @@ pub(super) async fn apply(
     existing: &ExistingTopology,
 ) -> Result<(), ApiError> {
     let api = state.broker();
-    let mut changes = Changes { state, api, existing, undo: Vec::new(), ticket: Ticket::NONE };
+    let mut changes = Changes {
+        state,
+        api,
+        existing,
+        sources: BTreeSet::new(),
+        undo: Vec::new(),
+        ticket: Ticket::NONE,
+    };
     if let Err(error) = changes.make(document).await {
         changes.take_back().await;
         return Err(error);
@@ -50,6 +57,8 @@ type Change = Box<dyn FnOnce(&mut Broker, Timestamp) -> Result<Ticket, ApiError>
 /// What takes back something that was made.
 enum Undo {
     Broker(Change),
+    /// It was there, and may go with the last of the bindings that are taken back before it.
+    AutoDelete(Place),
     /// It was not there.
     Vhost(String),
     /// The user as it was, or the name of one who was not there.
@@ -62,6 +71,8 @@ struct Changes<'a, S> {
     state: &'a S,
     api: &'a ApiState,
     existing: &'a ExistingTopology,
+    /// Exchanges that stood, auto-delete, and have bindings of the document.
+    sources: BTreeSet<Place>,
     /// In the order in which it was made.
     undo: Vec<Undo>,
     ticket: Ticket,
@@ -69,6 +80,9 @@ struct Changes<'a, S> {
 
 impl<S: BrokerState> Changes<'_, S> {
     async fn make(&mut self, document: Document) -> Result<(), ApiError> {
+        // What is wrong by itself shows before anything is made.
+        let users = user_records(self.state, document.users).await?;
+        let permissions = permission_records(document.permissions)?;
         for (at, vhost) in document.vhosts.into_iter().enumerate() {
             self.vhost(vhost).await.map_err(here("vhosts", at))?;
         }
@@ -81,8 +95,8 @@ impl<S: BrokerState> Changes<'_, S> {
         for (at, binding) in document.bindings.into_iter().enumerate() {
             self.binding(binding).await.map_err(here("bindings", at))?;
         }
-        self.users(document.users).await?;
-        self.permissions(document.permissions).await?;
+        self.users(users).await?;
+        self.permissions(permissions).await?;
         for (at, permission) in document.topic_permissions.into_iter().enumerate() {
             self.topic_permission(permission).await.map_err(here("topic_permissions", at))?;
         }
@@ -108,15 +122,24 @@ impl<S: BrokerState> Changes<'_, S> {
         if self.existing.exchanges.contains_key(&(vhost.clone(), name.clone())) {
             return Ok(());
         }
-        let (within, wanted) = (vhost.clone(), name.clone());
-        until_free(self.api, move |b| b.is_exchange_being_deleted_in(&within, &wanted)).await?;
-        let make = administered(vhost.clone(), move |b, now, channel| {
-            b.declare_exchange(now, channel, &request)
-        });
-        let undo = administered(vhost, move |b, now, channel| {
+        self.declare_exchange(vhost.clone(), request).await?;
+        self.undo.push(Undo::Broker(administered(vhost, move |b, now, channel| {
             b.delete_exchange(now, channel, &name, false)
-        });
-        self.done(make, undo).await
+        })));
+        Ok(())
+    }
+
+    async fn declare_exchange(
+        &mut self,
+        vhost: String,
+        request: DeclareExchange,
+    ) -> Result<(), ApiError> {
+        let (within, wanted) = (vhost.clone(), request.name.clone());
+        until_free(self.api, move |b| b.is_exchange_being_deleted_in(&within, &wanted)).await?;
+        let make =
+            administered(vhost, move |b, now, channel| b.declare_exchange(now, channel, &request));
+        self.ticket = self.ticket.join(run(self.api, make).await?);
+        Ok(())
     }
 
     async fn queue(&mut self, definition: QueueDefinition) -> Result<(), ApiError> {
@@ -147,17 +170,15 @@ impl<S: BrokerState> Changes<'_, S> {
         if self.existing.bindings.contains(&binding.key()) {
             return Ok(());
         }
+        let source = (binding.vhost.clone(), binding.source.clone());
+        let auto_delete = self.existing.exchanges.get(&source).is_some_and(|it| it.auto_delete);
+        if auto_delete && self.sources.insert(source.clone()) {
+            self.undo.push(Undo::AutoDelete(source));
+        }
         self.done(bind(binding.clone(), true), bind(binding, false)).await
     }
 
-    async fn users(&mut self, users: Vec<UserDefinition>) -> Result<(), ApiError> {
-        let mut records = Vec::new();
-        for (at, UserDefinition { name, tags, body }) in users.into_iter().enumerate() {
-            check_user_name(&name).map_err(ApiError::bad).map_err(here("users", at))?;
-            let hash = password_hash(self.state, &body).await.map_err(here("users", at))?;
-            records.push((at, UserRecord { name: name.into(), password_hash: hash.into(), tags }));
-        }
-        last_of_each(&mut records, |(_, user)| user.name.clone());
+    async fn users(&mut self, records: Vec<(usize, UserRecord)>) -> Result<(), ApiError> {
         for some in records.chunks(AT_ONCE) {
             let (state, existing) = (self.state, self.existing);
             let made = some.iter().map(|one| put_user(state, existing, one));
@@ -168,17 +189,8 @@ impl<S: BrokerState> Changes<'_, S> {
 
     async fn permissions(
         &mut self,
-        permissions: Vec<PermissionDefinition>,
+        records: Vec<(usize, PermissionRecord)>,
     ) -> Result<(), ApiError> {
-        let mut records = Vec::new();
-        for (at, definition) in permissions.into_iter().enumerate() {
-            let PermissionDefinition { user, vhost, patterns: [configure, write, read] } =
-                definition;
-            check_patterns(&configure, &write, &read).map_err(here("permissions", at))?;
-            let (user, vhost) = (user.into(), vhost.into());
-            records.push((at, PermissionRecord { user, vhost, configure, write, read }));
-        }
-        last_of_each(&mut records, |(_, one)| (one.user.clone(), one.vhost.clone()));
         for some in records.chunks(AT_ONCE) {
             let (state, existing) = (self.state, self.existing);
             let made = some.iter().map(|one| put_permission(state, existing, one));
@@ -240,6 +252,7 @@ impl<S: BrokerState> Changes<'_, S> {
             Undo::Broker(change) => {
                 self.ticket = self.ticket.join(run(self.api, change).await?);
             }
+            Undo::AutoDelete(place) => self.declare_again(place).await?,
             Undo::Vhost(vhost) => drop(directory.delete_vhost(&vhost).await?),
             Undo::User(Ok(old)) => drop(directory.put_user(old).await?),
             Undo::User(Err(name)) => drop(directory.delete_user(&name).await?),
@@ -250,6 +263,74 @@ impl<S: BrokerState> Changes<'_, S> {
         }
         Ok(())
     }
+
+    /// Makes an exchange that stood what it was: with its last binding went those to it, and with these the auto-delete
+    /// exchanges that had no other. What is still there stays.
+    async fn declare_again(&mut self, (vhost, name): Place) -> Result<(), ApiError> {
+        let (mut names, mut bindings) = (vec![name], Vec::new());
+        let mut at = 0;
+        while let Some(name) = names.get(at).cloned() {
+            let to_it = |one: &&BindingDefinition| one.vhost == vhost && one.destination == name;
+            for binding in self.existing.bindings_to_auto_delete.iter().filter(to_it) {
+                let source = (vhost.clone(), binding.source.clone());
+                let exchange = self.existing.exchanges.get(&source);
+                if exchange.is_some_and(|it| it.auto_delete) && !names.contains(&source.1) {
+                    names.push(source.1);
+                }
+                bindings.push(binding.clone());
+            }
+            at += 1;
+        }
+        for name in names {
+            let Some(report) = self.existing.exchanges.get(&(vhost.clone(), name.clone())) else {
+                continue;
+            };
+            let request = DeclareExchange {
+                name: name.clone(),
+                kind: report.kind.to_owned(),
+                passive: false,
+                durable: report.durable,
+                auto_delete: report.auto_delete,
+                internal: report.internal,
+                arguments: report.arguments.clone(),
+            };
+            self.declare_exchange(vhost.clone(), request).await?;
+        }
+        for binding in bindings {
+            self.ticket = self.ticket.join(run(self.api, bind(binding, true)).await?);
+        }
+        Ok(())
+    }
+}
+
+/// Returns what the document says of users, each with its place.
+async fn user_records(
+    state: &impl BrokerState,
+    users: Vec<UserDefinition>,
+) -> Result<Vec<(usize, UserRecord)>, ApiError> {
+    let mut records = Vec::new();
+    for (at, UserDefinition { name, tags, body }) in users.into_iter().enumerate() {
+        check_user_name(&name).map_err(ApiError::bad).map_err(here("users", at))?;
+        let hash = password_hash(state, &body).await.map_err(here("users", at))?;
+        records.push((at, UserRecord { name: name.into(), password_hash: hash.into(), tags }));
+    }
+    last_of_each(&mut records, |(_, user)| user.name.clone());
+    Ok(records)
+}
+
+/// Returns what the document says of permissions, each with its place.
+fn permission_records(
+    permissions: Vec<PermissionDefinition>,
+) -> Result<Vec<(usize, PermissionRecord)>, ApiError> {
+    let mut records = Vec::new();
+    for (at, definition) in permissions.into_iter().enumerate() {
+        let PermissionDefinition { user, vhost, patterns: [configure, write, read] } = definition;
+        check_patterns(&configure, &write, &read).map_err(here("permissions", at))?;
+        let (user, vhost) = (user.into(), vhost.into());
+        records.push((at, PermissionRecord { user, vhost, configure, write, read }));
+    }
+    last_of_each(&mut records, |(_, one)| (one.user.clone(), one.vhost.clone()));
+    Ok(records)
 }
 
 /// What became of a part of the document, and what takes it back: also one whose outcome is not known may have been made.
@@ -278,7 +359,7 @@ async fn put_user(
     Made { undo, outcome }
 }
 
-/// The same with permissions.
+/// Puts a permission of a place in the document.
 async fn put_permission(
     state: &impl BrokerState,
     existing: &ExistingTopology,
@@ -300,7 +381,7 @@ async fn put_permission(
     Made { undo, outcome }
 }
 
-/// Of those that say the same thing the last counts: they are put at once.
+/// Keeps the last of those that say the same thing, which counts: they are put at once.
 fn last_of_each<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
     let mut seen = BTreeSet::new();
     let mut last: Vec<T> =
@@ -349,7 +430,7 @@ fn change<E: Into<ApiError>>(
     Box::new(move |broker, now| change(broker, now).map_err(Into::into))
 }
 
-/// A change in a virtual host that nobody's permissions are asked for.
+/// Returns a change in a virtual host for which nobody's permissions are checked.
 fn administered<E: Into<ApiError>>(
     vhost: String,
     change: impl FnOnce(&mut Broker, Timestamp, ChannelId) -> Result<Ticket, E> + Send + 'static,

@@ -210,7 +210,7 @@ impl Position {
     }
 }
 
-/// The fields of a user that set the password.
+/// Returns the fields of a user that set the password.
 fn password_facts(body: &Value) -> [&Value; 2] {
     match &body["password"] {
         Value::Null => [&body["password_hash"], &body["hashing_algorithm"]],
@@ -218,7 +218,8 @@ fn password_facts(body: &Value) -> [&Value; 2] {
     }
 }
 
-/// Arguments as they are compared: of whatever width their numbers are, and without what is the default.
+/// Returns arguments as they are compared: of whatever width their numbers are, and without what is
+/// the default.
 fn comparable(arguments: &Table) -> Value {
     let mut arguments = from_table(arguments);
     if arguments["x-queue-type"] == "classic"

@@ -30,7 +30,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// How much it is.
+    /// Returns how many objects of each kind it holds.
     pub(super) const fn counts(&self) -> Imported {
         Imported {
             vhosts: self.vhosts.len(),
@@ -88,7 +88,7 @@ pub(super) struct BindingDefinition {
 }
 
 impl BindingDefinition {
-    /// Equal for bindings that are the same.
+    /// Returns a key that is equal for bindings that are the same.
     pub(super) fn key(&self) -> BindingKey {
         let Self { vhost, source, destination, to_queue, routing_key, arguments } = self;
         let texts = [vhost, source, destination, routing_key].map(Clone::clone);
@@ -133,7 +133,7 @@ const KNOWN: [&str; 22] = [
 ];
 
 impl Document {
-    /// `vhost` is what is meant where none is named.
+    /// Parses definitions. `vhost` is what is meant where none is named.
     ///
     /// # Errors
     /// [`ApiError::BadRequest`] with the place and the field.
@@ -225,7 +225,7 @@ fn is_empty(content: &Value) -> bool {
     }
 }
 
-/// The objects of a section, which may be missing.
+/// Returns the objects of a section, which may be missing.
 fn section<T>(
     body: &Value,
     name: &str,
@@ -280,7 +280,7 @@ fn queue(object: &Value, vhost: String) -> Result<QueueDefinition, ApiError> {
     Ok(QueueDefinition { vhost, sqs: SqsAttributes::parse(object, name)?, declared })
 }
 
-/// With the queue's type, which some tools write beside them.
+/// Returns a queue's arguments with the queue's type, which some tools write beside them.
 fn queue_arguments(object: &Value) -> Result<Table, ApiError> {
     let mut arguments = arguments_field(object)?;
     let Some(beside) = text_field(object, "type")? else { return Ok(arguments) };

@@ -26,6 +26,8 @@ pub(super) struct ExistingTopology {
     /// Those of queues of which SQS has set something.
     pub(super) sqs: HashMap<Place, SqsAttributes>,
     pub(super) bindings: HashSet<BindingKey>,
+    /// Those of them that lead to exchanges which auto-delete.
+    pub(super) bindings_to_auto_delete: Vec<BindingDefinition>,
 }
 
 /// Reads all of it, users from where they are kept.
@@ -35,6 +37,14 @@ pub(super) async fn read(state: &impl BrokerState) -> Result<ExistingTopology, A
     let exchanges = fetch::<ExchangeReport>(api, None).await?;
     let queues = fetch::<QueueReport>(api, None).await?;
     let bindings = fetch::<BindingReport>(api, None).await?;
+    let exchanges: HashMap<Place, _> =
+        exchanges.into_iter().map(|e| ((e.vhost.to_string(), e.name.to_string()), e)).collect();
+    let bindings: Vec<_> = bindings.into_iter().map(definition).collect();
+    let to_auto_delete = |binding: &&BindingDefinition| {
+        let to = (binding.vhost.clone(), binding.destination.clone());
+        !binding.to_queue && exchanges.get(&to).is_some_and(|to: &ExchangeReport| to.auto_delete)
+    };
+    let bindings_to_auto_delete = bindings.iter().filter(to_auto_delete).cloned().collect();
     let users = state.directory().users().await?;
     let permissions = state.directory().permissions().await?;
     Ok(ExistingTopology {
@@ -45,16 +55,14 @@ pub(super) async fn read(state: &impl BrokerState) -> Result<ExistingTopology, A
             .map(|p| ((p.user.to_string(), p.vhost.to_string()), p))
             .collect(),
         topic_permissions: fetch::<TopicPermission>(api, None).await?,
-        exchanges: exchanges
-            .into_iter()
-            .map(|e| ((e.vhost.to_string(), e.name.to_string()), e))
-            .collect(),
+        exchanges,
         queues: queues
             .into_iter()
             .map(|q| ((q.vhost.to_string(), q.name.to_string()), q))
             .collect(),
         sqs: sqs::existing(api, None).await?,
-        bindings: bindings.into_iter().map(|binding| definition(binding).key()).collect(),
+        bindings: bindings.iter().map(BindingDefinition::key).collect(),
+        bindings_to_auto_delete,
     })
 }
 

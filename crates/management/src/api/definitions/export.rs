@@ -19,7 +19,7 @@ use crate::listed::Listed;
 use crate::paging::fetch;
 use crate::state::{ApiState, BrokerState};
 
-/// Everything.
+/// Returns all definitions of the broker.
 pub(super) async fn all(state: &impl BrokerState) -> Result<Value, ApiError> {
     let api = state.broker();
     let users = state.directory().users().await?;
@@ -48,7 +48,7 @@ pub(super) async fn all(state: &impl BrokerState) -> Result<Value, ApiError> {
     Ok(document)
 }
 
-/// What is in one virtual host, without saying in which.
+/// Returns what is in one virtual host, without saying in which.
 pub(super) async fn of_vhost(api: &ApiState, vhost: String) -> Result<Value, ApiError> {
     let mut document = objects(api, Some(vhost)).await?;
     for section in ["queues", "exchanges", "bindings"] {
@@ -62,7 +62,7 @@ pub(super) async fn of_vhost(api: &ApiState, vhost: String) -> Result<Value, Api
     Ok(document)
 }
 
-/// Queues and exchanges that outlive their connections, and the bindings between them.
+/// Returns queues and exchanges that outlive their connections, and the bindings between them.
 async fn objects(api: &ApiState, vhost: Option<String>) -> Result<Value, ApiError> {
     let mut queues = fetch::<QueueReport>(api, vhost.clone()).await?;
     queues.retain(|queue| !queue.exclusive);
@@ -102,7 +102,8 @@ fn queue(queue: &QueueReport, sqs: &HashMap<Place, SqsAttributes>) -> Value {
     shown
 }
 
-/// A user with a hash that RabbitMQ can read, or with an empty one, by which nobody signs in there, and our own beside it.
+/// Returns a user with a hash that RabbitMQ can read, or with an empty one, by which nobody signs
+/// in there, and our own beside it.
 fn user(user: &UserRecord) -> Value {
     let (hash, algorithm, own) = match quelea_node::to_rabbitmq(&user.password_hash) {
         Some((algorithm, hash)) => (hash, algorithm, None),

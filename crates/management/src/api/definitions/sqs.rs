@@ -25,7 +25,7 @@ pub(super) struct SqsAttributes {
 }
 
 impl SqsAttributes {
-    /// What a queue's object says of it.
+    /// Parses what a queue's object says of it; `None` if it says nothing.
     ///
     /// # Errors
     /// [`ApiError::BadRequest`] with the field, or with what SQS has against it.
@@ -57,7 +57,7 @@ impl SqsAttributes {
         json!({ "attributes": self.attributes, "tags": self.tags })
     }
 
-    /// As the broker keeps it.
+    /// Returns the attributes and tags as the broker keeps them.
     ///
     /// # Errors
     /// [`ApiError::BadRequest`] of a dead-letter queue in another account.
@@ -88,7 +88,7 @@ fn texts(object: &Value, field: &str) -> Result<BTreeMap<String, String>, ApiErr
     pairs.iter().map(text).collect()
 }
 
-/// Those of all queues that have any, by virtual host and name.
+/// Returns the SQS attributes of all queues that have any, by virtual host and name.
 pub(super) async fn existing(
     api: &ApiState,
     vhost: Option<String>,

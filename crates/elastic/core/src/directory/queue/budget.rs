@@ -16,7 +16,7 @@ pub(in crate::directory) struct Budget {
 }
 
 impl Budget {
-    /// Goes on from what a predecessor had spent.
+    /// Creates a budget that goes on from what a predecessor had spent.
     pub(in crate::directory) fn new(
         now: Time,
         cost_per_hour_micros: u64,
@@ -45,7 +45,7 @@ impl Budget {
         self.relays = u64::try_from(relays).unwrap_or(u64::MAX);
     }
 
-    /// Spent in the current hour, in millionths.
+    /// Returns what is spent in the current hour, in millionths.
     pub(in crate::directory) fn spent(&self, now: Time) -> u64 {
         let hour = now.as_micros() / HOUR_US;
         let spent = if hour > self.hour {

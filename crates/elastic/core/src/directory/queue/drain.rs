@@ -39,7 +39,7 @@ impl Queue {
         true
     }
 
-    /// Has the provider show it, with what is left of the drain's time.
+    /// Returns the effect by which the provider shows it, with what is left of the drain's time.
     pub(super) fn drain_effect(&self, cx: &Context<'_>, id: RelayId) -> Option<Effect> {
         let relay = self.relays.get(&id)?;
         let RelayPhase::Draining { since, .. } = relay.phase else { return None };

@@ -17,7 +17,7 @@ pub(in crate::directory) struct Events {
 }
 
 impl Events {
-    /// Those with a number above `after`.
+    /// Returns the events with a number above `after`.
     pub(in crate::directory) fn after(&self, after: u64) -> impl Iterator<Item = &Logged> {
         self.logged.iter().skip_while(move |logged| logged.number <= after)
     }

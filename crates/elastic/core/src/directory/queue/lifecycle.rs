@@ -60,7 +60,7 @@ impl Queue {
         }
     }
 
-    /// Relays that serve or will, and are not being emptied.
+    /// Returns how many relays serve or will, and are not being emptied.
     pub(super) fn relays_wanted(&self) -> usize {
         let wanted = |relay: &&Relay| matches!(relay.phase, RelayPhase::Starting | RelayPhase::Up);
         self.relays.values().filter(wanted).count()
@@ -117,7 +117,7 @@ impl Queue {
         Some(Effect::StartRelay { queue, spec })
     }
 
-    /// REGISTER: a relay is there, for the first time or again.
+    /// Handles REGISTER: a relay is there, for the first time or again.
     pub(in crate::directory) fn register(
         &mut self,
         cx: &mut Context<'_>,
@@ -294,7 +294,7 @@ impl Queue {
         }
     }
 
-    /// It is not one of ours: it is sent STOP with this directory's fence.
+    /// Refuses a relay that is not one of ours: it is sent STOP with this directory's fence.
     pub(in crate::directory) fn refuse_relay(
         &mut self,
         cx: &mut Context<'_>,

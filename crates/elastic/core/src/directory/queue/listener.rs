@@ -124,7 +124,7 @@ impl Queue {
         relays.filter(|relay| !relay.address.is_empty()).map(Relay::to_address).collect()
     }
 
-    /// Whether all listeners that count are attached there.
+    /// Returns whether all listeners that count are attached there.
     pub(super) fn listeners_are_at(&self, relay: RelayId) -> bool {
         if self.reconnect_grace.is_some() {
             return false;
@@ -138,8 +138,8 @@ impl Queue {
         self.definition.relocation == Relocation::Prompt
     }
 
-    /// The deadline is over: moves do not wait any more for those that are not at `relay`. Returns how
-    /// many these are.
+    /// Ends the wait, since the deadline is over: moves do not wait any more for those that are not
+    /// at `relay`. Returns how many these are.
     pub(super) fn leave_behind(&mut self, cx: &mut Context<'_>, relay: RelayId) -> usize {
         let missing = |listener: &&Listener| !listener.attached.contains(&relay);
         let counted = self.listeners.iter().filter(|(_, listener)| !listener.lagging);

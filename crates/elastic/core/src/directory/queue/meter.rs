@@ -33,7 +33,7 @@ impl Meter {
         self.measured_s > 0.0
     }
 
-    /// The higher of both averages.
+    /// Returns the higher of both averages of bytes in.
     pub(super) fn bytes_in_max(&self) -> f64 {
         f64::max(self.fast.bytes_in, self.slow.bytes_in)
     }

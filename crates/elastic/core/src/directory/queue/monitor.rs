@@ -183,12 +183,13 @@ impl Relay {
     }
 }
 
-/// The part of a capacity that is used; 0 where the capacity is not known.
+/// Returns the part of a capacity that is used; 0 where the capacity is not known.
 fn share(used: f64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { used / as_f64(of) }
 }
 
-/// The part of its network that is used, by bytes in and out a second: of both directions the larger one.
+/// Returns the part of its network that is used, by bytes in and out a second: of both directions
+/// the larger one.
 fn network_share(capacity: &Capacity, [bytes_in, bytes_out]: [f64; 2]) -> f64 {
     share(bytes_in, capacity.bytes_in_per_s).max(share(bytes_out, capacity.bytes_out_per_s))
 }

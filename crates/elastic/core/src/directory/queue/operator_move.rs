@@ -7,7 +7,7 @@ use crate::directory::queue::Queue;
 use crate::directory::queue::producer::Producer;
 
 impl Queue {
-    /// Who would be moved, and where to; or why nobody.
+    /// Returns who would be moved, and where to; or why nobody.
     pub(in crate::directory) fn check_move(
         &self,
         producer: Option<ClientId>,
@@ -61,7 +61,8 @@ impl Queue {
         }
     }
 
-    /// The first one that can be moved after the last one that was, in the order of ids.
+    /// Returns the first producer that can be moved after the last one that was, in the order of
+    /// ids.
     fn next_round_robin(&self) -> Option<ClientId> {
         let can = |producer: &Producer| {
             let is_free = producer.moving.is_none() && !producer.fixed;

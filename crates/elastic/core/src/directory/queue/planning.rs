@@ -66,7 +66,7 @@ impl Queue {
         self.planning.budget_spent = budget > 0 && spent >= budget;
     }
 
-    /// What the planner would do now, by a definition.
+    /// Returns what the planner would do now, by a definition.
     pub(in crate::directory) fn dry_run(
         &self,
         now: Time,
@@ -187,7 +187,7 @@ impl Queue {
 }
 
 impl Relay {
-    /// What it can carry by itself, by its word; 0 where it said nothing.
+    /// Returns what the relay can carry by itself, by its word; 0 where it said nothing.
     #[expect(clippy::cast_precision_loss, reason = "capacities are estimates")]
     pub(super) fn capacity(&self) -> Load {
         Load {

@@ -64,7 +64,7 @@ impl Producer {
         }
     }
 
-    /// Bytes a second that it will likely send; `usual` if nothing is known of it yet.
+    /// Returns the bytes a second that it will likely send; `usual` if nothing is known of it yet.
     pub(super) fn estimate(&self, usual: f64) -> f64 {
         let known = self.meter.bytes_in_max().max(self.expected);
         if known > 0.0 || self.meter.is_known() { known } else { usual }
@@ -237,8 +237,9 @@ impl Queue {
         }
     }
 
-    /// The relay that the next producer gets, connected ones first. Under policy `steady` the oldest one
-    /// with room for newcomers ([`has_room_for_newcomers`]), if that is known; else the least loaded by projection.
+    /// Returns the relay that the next producer gets, connected ones first. Under policy `steady`
+    /// the oldest one with room for newcomers ([`has_room_for_newcomers`]), if that is known; else
+    /// the least loaded by projection.
     pub(super) fn choose_relay(&self, avoid: Option<RelayId>) -> Option<RelayId> {
         let clients_max = self.definition.sla.clients_max as usize;
         let rank = |relay: &Relay| {
@@ -264,8 +265,9 @@ impl Queue {
         best.map(|relay| relay.id)
     }
 
-    /// Whether it is known that a relay is loaded little enough. Not while no producer's rate is known there:
-    /// then those that come add nothing to what is projected, and all would be sent to one relay.
+    /// Returns whether it is known that a relay is loaded little enough. Not while no producer's
+    /// rate is known there: then those that come add nothing to what is projected, and all would be
+    /// sent to one relay.
     fn has_room_for_newcomers(&self, relay: &Relay) -> bool {
         let Definition { sla, policy, .. } = &self.definition;
         let known = relay.projected > relay.producers as f64;
@@ -279,7 +281,7 @@ impl Queue {
         has_room_for_newcomers(sla, &relay.capacity(), &load)
     }
 
-    /// The mean of the known producers' rates: what a new one is taken for.
+    /// Returns the mean of the known producers' rates: what a new one is taken for.
     pub(super) fn usual_load(&self) -> f64 {
         let mut known = (0.0, 0.0);
         for producer in self.producers.values().filter(|producer| producer.meter.is_known()) {
@@ -315,7 +317,7 @@ fn moved_from_to(id: ClientId, from: RelayId, to: RelayId) -> String {
 }
 
 impl Relay {
-    /// Projected bytes over what it can carry; the bytes themselves where that is unknown.
+    /// Returns projected bytes over what it can carry; the bytes themselves where that is unknown.
     fn use_of_capacity(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let capacity = self.capacity.bytes_in_per_s as f64;

@@ -52,8 +52,8 @@ impl ReconnectGrace {
         self.until
     }
 
-    /// Every relay that still serves has reported, and no more listeners than have come back. Where none
-    /// serves any more nobody can say who was there.
+    /// Returns whether every relay that still serves has reported, and no more listeners than have
+    /// come back. Where none serves any more nobody can say who was there.
     fn all_have_reconnected(&self, relays: &BTreeMap<RelayId, Relay>) -> bool {
         let serves = |id: &RelayId| relays.get(id).is_some_and(Relay::serves);
         let mut serving = self.relays.iter().filter(|(id, _)| serves(id)).peekable();

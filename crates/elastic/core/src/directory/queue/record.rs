@@ -59,8 +59,9 @@ const LATER_FIELDS: [&str; 11] = [
     "scale_in_idle_ms",
 ];
 
-/// While directories are replaced one by one, an earlier one takes over what a later one has written. It refuses a
-/// field that it does not know, so one that says no more than its absence is left out.
+/// Writes a definition for earlier versions, too: while directories are replaced one by one, an
+/// earlier one takes over what a later one has written. It refuses a field that it does not know,
+/// so one that says no more than its absence is left out.
 fn for_earlier_versions<S: Serializer>(
     definition: &Definition,
     serializer: S,
@@ -146,7 +147,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Relays for which there is room in the record of a queue with this name.
+    /// Returns for how many relays there is room in the record of a queue with this name.
     pub(super) fn room_for(definition: &Definition, queue: &str) -> usize {
         // As long as a request can be.
         let request = format!("{queue}/{}/{}", u64::MAX, u64::MAX);
@@ -154,7 +155,7 @@ impl Record {
         left / RelayRecord::bytes_reserved(&request, "", "")
     }
 
-    /// At most.
+    /// Returns how many bytes a record has at most without its relays.
     pub(super) fn bytes_without_relays(definition: &Definition) -> usize {
         FRAME_BYTES_MAX + definition.to_json().to_string().len()
     }
@@ -165,7 +166,8 @@ impl Record {
 }
 
 impl Definition {
-    /// Whether a directory can hold to it: all that depends on its settings and the queue's name.
+    /// Checks that a directory can hold to it: all that depends on its settings and the queue's
+    /// name.
     ///
     /// # Errors
     /// As [`validate_cost`](Self::validate_cost), [`validate_keeper`](Self::validate_keeper) and
@@ -176,7 +178,7 @@ impl Definition {
         self.validate_record(queue)
     }
 
-    /// Whether the record of a queue of this name has room for its most relays.
+    /// Checks that the record of a queue of this name has room for its most relays.
     ///
     /// # Errors
     /// Names `relays_max`, and how many there is room for.
@@ -196,7 +198,8 @@ impl Definition {
 }
 
 impl RelayRecord {
-    /// What is counted for a relay: its entry, with room for what it has not reported yet.
+    /// Returns the bytes that are counted for a relay: its entry, with room for what it has not
+    /// reported yet.
     pub(super) fn bytes_reserved(request: &str, handle: &str, address: &str) -> usize {
         ENTRY_BYTES_MAX + written(request) + TEXTS_BYTES.max(written(handle) + written(address))
     }
@@ -231,7 +234,7 @@ impl RelayRecord {
     }
 }
 
-/// Bytes of a text within a JSON text, without its quotes.
+/// Returns how many bytes a text has within a JSON text, without its quotes.
 fn written(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 2,

@@ -1,4 +1,4 @@
-//! Writing a queue's record: one write at a time, and what waits for it.
+//! Writing a queue's record, and removing it at last: one write at a time, and what waits for it.
 
 use quelea_elastic_proto::Time;
 
@@ -13,6 +13,8 @@ use crate::directory::{Effect, SaveError};
 const RETRY_MS: u64 = 500;
 /// A record that was too long is tried again after this: a relay may have gone.
 const RETRY_LONG_MS: u64 = 5_000;
+/// The number of the write that removes the record; others count up from 1.
+const REMOVAL: u64 = 0;
 
 /// What is written, and what waits for it.
 #[derive(Default)]
@@ -24,6 +26,8 @@ pub(in crate::directory) struct RecordWriter {
     /// The write under way: its number, and the changes that are in it.
     under_way: Option<(u64, u64)>,
     last: u64,
+    /// The last write has removed it.
+    removed: bool,
     retry_at: Option<Time>,
     /// It is too long, which users have been notified of.
     too_long: bool,
@@ -44,7 +48,7 @@ impl Queue {
         self.generation += 1;
     }
 
-    /// The number of the last change.
+    /// Returns the number of the last change.
     pub(super) fn last_change(&self) -> u64 {
         self.writer.changed
     }
@@ -54,12 +58,18 @@ impl Queue {
         self.writer.waiting.push((self.writer.changed, effect));
     }
 
-    /// Writes the record if it has changed and no write is under way.
+    /// Writes the record if it has changed, or removes it if the queue is gone, and no write is under way.
     pub(in crate::directory) fn save(&mut self, cx: &mut Context<'_>) {
         self.flush_saved(cx);
-        let writer = &mut self.writer;
+        let writer = &self.writer;
         let due = writer.retry_at.is_none_or(|at| at <= cx.now);
-        if writer.under_way.is_some() || writer.changed == writer.saved || !due {
+        if writer.under_way.is_some() || !due {
+            return;
+        }
+        if self.is_gone() {
+            return self.remove_record(cx);
+        }
+        if self.is_saved() {
             return;
         }
         let record = self.to_record(cx).to_bytes();
@@ -68,7 +78,7 @@ impl Queue {
             return;
         }
         let writer = &mut self.writer;
-        (writer.retry_at, writer.too_long) = (None, false);
+        (writer.retry_at, writer.too_long, writer.removed) = (None, false, false);
         writer.last += 1;
         writer.under_way = Some((writer.last, writer.changed));
         let save = writer.last;
@@ -78,6 +88,16 @@ impl Queue {
             fence: self.fence,
             record,
         });
+    }
+
+    fn remove_record(&mut self, cx: &mut Context<'_>) {
+        let writer = &mut self.writer;
+        if writer.removed {
+            return;
+        }
+        writer.retry_at = None;
+        writer.under_way = Some((REMOVAL, writer.changed));
+        cx.effects.push_back(Effect::Remove { queue: self.name.clone(), fence: self.fence });
     }
 
     /// No owner could read it any more. What waits for it goes on waiting: no relay is started that is not in a
@@ -95,7 +115,8 @@ impl Queue {
         self.flush_saved(cx);
     }
 
-    /// Whether the record has room for one relay more, when all have reported what they have to.
+    /// Returns whether the record has room for one relay more, when all have reported what they
+    /// have to.
     pub(super) fn record_has_room(&self, request: &str) -> bool {
         let relay = |relay: &Relay| {
             RelayRecord::bytes_reserved(&relay.request, &relay.handle, &relay.address)
@@ -105,12 +126,17 @@ impl Queue {
         Record::bytes_without_relays(&self.definition) + relays + more <= RECORD_BYTES_MAX
     }
 
-    /// Whether the store has all of the record.
+    /// Returns whether the store has all of the record.
     pub(in crate::directory) fn is_saved(&self) -> bool {
         self.writer.changed == self.writer.saved
     }
 
-    /// A write was answered. Returns `false` if another directory owns the queue.
+    /// Returns whether it is deleted, and the store knows that.
+    pub(in crate::directory) fn is_removed(&self) -> bool {
+        self.is_gone() && self.writer.removed
+    }
+
+    /// Takes the answer to a write. Returns `false` if another directory owns the queue.
     pub(in crate::directory) fn saved(
         &mut self,
         cx: &mut Context<'_>,
@@ -124,7 +150,7 @@ impl Queue {
         self.writer.under_way = None;
         match result {
             Ok(()) => {
-                self.writer.saved = changes;
+                (self.writer.saved, self.writer.removed) = (changes, number == REMOVAL);
                 self.flush_saved(cx);
                 self.open_saved_relays(cx, changes);
                 true

@@ -116,18 +116,18 @@ impl Relay {
         }
     }
 
-    /// Clients may be there.
+    /// Returns whether clients may be there.
     pub(super) fn serves(&self) -> bool {
         matches!(self.phase, RelayPhase::Up | RelayPhase::Draining { .. })
     }
 
-    /// Producers may be sent there. Not before the record says that it is up: an owner that reads otherwise
-    /// would send listeners away from it.
+    /// Returns whether producers may be sent there. Not before the record says that it is up: an
+    /// owner that reads otherwise would send listeners away from it.
     pub(super) fn takes_producers(&self) -> bool {
         self.phase == RelayPhase::Up && self.up_unsaved.is_none()
     }
 
-    /// Listeners are to be there.
+    /// Returns whether listeners are to be there.
     pub(super) fn is_listened_to(&self) -> bool {
         let lives =
             matches!(self.phase, RelayPhase::Up | RelayPhase::Draining { empty: false, .. });
@@ -142,7 +142,7 @@ impl Relay {
         RelayAddress { relay: self.id, address: self.address.clone() }
     }
 
-    /// As the planner and the API see it.
+    /// Returns its state as the planner and the API see it.
     pub(in crate::directory) fn state(&self) -> RelayState {
         match self.phase {
             RelayPhase::Starting => RelayState::Starting,
@@ -156,8 +156,8 @@ impl Relay {
         self.samples.back().copied().unwrap_or_default()
     }
 
-    /// Kinds of witnesses besides its silence. All clients together are one: they may be cut off together, by
-    /// the same network.
+    /// Returns how many kinds of witnesses there are besides its silence. All clients together are
+    /// one: they may be cut off together, by the same network.
     pub(super) fn witness_count(&self) -> u32 {
         u32::from(!self.witnesses.clients.is_empty()) + u32::from(self.witnesses.closed)
     }

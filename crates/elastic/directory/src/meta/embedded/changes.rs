@@ -41,7 +41,8 @@ impl Changes {
         self.newest.send_replace(revision);
     }
 
-    /// All changes after a revision, as soon as there is one, and the revision that they lead to.
+    /// Waits for changes after a revision. Returns the revision that they lead to, and all of them,
+    /// as soon as there is one.
     pub(super) async fn after(
         &self,
         after: Revision,

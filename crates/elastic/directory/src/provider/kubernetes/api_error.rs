@@ -13,7 +13,7 @@ pub(super) enum CallError {
     Late(Duration),
 }
 
-/// A call that ends, if not by an answer then by the clock.
+/// Waits for a call, which ends, if not by an answer, then by the clock.
 pub(super) async fn with_timeout<T>(
     what: &(dyn Fn() -> String + Sync),
     call: impl Future<Output = Result<T, kube::Error>>,
@@ -28,14 +28,14 @@ pub(super) async fn with_timeout<T>(
     }
 }
 
-/// Whether the API server gave this reason, as `AlreadyExists`.
+/// Returns whether the API server gave this reason, as `AlreadyExists`.
 pub(super) fn has_reason(error: &CallError, reason: &str) -> bool {
     matches!(error, CallError::Api(error)
         if matches!(&**error, kube::Error::Api(status) if status.reason == reason))
 }
 
 impl CallError {
-    /// As the directory has it.
+    /// Returns the error as the directory has it.
     pub(super) fn of(&self, what: &(dyn Fn() -> String + Sync)) -> ProviderError {
         let (what, cause) = (what(), self.to_string());
         if self.may_pass() {

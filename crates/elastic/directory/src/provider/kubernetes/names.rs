@@ -25,8 +25,8 @@ pub(super) const MANAGER: &str = "quelea-directory";
 /// Most letters of a queue's name in others: with the relay and a digest it stays below the 63 of a label.
 const STEM_MAX: usize = 30;
 
-/// A queue's name as a resource's name and a label's value: itself if that is allowed, else what can be
-/// kept of it and a digest.
+/// Returns a queue's name as a resource's name and a label's value: itself if that is allowed, else
+/// what can be kept of it and a digest.
 pub(super) fn of_queue(queue: &str) -> String {
     if queue.len() <= STEM_MAX && is_label(queue) {
         return queue.to_owned();
@@ -47,18 +47,18 @@ pub(super) fn of_queue(queue: &str) -> String {
     format!("{stem}-{}", digest(queue, 10))
 }
 
-/// The name of the pod of one request.
+/// Returns the name of the pod of one request.
 pub(super) fn of_pod(site: &str, spec: &RelaySpec) -> String {
     let whole = format!("{site}\0{}\0{}\0{}", spec.queue, spec.relay.0, spec.request);
     format!("{}-r{}-{}", of_queue(&spec.queue), spec.relay.0, digest(&whole, 10))
 }
 
-/// Value of the label [`REQUEST`].
+/// Returns the value of the label [`REQUEST`].
 pub(super) fn of_request(request: &str) -> String {
     digest(request, 16)
 }
 
-/// DNS-1123 label, which is allowed everywhere.
+/// Returns whether a name is a DNS-1123 label, which is allowed everywhere.
 pub(super) fn is_label(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     !name.is_empty()

@@ -79,7 +79,7 @@ impl PodMaker {
         Ok(Self { site, template, command, drain_max })
     }
 
-    /// The pod of one request; the same one for the same request.
+    /// Builds the pod of one request; the same one for the same request.
     pub(super) fn pod(
         &self,
         spec: &RelaySpec,
@@ -126,21 +126,21 @@ impl PodMaker {
     }
 }
 
-/// The labels of all relays of a site.
+/// Returns the labels of all relays of a site.
 pub(super) fn site_labels(site: &str) -> BTreeMap<String, String> {
     [(names::NAME, names::PROGRAM), (names::MANAGED_BY, names::MANAGER), (names::SITE, site)]
         .map(|(label, value)| (label.to_owned(), value.to_owned()))
         .into()
 }
 
-/// A selector of labels as text.
+/// Returns a selector of labels as text.
 pub(super) fn selector(labels: &BTreeMap<String, String>) -> String {
     let terms: Vec<String> =
         labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
     terms.join(",")
 }
 
-/// The relay that a pod runs; `None` if it is none of ours.
+/// Returns the relay that a pod runs; `None` if it is none of ours.
 pub(super) fn running(pod: &Pod) -> Option<Running> {
     let annotations = pod.metadata.annotations.as_ref()?;
     let relay = pod.metadata.labels.as_ref()?.get(names::RELAY)?.parse().ok()?;
@@ -154,7 +154,7 @@ pub(super) fn running(pod: &Pod) -> Option<Running> {
     })
 }
 
-/// Why the pod's relay runs no more; `None` while it may.
+/// Returns why the pod's relay runs no more; `None` while it may.
 pub(super) fn end_of(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let phase = status.phase.as_deref()?;
@@ -171,7 +171,7 @@ pub(super) fn end_of(pod: &Pod) -> Option<String> {
     Some(cause)
 }
 
-/// Why a pod that is not running yet is not; `None` if it runs, or nothing is known.
+/// Returns why a pod that is not running yet is not; `None` if it runs, or nothing is known.
 pub(super) fn held_up_by(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     if status.phase.as_deref() != Some("Pending") {
@@ -217,7 +217,7 @@ fn exit_of(pod: &Pod) -> Option<String> {
     Some(text)
 }
 
-/// The site's template, with the image that is to run.
+/// Reads the site's template, and puts in the image that is to run.
 fn template(settings: &Settings) -> Result<PodTemplateSpec, TemplateError> {
     if !names::is_label(&settings.site) || settings.site.len() > 40 {
         return Err(TemplateError::Site(settings.site.clone()));

@@ -31,14 +31,15 @@ impl Resources {
         Self { api, seen: Arc::default(), arrived: Arc::default() }
     }
 
-    /// The resource of a queue; the oldest one, if there are several.
+    /// Returns the resource of a queue; the oldest one, if there are several.
     pub(super) fn of(&self, queue: &str) -> Option<ElasticQueue> {
         let seen = self.seen();
         let of_queue = seen.values().filter(|resource| resource.queue() == queue);
         of_queue.min_by_key(|resource| age(resource)).cloned()
     }
 
-    /// The reference by which the queue's resource owns pods; the resource is made if there is none.
+    /// Returns the reference by which the queue's resource owns pods; the resource is made if there
+    /// is none.
     pub(super) async fn owner_of(
         &self,
         queue: &str,
@@ -105,7 +106,8 @@ impl Resources {
         Err(ProviderError::Unavailable { provider: PROVIDER, what: what(), cause })
     }
 
-    /// It is there and was not seen yet, or it is another queue's.
+    /// Returns the reference to a resource that is there and was not seen yet, unless it is another
+    /// queue's.
     async fn found(
         &self,
         queue: &str,
@@ -130,7 +132,7 @@ impl Resources {
     }
 }
 
-/// Whether a resource stands only for a queue that somebody used.
+/// Returns whether a resource stands only for a queue that somebody used.
 fn made_by_us(resource: &ElasticQueue) -> bool {
     let ours = resource.labels().get(names::MANAGED_BY).is_some_and(|by| by == names::MANAGER);
     let spec = ElasticQueueSpec { queue: None, ..resource.spec.clone() };
@@ -142,7 +144,8 @@ fn age(resource: &ElasticQueue) -> (Option<k8s_openapi::jiff::Timestamp>, String
     (made, resource.name_any())
 }
 
-/// Not one that blocks the deletion of its owner, which would need a right more.
+/// Returns a reference that does not block the deletion of its owner, which would need a right
+/// more.
 fn owner(resource: &ElasticQueue) -> OwnerReference {
     OwnerReference {
         api_version: ElasticQueue::api_version(&()).into_owned(),

@@ -130,7 +130,8 @@ impl QueueWatch {
     }
 }
 
-/// Whether two states of a resource ask for the same: a change of its status alone is our own.
+/// Returns whether two states of a resource ask for the same thing: a change of its status alone is
+/// our own.
 fn is_same_request(before: &ElasticQueue, now: &ElasticQueue) -> bool {
     before.spec == now.spec && before.metadata.uid == now.metadata.uid
 }

@@ -180,7 +180,7 @@ pub struct ElasticQueueSla {
     pub scale_in_idle_ms: Option<i64>,
 }
 
-/// The schema of one of `priorities`.
+/// Returns the schema of one of `priorities`.
 fn rule_names() -> Value {
     serde_json::json!({ "enum": Rule::ALL.map(Rule::name), "type": "string" })
 }
@@ -243,15 +243,15 @@ pub struct LoadStatus {
 }
 
 impl ElasticQueue {
-    /// The name of the queue that it is about.
+    /// Returns the name of the queue that it is about.
     #[must_use]
     pub fn queue(&self) -> &str {
         let own = self.metadata.name.as_deref().unwrap_or_default();
         self.spec.queue.as_deref().unwrap_or(own)
     }
 
-    /// What it asks of the queue, over what the site says of all; `None` if it asks for nothing, as one that was
-    /// made on the queue's first use.
+    /// Returns what it asks of the queue, over what the site says of all; `None` if it asks for
+    /// nothing, as one that was made on the queue's first use.
     ///
     /// # Errors
     /// Names the field that is outside its limits or contradicts another.
@@ -292,7 +292,7 @@ fn lower_minimal_service(base: &Definition, fields: &mut Map<String, Value>) {
     }
 }
 
-/// `relaysMin` as the definition has it: `relays_min`.
+/// Returns `relaysMin` as the definition has it: `relays_min`.
 fn snake(camel: &str) -> String {
     let mut name = String::with_capacity(camel.len() + 4);
     for letter in camel.chars() {

@@ -241,7 +241,7 @@ fn within_budget(resource: &ElasticQueue, state: &State) -> Condition {
     condition(resource, "WithinBudget", !state.minimal, reason, message)
 }
 
-/// A condition, whose time is that of its last change, also over our own restarts.
+/// Builds a condition, whose time is that of its last change, also over our own restarts.
 fn condition(
     resource: &ElasticQueue,
     kind: &str,

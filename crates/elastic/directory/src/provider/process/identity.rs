@@ -16,14 +16,16 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Of a process that is there now (also one that has ended and was not waited for).
+    /// Returns the identity of a process that is there now (also one that has ended and was not
+    /// waited for).
     pub(super) fn of(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Self { pid, start_ticks: start_ticks(&stat)?, boot: boot()? })
     }
 }
 
-/// Field 22 (proc(5)). The second field is the program's name in parentheses, with any bytes in it.
+/// Parses field 22 (proc(5)). The second field is the program's name in parentheses, with any bytes
+/// in it.
 fn start_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
@@ -34,13 +36,14 @@ fn boot() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// A descriptor of a process; `None` if there is none of this number.
+/// Opens a descriptor of a process; `None` if there is none of this number.
 pub(super) fn pidfd(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// This machine's name with that of the namespace of its process numbers: containers may share the former.
+/// Returns this machine's name with that of the namespace of its process numbers: containers may
+/// share the former.
 pub(super) fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());

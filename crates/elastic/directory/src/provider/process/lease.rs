@@ -20,7 +20,8 @@ pub(super) struct Lease {
     pub(super) identity: Identity,
 }
 
-/// What the files of a request are called: a queue's name may have any characters.
+/// Returns the name, without a suffix, of a request's files: a queue's name may have any
+/// characters.
 pub(super) fn stem(queue: &str, request: &str) -> String {
     let digest =
         Sha256::new().chain_update(queue).chain_update([0]).chain_update(request).finalize();
@@ -28,7 +29,7 @@ pub(super) fn stem(queue: &str, request: &str) -> String {
 }
 
 impl Lease {
-    /// See [`stem`].
+    /// Returns its [`stem`].
     pub(super) fn stem(&self) -> String {
         stem(&self.queue, &self.request)
     }
@@ -37,7 +38,7 @@ impl Lease {
         dir.join(format!("{}.{SUFFIX}", self.stem()))
     }
 
-    /// Whole or not at all. It need not be synced: no relay outlives the machine.
+    /// Writes the file whole or not at all. It need not be synced: no relay outlives the machine.
     pub(super) fn write(&self, dir: &Path) -> std::io::Result<()> {
         let path = self.path(dir);
         let new = path.with_extension("new");
@@ -55,7 +56,7 @@ impl Lease {
     }
 }
 
-/// All leases, in the order of queue and relay. A file that is none is logged and left.
+/// Reads all leases, in the order of queue and relay. A file that is none is logged and left.
 pub(super) fn read_all(dir: &Path) -> std::io::Result<Vec<Lease>> {
     let mut leases = Vec::new();
     for file in std::fs::read_dir(dir)? {

@@ -23,7 +23,7 @@ impl RelayLog {
         Self { path: dir.join(format!("{stem}.log")) }
     }
 
-    /// For the process's two outputs; both append.
+    /// Opens the file for the process's two outputs; both append.
     pub(super) fn open(&self) -> std::io::Result<(File, File)> {
         let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
         Ok((file.try_clone()?, file))
@@ -47,7 +47,7 @@ impl RelayLog {
         file.write_all(&end)
     }
 
-    /// The last line that is not empty.
+    /// Reads the last line that is not empty.
     pub(super) fn last_line(&self) -> Option<String> {
         let end = self.end(LINE_BYTES_MAX).ok()?;
         let text = String::from_utf8_lossy(&end);

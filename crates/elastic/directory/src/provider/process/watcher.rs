@@ -43,7 +43,7 @@ impl Watcher {
         Ok(Self { shared, end })
     }
 
-    /// Becomes true when the process has ended, and stays so.
+    /// Watches a process. What is returned becomes true when the process has ended, and stays so.
     pub(super) fn watch(&self, pidfd: Arc<OwnedFd>) -> std::io::Result<watch::Receiver<bool>> {
         let (ended, is_ended) = watch::channel(false);
         let mut watched = self.shared.watched.lock().unwrap_or_else(PoisonError::into_inner);
