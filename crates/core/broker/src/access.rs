@@ -31,13 +31,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// Users and their permissions.
+    /// Returns the users and their permissions.
     #[must_use]
     pub const fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
-    /// Access keys.
+    /// Returns the access keys.
     #[must_use]
     pub const fn keys(&self) -> &AccessKeys {
         &self.keys

@@ -25,7 +25,7 @@ pub(crate) fn check_arguments(arguments: &Table) -> Result<(), ArgumentsTooLarge
     Ok(())
 }
 
-/// Entries, with those of nested tables and arrays. Decoding has bounded the depth.
+/// Counts the entries, with those of nested tables and arrays. Decoding has bounded the depth.
 fn entries_of(table: &Table) -> usize {
     table.iter().map(|(_, value)| 1 + entries_within(value)).sum()
 }

@@ -83,7 +83,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker over what the store has recovered.
+    /// Creates a broker over what the store has recovered.
     ///
     /// `seed` feeds the generator of names; give a different one to each run.
     ///
@@ -121,15 +121,15 @@ impl Broker {
         Ok(broker)
     }
 
-    /// The next thing to do, oldest first.
+    /// Takes the next thing to do, oldest first.
     #[inline]
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.messaging.effects.pop_front()
     }
 
-    /// Does what is due: timers, messages that were read, deliveries, dead letters, a slice of the
-    /// checkpoint. True: there is more to do, call it again soon, but poll the effects first: it
-    /// makes no more of them while too many wait.
+    /// Carries out what is due: timers, messages that were read, deliveries, dead letters, a slice
+    /// of the checkpoint. Returns whether there is more to do: then call it again soon, but poll
+    /// the effects first, as it makes no more of them while too many wait.
     pub fn run(&mut self, now: Timestamp) -> bool {
         self.work.begin_turn();
         self.watch_store();
@@ -166,15 +166,16 @@ impl Broker {
         more
     }
 
-    /// Steps of work done so far, of what costs more than a fixed amount: ways of messages that had to
-    /// be found, queues that one message is put into, dead letters moved on, bindings and messages taken away with their
-    /// queue.
+    /// Returns the steps of work done so far, of what costs more than a fixed amount: ways of
+    /// messages that had to be found, queues that one message is put into, dead letters moved on,
+    /// bindings and messages taken away with their queue.
     #[must_use]
     pub const fn work_done(&self) -> u64 {
         self.work.done()
     }
 
-    /// Steps of work that one call, or one connection's input, may take before others have their turn.
+    /// Returns the steps of work that one call, or one connection's input, may take before others
+    /// have their turn.
     #[must_use]
     pub const fn steps_per_turn(&self) -> u64 {
         self.work.per_turn()
@@ -185,7 +186,7 @@ impl Broker {
         self.work.set_per_turn(steps);
     }
 
-    /// When [`Broker::run`] has to be called although nothing else happens. The store's own
+    /// Returns when [`Broker::run`] has to be called although nothing else happens. The store's own
     /// deadline is included.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
@@ -203,47 +204,49 @@ impl Broker {
         deadlines.into_iter().flatten().min()
     }
 
-    /// The store, for the shell to pump its jobs. Acknowledgements are written to it first.
+    /// Writes acknowledgements to the store, and returns it for the shell to pump its jobs.
     pub fn store_mut(&mut self) -> &mut dyn Store {
         let Messaging { queues, log, .. } = &mut self.messaging;
         queues.flush_acks(log);
         &mut *log.store
     }
 
-    /// Whether anything that was deleted is not all gone.
+    /// Returns whether anything that was deleted is not all gone.
     #[must_use]
     pub fn is_removing(&self) -> bool {
         !self.removals.is_empty()
     }
 
-    /// Changes when more is gone of what was deleted, has come back of what was closed, or was answered about a name: who
-    /// was refused or waits for its sake may try again.
+    /// Returns a number that changes when more is gone of what was deleted, has come back of what
+    /// was closed, or was answered about a name: who was refused or waits for its sake may try
+    /// again.
     #[must_use]
     pub const fn names_freed(&self) -> u64 {
         self.removals.names_freed()
     }
 
-    /// How far the log has come: which tickets are reached.
+    /// Returns how far the log has come: which tickets are reached.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.messaging.log.store.progress()
     }
 
-    /// Why publishers are blocked; `None` if they are not. Changes come as effects, too.
+    /// Returns why publishers are blocked; `None` if they are not. Changes come as effects, too.
     #[must_use]
     pub fn publishers_blocked(&self) -> Option<&str> {
         self.blocked.as_deref()
     }
 
-    /// Whether it is time to read more from publishers: they are not blocked, what waits to be
-    /// written and to be spilled is within its bound, and the disk has a place for it.
+    /// Returns whether it is time to read more from publishers: they are not blocked, what waits to
+    /// be written and to be spilled is within its bound, and the disk has a place for it.
     #[must_use]
     #[inline]
     pub fn accepts_publishes(&self) -> bool {
         self.accepts_publish(0)
     }
 
-    /// The same of messages of so many bytes, behind which the disk has to have room for what makes room.
+    /// Returns the same as [`Broker::accepts_publishes`], of messages of so many bytes, behind
+    /// which the disk has to have room for what makes room.
     #[must_use]
     #[inline]
     pub fn accepts_publish(&self, bytes: usize) -> bool {
@@ -252,15 +255,16 @@ impl Broker {
             && !self.messaging.queues.memory.is_crowded(&self.config)
     }
 
-    /// Whether this connection is to publish nothing for the moment, since it is faster than the
-    /// consumers of a crowded queue. [`Effect::PublisherResumed`] comes within milliseconds.
+    /// Returns whether this connection is to publish nothing for the moment, since it is faster
+    /// than the consumers of a crowded queue. [`Effect::PublisherResumed`] comes within
+    /// milliseconds.
     #[must_use]
     #[inline]
     pub fn is_held(&self, connection: ConnectionId) -> bool {
         self.messaging.clients.connections.get(connection).is_some_and(|state| state.is_held)
     }
 
-    /// Whether it is for want of memory that publishers are blocked; else it is the disk.
+    /// Returns whether it is for want of memory that publishers are blocked; else it is the disk.
     #[must_use]
     pub fn is_blocked_by_memory(&self) -> bool {
         self.blocked.is_some() && self.messaging.log.is_healthy()
@@ -300,7 +304,7 @@ impl Broker {
         }
     }
 
-    /// Whether publishers are blocked although there is no reason any more.
+    /// Returns whether publishers are blocked although there is no reason any more.
     fn is_blocked_in_vain(&self) -> bool {
         self.blocked.is_some() && self.blocking_reason().is_none()
     }

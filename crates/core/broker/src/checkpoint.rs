@@ -86,7 +86,7 @@ impl Checkpoints {
         self.is_shutting_down = true;
     }
 
-    /// Does a slice of the pass, and begins one when it is time. True: call again soon.
+    /// Goes on with a slice of the pass, and begins one when it is time. True: call again soon.
     pub(crate) fn run(
         &mut self,
         queues: &mut Queues,
@@ -210,7 +210,7 @@ fn write_unacked(
     CheckpointPass::Noted { ids: queues.ids_of(Queue::has_notes), at: NotedCursor::default() }
 }
 
-/// What is noted of messages that are visible, and of deduplication ids: the log before the
+/// Writes what is noted of messages that are visible, and of deduplication ids: the log before the
 /// checkpoint is not read again.
 fn write_noted(
     queues: &mut Queues,
@@ -251,6 +251,8 @@ fn write_noted(
             at.sent_at = sent.sent_at;
             log.store.repeat_deduplication(id, sent);
         }
+        // Ids that count no more were forgotten.
+        queues.count_memory(id);
         ids.pop();
         at = NotedCursor::default();
         left = left.saturating_sub(1);

@@ -50,6 +50,8 @@ impl Clients {
         }
     }
 
+    /// Returns a channel that is open.
+    ///
     /// # Errors
     /// [`ChannelGone`] if it is closed.
     #[inline]
@@ -57,6 +59,8 @@ impl Clients {
         self.channels.get(id).filter(|channel| !channel.is_closing).ok_or(ChannelGone)
     }
 
+    /// Returns a channel that is open, to be changed.
+    ///
     /// # Errors
     /// [`ChannelGone`] if it is closed.
     #[inline]
@@ -64,13 +68,15 @@ impl Clients {
         self.channels.get_mut(id).filter(|channel| !channel.is_closing).ok_or(ChannelGone)
     }
 
+    /// Returns a channel's connection.
+    ///
     /// # Errors
     /// [`ChannelGone`] if it is closed.
     pub(crate) fn connection_of(&self, channel: &Channel) -> Result<&Connection, ChannelGone> {
         self.connections.get(channel.connection).ok_or(ChannelGone)
     }
 
-    /// What a client calls itself, for the variable of topic permissions.
+    /// Returns what a client calls itself, for the variable of topic permissions.
     pub(crate) fn client_id(&self, channel: &Channel) -> Option<&str> {
         let connection = self.connections.get(channel.connection)?;
         connection.info.client_properties.get("client_id")?.as_text()

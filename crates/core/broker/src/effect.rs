@@ -141,7 +141,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// The text for the client.
+    /// Returns the text for the client.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

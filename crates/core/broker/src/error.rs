@@ -466,7 +466,8 @@ pub enum AdminError {
     Access(#[from] AccessError),
 }
 
-/// Secrets may hold more characters than ids.
+/// Returns what the text may hold besides, for the error: secrets may hold more characters than
+/// ids.
 fn punctuation(field: &str) -> &'static str {
     if field == "secret" { ", and other printable ASCII but blanks" } else { "" }
 }

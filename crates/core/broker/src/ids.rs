@@ -33,7 +33,7 @@ pub struct ExchangeId {
 pub struct ReceiveId(pub(crate) u64);
 
 impl ConnectionId {
-    /// As one number, for maps and logs; the lower half is small and dense.
+    /// Returns the id as one number, for maps and logs; the lower half is small and dense.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.data().as_ffi()
@@ -41,7 +41,7 @@ impl ConnectionId {
 }
 
 impl ChannelId {
-    /// As one number, for maps and logs; the lower half is small and dense.
+    /// Returns the id as one number, for maps and logs; the lower half is small and dense.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.data().as_ffi()

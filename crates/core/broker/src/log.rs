@@ -53,22 +53,22 @@ impl Log {
         self.transaction.take().unwrap_or(Durability::None)
     }
 
-    /// Whether the store has neither failed nor run out of space.
+    /// Returns whether the store has neither failed nor run out of space.
     pub(crate) fn is_healthy(&self) -> bool {
         *self.store.state() == StoreState::Healthy
     }
 
-    /// Whether what waits to be written is within its bound and has its place on the disk.
+    /// Returns whether what waits to be written is within its bound and has its place on the disk.
     pub(crate) fn has_room(&self, pending_bytes_max: usize) -> bool {
         self.has_room_for(0, pending_bytes_max)
     }
 
-    /// The same with so many bytes more.
+    /// Returns the same as [`Log::has_room`], with so many bytes more.
     pub(crate) fn has_room_for(&self, bytes: usize, pending_bytes_max: usize) -> bool {
         self.store.pending_bytes() < pending_bytes_max && self.store.has_room(bytes)
     }
 
-    /// Whether the store can take messages that need not be in it.
+    /// Returns whether the store can take messages that need not be in it.
     pub(crate) fn may_spill(&self, pending_bytes_max: usize) -> bool {
         self.is_healthy() && !self.is_in_transaction() && self.has_room(pending_bytes_max)
     }
@@ -114,8 +114,8 @@ impl Log {
         }
     }
 
-    /// A message becomes visible in a place that a checkpoint under way may have passed. Returns
-    /// whether that had to be noted.
+    /// Notes that a message becomes visible in a place that a checkpoint under way may have passed.
+    /// Returns whether that had to be noted.
     pub(crate) fn note_requeue(&mut self, queue: QueueId, message: &QueuedMessage) -> bool {
         let entry = &message.entry;
         let is_noted = self.store.checkpoint_under_way() && entry.is_durable() && entry.is_stored();

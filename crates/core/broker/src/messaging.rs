@@ -71,9 +71,7 @@ pub(crate) struct Messaging {
 impl Messaging {
     /// Says of messages that cannot be read whose they are.
     pub(crate) fn report_missed(&mut self) {
-        for (id, error) in self.queues.take_missed() {
-            let Some(queue) = self.queues.get(id) else { continue };
-            let (vhost, queue) = (queue.vhost_name.clone(), queue.name.clone());
+        for (vhost, queue, error) in self.queues.take_missed() {
             let error = Box::new(error);
             self.effects.push_back(Effect::MessagesUnreadable { vhost, queue, error });
         }
@@ -99,13 +97,14 @@ impl Messaging {
         }
     }
 
-    /// Steps of what costs more than a fixed amount, done since the last call: for whoever counts a turn's.
+    /// Returns and resets the count of the steps of what costs more than a fixed amount, done since
+    /// the last call: for whoever counts a turn's.
     #[inline]
     pub(crate) const fn take_steps(&mut self) -> u64 {
         std::mem::replace(&mut self.steps, 0)
     }
 
-    /// A ticket for all that was appended so far, acknowledgements included.
+    /// Returns a ticket for all that was appended so far, acknowledgements included.
     pub(crate) fn ticket(&mut self, durability: Durability) -> Ticket {
         if durability == Durability::None || self.log.is_in_transaction() {
             return Ticket::NONE;
@@ -114,7 +113,7 @@ impl Messaging {
         self.log.store.ticket(durability)
     }
 
-    /// A ticket for a change of the topology, if it was `written` to the log.
+    /// Returns a ticket for a change of the topology, if it was `written` to the log.
     pub(crate) fn topology_ticket(&mut self, written: bool) -> Ticket {
         if written { self.ticket(Durability::Fsync) } else { Ticket::NONE }
     }

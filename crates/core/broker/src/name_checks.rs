@@ -52,13 +52,13 @@ impl NameChecks {
         self.is_on
     }
 
-    /// Whether another store may have a queue of that name.
+    /// Returns whether another store may have a queue of that name.
     pub(crate) fn may_be_elsewhere(&self, name: &str) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         self.is_on && (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
     }
 
-    /// The answer, which is used up; `None`: it is being asked for.
+    /// Takes the answer, which is used up; `None`: it is being asked for.
     pub(crate) fn take(&mut self, vhost: &VhostName, name: &str) -> Option<NameVerdict> {
         let question: NameQuestion = (vhost.clone(), name.into());
         match self.checks.remove(&question) {

@@ -3,6 +3,7 @@
 
 mod arrival_times;
 mod browse;
+mod leaving;
 mod memory;
 pub(crate) mod queue;
 mod read_groups;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quelea_model::{QueueId, QueueName, Seq, Timestamp};
+use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 use quelea_store::{LoadError, QueuedMessage, Recovered};
 use rustc_hash::FxHashMap;
 use slotmap::SecondaryMap;
@@ -38,6 +39,8 @@ pub(crate) struct Queues {
     config: Arc<BrokerConfig>,
     by_id: FxHashMap<QueueId, Box<Queue>>,
     by_vhost: SecondaryMap<VhostId, VhostQueues>,
+    /// Of queues that are gone, their dead letters.
+    leaving: FxHashMap<QueueId, Box<Queue>>,
     pub(crate) schedule: Schedule,
     pub(crate) memory: Memory,
     reads: Reads,
@@ -63,7 +66,7 @@ pub(crate) struct VhostQueues {
 }
 
 impl VhostQueues {
-    /// The names that begin with `prefix` and sort after `after`, in order.
+    /// Returns the names that begin with `prefix` and sort after `after`, in order.
     pub(crate) fn names_after(
         &self,
         prefix: &str,
@@ -81,13 +84,14 @@ impl VhostQueues {
 }
 
 impl Queues {
-    /// No queues yet; numbers go on where the log ends.
+    /// Creates it without queues; numbers go on where the log ends.
     pub(crate) fn new(config: Arc<BrokerConfig>, recovered: &Recovered) -> Self {
         let next_seq = recovered.next_seq;
         Self {
             config,
             by_id: FxHashMap::default(),
             by_vhost: SecondaryMap::new(),
+            leaving: FxHashMap::default(),
             schedule: Schedule::default(),
             memory: Memory::default(),
             reads: Reads::recovered(&recovered.damage),
@@ -114,7 +118,7 @@ impl Queues {
         self.by_id.get(&id).map(|queue| &**queue)
     }
 
-    /// The groups of a queue's messages, where they matter.
+    /// Returns the groups of a queue's messages, where they matter.
     pub(crate) fn groups_mut(&mut self, id: QueueId) -> Option<&mut Groups> {
         self.get_mut(id)?.groups.as_deref_mut()
     }
@@ -124,14 +128,14 @@ impl Queues {
         self.by_id.get_mut(&id).map(|queue| &mut **queue)
     }
 
-    /// A queue together with the schedule that it may enter.
+    /// Returns a queue together with the schedule that it may enter.
     #[inline]
     pub(crate) fn with_schedule(&mut self, id: QueueId) -> Option<(&mut Queue, &mut Schedule)> {
         let queue = self.by_id.get_mut(&id)?;
         Some((queue, &mut self.schedule))
     }
 
-    /// A queue together with the totals of the memory.
+    /// Returns a queue together with the totals of the memory.
     #[inline]
     pub(crate) fn with_memory(&mut self, id: QueueId) -> Option<(&mut Queue, &mut Memory)> {
         let queue = self.by_id.get_mut(&id)?;
@@ -142,12 +146,12 @@ impl Queues {
         self.by_id.values().map(|queue| &**queue)
     }
 
-    /// The numbers of those that `which` names.
+    /// Returns the numbers of those that `which` names.
     pub(crate) fn ids_of(&self, which: impl Fn(&Queue) -> bool) -> Vec<QueueId> {
         self.iter().filter(|queue| which(queue)).map(|queue| queue.id).collect()
     }
 
-    /// The numbers of the queues that hold most of something, most first.
+    /// Returns the numbers of the queues that hold most of something, most first.
     pub(crate) fn ids_by(&self, bytes: impl Fn(&Queue) -> usize) -> Vec<QueueId> {
         let mut queues: Vec<_> = self
             .iter()
@@ -162,7 +166,7 @@ impl Queues {
         self.by_vhost.get(vhost)
     }
 
-    /// The number of the queue of that name.
+    /// Returns the number of the queue of that name.
     pub(crate) fn find(&self, vhost: VhostId, name: &str) -> Option<QueueId> {
         self.by_vhost.get(vhost)?.by_name.get(name).copied()
     }
@@ -176,7 +180,7 @@ impl Queues {
         self.by_vhost.remove(vhost);
     }
 
-    /// A number for a new queue.
+    /// Takes a number for a new queue.
     pub(crate) const fn take_id(&mut self) -> QueueId {
         let id = self.next_id;
         self.next_id = QueueId(id.0 + 1);
@@ -188,7 +192,7 @@ impl Queues {
         self.next_id = self.next_id.max(QueueId(id.0 + 1));
     }
 
-    /// A number for a new message.
+    /// Takes a number for a new message.
     #[inline]
     pub(crate) fn take_seq(&mut self, now: Timestamp) -> Seq {
         let seq = self.next_seq;
@@ -197,23 +201,29 @@ impl Queues {
         seq
     }
 
-    /// When the oldest message that is ready came; `None`: there is none, or it came before the start.
+    /// Returns when the oldest message that is ready came; `None`: there is none, or it came before
+    /// the start.
     pub(crate) fn oldest_arrived_at(&self, queue: &Queue) -> Option<Timestamp> {
-        self.arrival_times.of(queue.ready.oldest_seq()?)
+        self.arrived_at(queue.ready.oldest_seq()?)
     }
 
-    /// The number of the next message.
+    /// Returns about when the message of this number came; `None`: before the start.
+    pub(crate) fn arrived_at(&self, seq: Seq) -> Option<Timestamp> {
+        self.arrival_times.of(seq)
+    }
+
+    /// Returns the number of the next message.
     pub(crate) const fn next_seq(&self) -> Seq {
         self.next_seq
     }
 
-    /// Messages with smaller numbers may have been delivered before the last crash.
+    /// Returns the number below which messages may have been delivered before the last crash.
     #[inline]
     pub(crate) const fn maybe_delivered_below(&self) -> Seq {
         self.maybe_delivered_below
     }
 
-    /// Changes with every queue and its attributes.
+    /// Returns a number that changes with every queue and its attributes.
     pub(crate) const fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -254,9 +264,12 @@ impl Queues {
 
     /// After any change of a queue: counts its memory, and notes what is left to do for it.
     pub(crate) fn reschedule(&mut self, id: QueueId) {
-        if let Some(queue) = self.by_id.get_mut(&id) {
-            self.memory.count(queue);
-            self.schedule.update(queue);
+        match self.by_id.get_mut(&id) {
+            Some(queue) => {
+                self.memory.count(queue);
+                self.schedule.update(queue);
+            }
+            None => self.reschedule_leaving(id),
         }
     }
 
@@ -291,10 +304,10 @@ impl Queues {
         None
     }
 
-    /// Takes the next queue with dead letters to move on, if it is still there.
+    /// Takes the next queue with dead letters to move on, if there still are any.
     pub(crate) fn next_dead_lettering(&mut self) -> Option<QueueId> {
         let id = self.schedule.pop_dead_lettering()?;
-        self.get_mut(id)?.is_dead_lettering = false;
+        self.letter_source_mut(id)?.is_dead_lettering = false;
         Some(id)
     }
 
@@ -311,17 +324,17 @@ impl Queues {
         }
     }
 
-    /// Whether a queue takes one more message of that size without refusing it.
+    /// Returns whether a queue takes one more message of that size without refusing it.
     pub(crate) fn has_room(&self, id: QueueId, body_bytes: usize) -> bool {
         self.get(id).is_some_and(|queue| {
             !queue.refuses_overflow() || !queue.would_overflow(1, body_bytes as u64)
         })
     }
 
-    /// The queue that messages are moved to that were received too often, if there is one, and how
-    /// often they may be received before that.
+    /// Returns the queue that messages are moved to that were received too often, if there is one,
+    /// and how often they may be received before that.
     pub(crate) fn redrive_target(&self, id: QueueId) -> Option<(QueueId, u16)> {
-        let queue = self.get(id)?;
+        let queue = self.letter_source(id)?;
         let redrive = queue.settings().redrive.as_ref()?;
         Some((self.find(queue.vhost, &redrive.target)?, redrive.receives_max))
     }
@@ -385,12 +398,12 @@ impl Queues {
         }
     }
 
-    /// What was set aside since the last call because it cannot be read.
-    pub(crate) fn take_missed(&mut self) -> Vec<(QueueId, LoadError)> {
+    /// Takes what was set aside since the last call because it cannot be read.
+    pub(crate) fn take_missed(&mut self) -> Vec<(VhostName, QueueName, LoadError)> {
         std::mem::take(&mut self.reads.unreported)
     }
 
-    /// Messages that could not be read since the start, and what was said last.
+    /// Returns how many messages could not be read since the start, and what was said last.
     pub(crate) fn unreadable(&self) -> (u64, Option<&str>) {
         (self.reads.failed, self.reads.last_error.as_deref())
     }

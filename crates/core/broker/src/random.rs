@@ -27,12 +27,12 @@ impl Random {
         self.numbers.u64(..)
     }
 
-    /// Less than `limit`, which is not 0.
+    /// Returns a number less than `limit`, which is not 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.numbers.usize(..limit)
     }
 
-    /// `prefix` and 22 random letters.
+    /// Returns `prefix` and 22 random letters.
     pub(crate) fn name(&mut self, prefix: &str) -> String {
         self.names += 1;
         let digest = Sha256::new().chain_update(self.seed.to_be_bytes());

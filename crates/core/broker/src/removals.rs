@@ -71,7 +71,7 @@ impl Removals {
         self.queues.push_back(queue);
     }
 
-    /// The queue whose turn it is.
+    /// Returns the queue whose turn it is.
     pub(crate) fn first(&mut self) -> Option<&mut Queue> {
         self.queues.front_mut().map(|queue| &mut **queue)
     }
@@ -89,7 +89,7 @@ impl Removals {
         self.unbinding.push_back(Unbinding::Exchange(vhost, exchange));
     }
 
-    /// Whose bindings are next, and whether the log has them.
+    /// Returns whose bindings are next, and whether the log has them.
     pub(crate) fn first_unbinding(&self) -> Option<(VhostId, Target, bool)> {
         self.unbinding.front().map(|unbinding| match unbinding {
             Unbinding::Queue(queue) => {
@@ -106,7 +106,7 @@ impl Removals {
         self.names_freed += 1;
     }
 
-    /// How many names have become free.
+    /// Returns how many names have become free.
     pub(crate) const fn names_freed(&self) -> u64 {
         self.names_freed
     }
@@ -129,7 +129,7 @@ impl Removals {
         self.vhosts.push_back((vhost, name));
     }
 
-    /// The virtual host whose turn it is.
+    /// Returns the virtual host whose turn it is.
     pub(crate) fn first_vhost(&self) -> Option<VhostId> {
         self.vhosts.front().map(|(vhost, _)| *vhost)
     }
@@ -140,18 +140,19 @@ impl Removals {
         self.vhosts.pop_front();
     }
 
-    /// Whether the log still has something that was in a virtual host of that name that is gone.
+    /// Returns whether the log still has something that was in a virtual host of that name that is
+    /// gone.
     pub(crate) fn holds_vhost(&self, name: &VhostName) -> bool {
         self.vhosts.iter().any(|(_, gone)| gone == name)
     }
 
-    /// Whether the log still has bindings of a queue of that name that is gone.
+    /// Returns whether the log still has bindings of a queue of that name that is gone.
     pub(crate) fn holds_name(&self, vhost: VhostId, name: &str) -> bool {
         !self.names.is_empty()
             && QueueName::parse(name).is_ok_and(|name| self.names.contains(&(vhost, name)))
     }
 
-    /// The same of an exchange.
+    /// Returns the same as [`Removals::holds_name`], of an exchange.
     pub(crate) fn holds_exchange_name(&self, vhost: VhostId, name: &str) -> bool {
         !self.exchange_names.is_empty()
             && ExchangeName::parse(name)

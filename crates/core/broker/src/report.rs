@@ -56,7 +56,7 @@ pub struct MessageCounters {
 }
 
 impl MessageCounters {
-    /// Deliveries and gets of all kinds.
+    /// Returns the number of deliveries and gets of all kinds.
     #[must_use]
     pub const fn all_delivered(&self) -> u64 {
         self.deliver + self.deliver_no_ack + self.get + self.get_no_ack
@@ -166,7 +166,8 @@ pub struct QueueReport {
 }
 
 impl QueueReport {
-    /// Messages that are neither ready nor settled: unacknowledged, or on their way to a dead-letter exchange.
+    /// Returns how many messages are neither ready nor settled: unacknowledged, or on their way to
+    /// a dead-letter exchange.
     #[must_use]
     pub const fn unsettled(&self) -> u64 {
         self.messages_unacknowledged + self.messages_in_transit

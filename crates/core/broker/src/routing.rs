@@ -41,7 +41,7 @@ impl Routing {
         self.vhosts.get(id)
     }
 
-    /// But those that are being removed.
+    /// Returns the virtual hosts but those that are being removed.
     pub(crate) fn vhosts(&self) -> impl Iterator<Item = (VhostId, &Vhost)> {
         self.vhosts.iter().filter(|(_, vhost)| self.ids.contains_key(&vhost.name))
     }
@@ -67,8 +67,8 @@ impl Routing {
         id
     }
 
-    /// Nobody finds the virtual host by its name any more; what is in it is left to
-    /// [`Routing::go_on_removing_vhost`]. Returns what the log has of itself.
+    /// Takes a virtual host's name away: nobody finds it by that any more. What is in it is left to
+    /// [`Routing::go_on_removing_vhost`]. Returns what the log has of the virtual host itself.
     pub(crate) fn begin_vhost_removal(&mut self, id: VhostId) -> Option<StoredVhost> {
         let vhost = self.vhosts.get(id)?;
         self.ids.remove(&vhost.name);
@@ -136,7 +136,7 @@ impl Routing {
         }
     }
 
-    /// Binds. What is bound already stays as it is.
+    /// Adds a binding. What is bound already stays as it is.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -197,17 +197,19 @@ impl Routing {
         (looked_at, is_done)
     }
 
-    /// Whether a virtual host has bindings of queues or exchanges that are being removed.
+    /// Returns whether a virtual host has bindings of queues or exchanges that are being removed.
     pub(crate) fn is_removing(&self, vhost: VhostId) -> bool {
         self.router(vhost).is_some_and(Router::is_removing)
     }
 
-    /// The exchanges of a virtual host whose removal has begun since the last call, for those who go on with it.
+    /// Takes the exchanges of a virtual host whose removal has begun since the last call, for those
+    /// who go on with it.
     pub(crate) fn take_begun(&mut self, vhost: VhostId) -> Vec<LeavingExchange> {
         self.vhosts.get_mut(vhost).map_or_else(Vec::new, |vhost| vhost.router.take_begun())
     }
 
-    /// The exchanges of a virtual host, with its name, that went with their last bindings since the last call.
+    /// Takes the exchanges of a virtual host, with its name, that went with their last bindings
+    /// since the last call.
     pub(crate) fn take_auto_deleted(&mut self, vhost: VhostId) -> Vec<(VhostName, ExchangeName)> {
         let Some(vhost) = self.vhosts.get_mut(vhost) else { return Vec::new() };
         let names = vhost.router.take_auto_deleted().into_iter();
@@ -245,7 +247,7 @@ pub(crate) struct Changed {
     pub(crate) is_written: bool,
 }
 
-/// A binding as the log keeps it.
+/// Returns a binding as the log keeps it.
 fn stored(vhost: &VhostName, binding: &Binding) -> StoredBinding {
     StoredBinding {
         vhost: vhost.clone(),

@@ -166,7 +166,7 @@ const TO_QUEUE: u8 = 1;
 const TO_EXCHANGE: u8 = 2;
 
 impl Item {
-    /// Which kind it is; keys begin with its number, so items sort by kind.
+    /// Returns which kind it is; keys begin with its number, so items sort by kind.
     pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::Vhost(_) => Kind::Vhost,
@@ -182,7 +182,7 @@ impl Item {
         }
     }
 
-    /// The virtual host that it is in, or is about.
+    /// Returns the virtual host that it is in, or is about.
     pub(crate) const fn vhost(&self) -> Option<&VhostName> {
         match self {
             Self::Vhost(_) | Self::User(_) => None,
@@ -197,7 +197,7 @@ impl Item {
         }
     }
 
-    /// What identifies it; enough to delete it.
+    /// Returns what identifies it; enough to delete it.
     pub(crate) fn key(&self) -> Vec<u8> {
         let mut out = Writer::new(self.kind() as u8);
         match self {
@@ -228,7 +228,7 @@ impl Item {
         out.into_bytes()
     }
 
-    /// The rest.
+    /// Returns what is not in the key.
     pub(crate) fn value(&self) -> Vec<u8> {
         let mut out = Writer::new(VERSION);
         match self {

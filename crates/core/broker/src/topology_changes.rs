@@ -65,7 +65,7 @@ pub struct ChangedBinding {
 }
 
 impl TopologyAction {
-    /// AMQP's name of the method that does this, such as `queue.declare`.
+    /// Returns AMQP's name of the method that does this, such as `queue.declare`.
     #[must_use]
     pub const fn method(&self) -> &'static str {
         match self {

@@ -63,12 +63,12 @@ impl Work {
         self.per_turn = steps.max(STEPS_PER_TURN_MIN);
     }
 
-    /// What this turn has left for what can go on in a later one.
+    /// Returns what this turn has left for what can go on in a later one.
     pub(crate) const fn left(&self) -> u64 {
         self.left
     }
 
-    /// What is to be left for others, if any wait for their share: half of it.
+    /// Returns what is to be left for others, if any wait for their share: half of it.
     pub(crate) const fn kept(&self, others_wait: bool) -> u64 {
         if others_wait { self.left / 2 } else { 0 }
     }

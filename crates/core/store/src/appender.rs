@@ -95,22 +95,22 @@ impl Appender {
         }
     }
 
-    /// Where the next record will lie, unless it does not fit.
+    /// Returns where the next record will lie, unless it does not fit.
     pub(crate) const fn tail(&self) -> &Tail {
         &self.tail
     }
 
-    /// Bytes in the open batch, those of acknowledgements not yet encoded guessed.
+    /// Returns the bytes in the open batch, those of acknowledgements not yet encoded guessed.
     pub(crate) const fn pending_bytes(&self) -> usize {
         self.bytes + 8 * self.acks.len()
     }
 
-    /// Bytes encoded since the opening.
+    /// Returns the bytes encoded since the opening.
     pub(crate) const fn appended_bytes(&self) -> u64 {
         self.appended_bytes
     }
 
-    /// The last segment that was ended, and where.
+    /// Returns the last segment that was ended, and where.
     pub(crate) const fn ended(&self) -> Option<(u32, u32)> {
         self.ended
     }
@@ -233,7 +233,7 @@ impl Appender {
         self.synced = self.synced.max(commit);
     }
 
-    /// Whether everything is on the disk and no commit has said so yet.
+    /// Returns whether everything is on the disk and no commit has said so yet.
     pub(crate) const fn has_to_announce(&self) -> bool {
         self.announced < self.filled && self.filled <= self.synced
     }
@@ -281,7 +281,7 @@ impl Appender {
         self.acks = acks;
     }
 
-    /// Whether records of so many bytes have room in the segment.
+    /// Returns whether records of so many bytes have room in the segment.
     const fn has_room(&self, len: usize) -> bool {
         self.tail.offset as usize + len + RESERVED_BYTES <= self.tail.capacity as usize
     }
@@ -327,7 +327,7 @@ impl Appender {
         self.group_chain = 0;
     }
 
-    /// The part for the current segment.
+    /// Returns the part for the current segment.
     fn part(&mut self) -> &mut Part {
         let segment = self.tail.segment;
         if self.parts.last().is_none_or(|part| part.segment != segment) {

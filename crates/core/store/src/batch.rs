@@ -42,7 +42,7 @@ pub(crate) struct Part {
 }
 
 impl Batch {
-    /// The part that holds a location.
+    /// Returns the part that holds a location.
     pub(crate) fn part_of(&self, location: Location) -> Option<&Part> {
         self.parts.iter().find(|part| part.holds(location))
     }
@@ -62,7 +62,7 @@ impl Part {
         self.bytes.len() + self.shared_bytes
     }
 
-    /// Where the file is to be written.
+    /// Returns where the file is to be written.
     pub(crate) fn file_offset(&self) -> u64 {
         if self.header.is_some() { 0 } else { u64::from(self.start) }
     }
@@ -73,7 +73,7 @@ impl Part {
         self.shared.push((self.bytes.len(), body));
     }
 
-    /// Everything to be written from [`Part::file_offset`] on.
+    /// Returns everything to be written from [`Part::file_offset`] on.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut slices = Vec::with_capacity(2 * self.shared.len() + 2);
         if let Some(header) = &self.header {
@@ -108,7 +108,7 @@ impl Part {
         record::parse(&bytes, seed).map(f)
     }
 
-    /// Up to `len` bytes from a place in the part.
+    /// Returns up to `len` bytes from a place in the part.
     fn copy(&self, from: usize, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(len);
         let mut at = 0;

@@ -101,7 +101,8 @@ impl CheckpointHeader {
         bytes
     }
 
-    /// `Err` with the version if it is not ours, else with what is wrong.
+    /// Decodes a checkpoint's header. The error is the version if it is not ours, else what is
+    /// wrong.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         if bytes.len() < CHECKPOINT_HEADER_BYTES || bytes[..8] != MAGIC {
             return Err(HeaderError::Damaged("this is not the header of a checkpoint"));
@@ -123,7 +124,7 @@ impl CheckpointHeader {
         })
     }
 
-    /// What the checksums of its blocks start from.
+    /// Returns what the checksums of its blocks start from.
     pub(crate) fn seed(&self) -> u32 {
         crc32c::crc32c_append(
             crc32c::crc32c(&self.log_id.to_le_bytes()),
@@ -139,12 +140,12 @@ pub(crate) enum HeaderError {
     Damaged(&'static str),
 }
 
-/// The name of a checkpoint.
+/// Returns the name of a checkpoint.
 pub(crate) fn checkpoint_name(number: u64) -> String {
     format!("checkpoint-{number:010}")
 }
 
-/// The number in a checkpoint's name.
+/// Returns the number in a checkpoint's name.
 pub(crate) fn checkpoint_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("checkpoint-")?.parse().ok()?;
     (checkpoint_name(number) == name).then_some(number)
@@ -181,7 +182,7 @@ pub(crate) fn put_topology<'a>(
     });
 }
 
-/// Whether an entry outlives the process.
+/// Returns whether an entry outlives the process.
 pub(crate) const fn is_kept(entry: &Entry) -> bool {
     entry.is_durable() && entry.is_stored()
 }
@@ -311,7 +312,7 @@ pub(crate) fn put_end(out: &mut Vec<u8>, seed: u32, entries: u64, synced: Locati
     });
 }
 
-/// The length that a block's header claims, if that can be.
+/// Returns the length that a block's header claims, if that can be.
 pub(crate) fn block_len(header: &[u8]) -> Option<usize> {
     let len = u32_at(header, 4) as usize;
     (BLOCK_HEADER_BYTES..=BLOCK_BYTES_MAX).contains(&len).then_some(len)
@@ -340,7 +341,7 @@ pub(crate) fn decode_block(bytes: &[u8], seed: u32) -> Result<Block<'_>, &'stati
     })
 }
 
-/// The segments of their block.
+/// Returns the segments that their block lists.
 pub(crate) fn needed_segments(bytes: &[u8]) -> impl Iterator<Item = NeededSegment> {
     bytes.chunks_exact(SEGMENT_BYTES).map(|segment| NeededSegment {
         number: u32_at(segment, 0),
@@ -367,7 +368,7 @@ impl<'a> EntriesBlock<'a> {
         Ok(block)
     }
 
-    /// Entries with their expiry or [`NEVER`].
+    /// Returns the entries with their expiry or [`NEVER`].
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Entry, Timestamp)> + 'a {
         let expiries = self.expiries;
         self.entries.chunks_exact(ENTRY_BYTES).enumerate().map(move |(at, entry)| {
@@ -397,7 +398,7 @@ impl<'a> TopologyItems<'a> {
         }
     }
 
-    /// Keys and values.
+    /// Returns the keys and values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let mut rest = self.0;
         std::iter::from_fn(move || {

@@ -30,7 +30,7 @@ pub(crate) struct Base {
 }
 
 impl Default for Base {
-    /// The beginning of the log.
+    /// Returns the beginning of the log.
     fn default() -> Self {
         Self {
             number: 0,
@@ -95,7 +95,7 @@ pub(crate) fn read_checkpoint(
                 .topology
                 .extend(items.iter().map(|(key, value)| (key.to_vec(), value.to_vec()))),
             Block::Entries(entries) => {
-                found += replay.put_entries(&entries);
+                found += replay.put_entries(&entries)?;
             }
             Block::PagedRange(queue, range) => {
                 replay.put_paged_range(queue, &range)?;
@@ -129,7 +129,7 @@ impl Blocks<'_> {
         self.start + self.at as u64
     }
 
-    /// The next block; `None` if the file ends or the length makes no sense.
+    /// Returns the next block; `None` if the file ends or the length makes no sense.
     fn next_block(&mut self) -> std::io::Result<Option<&[u8]>> {
         let Some(header) = self.peek(BLOCK_HEADER_BYTES)? else {
             return Ok(None);

@@ -112,17 +112,17 @@ impl CheckpointWriter {
         self.phase == Phase::Gathering
     }
 
-    /// Whether the broker may give entries now.
+    /// Returns whether the broker may give entries now.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_gathering() && self.loading == 0 && self.writes.len() < WRITES_WAITING_MAX
     }
 
-    /// Whether a job is under way.
+    /// Returns whether a job is under way.
     pub(crate) const fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// The name that the file gets in the end.
+    /// Returns the name that the file gets in the end.
     pub(crate) fn name(&self) -> String {
         file::checkpoint_name(self.header.number)
     }
@@ -146,7 +146,7 @@ impl CheckpointWriter {
         }
     }
 
-    /// Segments that are pinned by the pass.
+    /// Returns the segments that are pinned by the pass.
     pub(crate) fn victims(&self) -> impl Iterator<Item = u32> {
         self.victims.iter().map(|victim| victim.segment)
     }
@@ -266,7 +266,7 @@ impl CheckpointWriter {
         }
     }
 
-    /// The next job.
+    /// Returns the next job.
     pub(crate) fn poll(&mut self, synced: u64) -> Option<CheckpointWrite> {
         if self.busy {
             return None;
@@ -360,7 +360,7 @@ impl CheckpointWriter {
 }
 
 impl Victim {
-    /// The bytes of an entry's record.
+    /// Returns the bytes of an entry's record.
     fn record(&self, entry: &Entry) -> Option<&[u8]> {
         let bytes = self.bytes.get(entry.location.offset as usize..)?;
         let parsed = record::parse(bytes, self.seed).ok()?;
@@ -391,8 +391,8 @@ pub(crate) fn add_tail_segment(segments: &mut Segments, appender: &Appender) {
     }
 }
 
-/// Segments worth emptying: complete, with little life in them, while the log is much larger than
-/// what lives in it. The emptiest first.
+/// Returns the segments worth emptying: complete, with little life in them, while the log is much
+/// larger than what lives in it. The emptiest first.
 pub(crate) fn choose_victims(segments: &Segments, written: u32) -> Vec<u32> {
     let (mut used, mut live) = (0, 0);
     for segment in segments.iter() {

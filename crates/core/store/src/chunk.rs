@@ -34,17 +34,17 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// A chunk that grows at its end, at first as small as its content.
+    /// Returns a chunk that grows at its end, at first as small as its content.
     pub(crate) fn small() -> Self {
         Self::default()
     }
 
-    /// A chunk that will become full at its end.
+    /// Returns a chunk that will become full at its end.
     pub(crate) fn full_size() -> Self {
         Self { entries: Vec::with_capacity(CHUNK_ENTRIES), ..Self::default() }
     }
 
-    /// A chunk that will become full at its front.
+    /// Returns a chunk that will become full at its front.
     pub(crate) fn growing_forward() -> Self {
         Self {
             entries: vec![Entry::default(); CHUNK_ENTRIES],
@@ -54,7 +54,8 @@ impl Chunk {
         }
     }
 
-    /// A chunk of entries that are all messages that the queue got between the first and the last.
+    /// Returns a chunk of entries that are all messages that the queue got between the first and
+    /// the last.
     pub(crate) fn whole(entries: Vec<Entry>, expiries: Vec<Timestamp>) -> Self {
         let unstored = entries.iter().filter(|e| !e.is_stored()).count();
         Self { entries, expiries, unstored, closed: true, ..Self::default() }
@@ -72,7 +73,7 @@ impl Chunk {
         &self.entries[self.head..]
     }
 
-    /// The entries, whose locations may be changed, and the expiries.
+    /// Returns the entries, whose locations may be changed, and the expiries.
     pub(crate) fn entries_mut(&mut self) -> (&mut [Entry], &[Timestamp]) {
         let expiries = if self.expiries.is_empty() { &[][..] } else { &self.expiries[self.head..] };
         (&mut self.entries[self.head..], expiries)
@@ -90,7 +91,7 @@ impl Chunk {
         self.unstored
     }
 
-    /// Bodies that may be dropped.
+    /// Returns how many bodies may be dropped.
     pub(crate) const fn evictable(&self) -> usize {
         self.evictable
     }
@@ -99,7 +100,7 @@ impl Chunk {
         self.sparse
     }
 
-    /// Bytes that entries and side arrays take.
+    /// Returns the bytes that entries and side arrays take.
     pub(crate) const fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.expiries.capacity() * size_of::<Timestamp>()
@@ -110,7 +111,7 @@ impl Chunk {
         self.entries.len() < CHUNK_ENTRIES
     }
 
-    /// Whether new messages may be appended.
+    /// Returns whether new messages may be appended.
     pub(crate) fn is_open(&self) -> bool {
         self.has_room_at_end() && !self.closed
     }
@@ -135,7 +136,7 @@ impl Chunk {
         self.bodies.get(self.head + at).and_then(Option::as_ref)
     }
 
-    /// Index among the live entries: `Ok` of the entry, `Err` of its place.
+    /// Returns the index among the live entries: `Ok` of the entry, `Err` of its place.
     pub(crate) fn search(&self, seq: Seq) -> Result<usize, usize> {
         self.entries().binary_search_by_key(&seq, |e| e.seq)
     }
@@ -266,7 +267,7 @@ impl Chunk {
     /// Cuts the chunk; returns what was from this live index on.
     pub(crate) fn split_off(&mut self, at: usize) -> Self {
         let index = self.head + at;
-        let mut rest = Self { sparse: self.sparse, ..Self::full_size() };
+        let mut rest = Self { sparse: self.sparse, closed: self.closed, ..Self::full_size() };
         rest.entries.extend(self.entries.drain(index..));
         if !self.expiries.is_empty() {
             rest.expiries = self.expiries.split_off(index);

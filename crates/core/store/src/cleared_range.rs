@@ -55,7 +55,7 @@ impl ClearedRange {
         }
     }
 
-    /// Whether all numbers of a slot are among them.
+    /// Returns whether all numbers of a slot are among them.
     pub(crate) fn has(&self, slot: &Slot) -> bool {
         self.first <= slot.first_seq() && slot.last_seq() <= self.last
     }

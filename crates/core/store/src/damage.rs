@@ -34,20 +34,20 @@ pub struct LostMessages {
 }
 
 impl LostMessages {
-    /// One message.
+    /// Returns a single lost message.
     pub(crate) const fn one(queue: QueueId, seq: Seq) -> Self {
         Self { queue: Some(queue), messages: Some(1), first: seq, last: seq }
     }
 }
 
 impl Damage {
-    /// How many messages are lost, as far as that is known.
+    /// Returns how many messages are lost, as far as that is known.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.lost.iter().filter_map(|lost| lost.messages).sum()
     }
 
-    /// All of it for people, with the names of queues.
+    /// Returns all of it as text for people, with the names of queues.
     pub fn describe(&self, name: impl Fn(QueueId) -> String) -> String {
         let Self { file, offset, problem, lost } = self;
         let mut text = format!("{file} is damaged at byte {offset}: {problem}");

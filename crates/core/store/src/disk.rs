@@ -29,7 +29,7 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Names of all files in the directory, in any order.
+    /// Returns the names of all files in the directory, in any order.
     ///
     /// # Errors
     /// What the operating system says.
@@ -41,7 +41,7 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn sync_dir(&self) -> io::Result<()>;
 
-    /// Bytes that are left; only reported, never relied on.
+    /// Returns the bytes that are left; only reported, never relied on.
     ///
     /// # Errors
     /// What the operating system says.
@@ -73,13 +73,13 @@ pub trait DiskFile: Send + Sync {
         let _ = (offset, len);
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
     /// What the operating system says.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     ///
     /// # Errors
     /// What the operating system says.
@@ -94,12 +94,12 @@ const SLICES_PER_CALL_MAX: usize = 512;
 /// What a file's name ends with until the file is whole.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// The name of a file until it is whole.
+/// Returns the name of a file until it is whole.
 pub(crate) fn temporary_name(name: &str) -> String {
     format!("{name}{TEMPORARY_SUFFIX}")
 }
 
-/// The final name of a file, if this is a temporary one.
+/// Returns the final name of a file, if this is a temporary one.
 pub(crate) fn final_name(name: &str) -> Option<&str> {
     name.strip_suffix(TEMPORARY_SUFFIX)
 }
@@ -152,7 +152,7 @@ pub(crate) fn read_all_at(
     Ok(done)
 }
 
-/// Whether space may return: a full disk or an exhausted quota.
+/// Returns whether space may return: a full disk or an exhausted quota.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

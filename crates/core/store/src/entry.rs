@@ -35,31 +35,31 @@ impl EntryFlags {
     /// Has an expiry in the side array.
     pub const HAS_EXPIRY: Self = Self(8);
 
-    /// From the byte of the checkpoint's format; unknown bits are kept.
+    /// Returns the flags that the byte of the checkpoint's format holds; unknown bits are kept.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The byte of the checkpoint's format.
+    /// Returns the byte of the checkpoint's format.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// With the bits of `other` set.
+    /// Returns the flags with the bits of `other` set.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// With the bits of `other` cleared.
+    /// Returns the flags with the bits of `other` cleared.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -87,13 +87,13 @@ pub struct Entry {
 const _: () = assert!(size_of::<Entry>() == 24, "ten million entries are to fit in 240 MB");
 
 impl Entry {
-    /// Whether it survives a restart.
+    /// Returns whether it survives a restart.
     #[must_use]
     pub const fn is_durable(&self) -> bool {
         self.flags.has(EntryFlags::DURABLE)
     }
 
-    /// Whether its record is in the log.
+    /// Returns whether its record is in the log.
     #[must_use]
     pub const fn is_stored(&self) -> bool {
         self.flags.has(EntryFlags::STORED)

@@ -35,8 +35,9 @@ impl QueueIndex {
         freed
     }
 
-    /// Messages in memory that are not in the log, from the end of the index but in rising order:
-    /// at most `max`, at most one chunk. To be appended and then [`QueueIndex::mark_stored`].
+    /// Returns messages in memory that are not in the log, from the end of the index but in rising
+    /// order: at most `max`, at most one chunk. To be appended and then
+    /// [`QueueIndex::mark_stored`].
     pub fn unstored(&mut self, max: usize) -> Vec<UnstoredMessage> {
         let (mut found, mut end) = (Vec::new(), self.slots.len());
         while found.is_empty() && self.unstored > 0 {
@@ -57,7 +58,7 @@ impl QueueIndex {
         found
     }
 
-    /// The slot before `end`, or before all that is cleared there.
+    /// Returns the slot before `end`, or before all that is cleared there.
     fn slot_before(&self, end: usize, cleared: &ClearedRange) -> Option<usize> {
         let at = end.checked_sub(1)?;
         if !cleared.has(&self.slots[at]) {
@@ -66,14 +67,14 @@ impl QueueIndex {
         self.slots.partition_point(|slot| slot.first_seq() < cleared.first()).checked_sub(1)
     }
 
-    /// The numbers from this slot on; `None` behind the last, and if there are none.
+    /// Returns the numbers from this slot on; `None` behind the last, and if there are none.
     fn numbers_from(&self, slot: usize) -> Option<(Seq, Seq)> {
         let first = self.slots.get(slot).filter(|slot| !slot.is_empty())?;
         Some((first.first_seq(), self.last_seq()?))
     }
 }
 
-/// The last messages of a chunk that only memory has, at most `max`, in rising order.
+/// Returns the last messages of a chunk that only memory has, at most `max`, in rising order.
 fn unstored_of(chunk: &Chunk, max: usize) -> Vec<UnstoredMessage> {
     let unstored = chunk.entries().iter().enumerate().rev().filter_map(|(at, entry)| {
         let message = chunk.body(at).filter(|_| !entry.is_stored())?;
@@ -135,7 +136,7 @@ mod tests {
         index.evicted.looked_at() + index.spilled.looked_at()
     }
 
-    /// Slots looked at while a queue grows, again and again by as much.
+    /// Returns how many slots are looked at while a queue grows, again and again by as much.
     fn slots_looked_at(flags: EntryFlags) -> Vec<u64> {
         let mut index = QueueIndex::new();
         let mut before = 0;

@@ -116,7 +116,7 @@ impl Default for FakeDisk {
 }
 
 impl FakeDisk {
-    /// An empty disk without a limit.
+    /// Returns an empty disk without a limit.
     #[must_use]
     pub fn new() -> Self {
         Self { state: Arc::new(Mutex::new(State::default())) }
@@ -148,13 +148,13 @@ impl FakeDisk {
         self.state().recording = on;
     }
 
-    /// The copies since the last call.
+    /// Takes the copies since the last call.
     #[must_use]
     pub fn take_recorded(&self) -> Vec<Self> {
         std::mem::take(&mut self.state().recorded)
     }
 
-    /// A new disk with what a crash at this moment leaves, chosen by the seed.
+    /// Returns a new disk with what a crash at this moment leaves, chosen by the seed.
     #[must_use]
     pub fn crash(&self, survival: Survival, seed: u64) -> Self {
         let state = self.state();
@@ -176,25 +176,25 @@ impl FakeDisk {
         Self { state: Arc::new(Mutex::new(after)) }
     }
 
-    /// Sector writes that are not durable.
+    /// Returns how many sector writes are not durable.
     #[must_use]
     pub fn pending_sectors(&self) -> usize {
         self.state().files.iter().map(|file| file.pending.len()).sum()
     }
 
-    /// Calls of `write_at` so far.
+    /// Returns how many calls of `write_at` there were so far.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.state().writes
     }
 
-    /// Calls of `sync_data` so far.
+    /// Returns how many calls of `sync_data` there were so far.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.state().syncs
     }
 
-    /// The content of a file, for tests that look at bytes.
+    /// Returns the content of a file, for tests that look at bytes.
     #[must_use]
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
@@ -463,7 +463,7 @@ impl DiskFile for FakeFile {
     }
 }
 
-/// Which of so many things survive.
+/// Returns which of so many things survive.
 fn select(random: &mut Rng, len: usize, survival: Survival) -> Vec<bool> {
     let cut = random.usize(..=len);
     (0..len)

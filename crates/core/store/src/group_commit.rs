@@ -84,7 +84,7 @@ impl GroupCommit {
         self.progress
     }
 
-    /// Number of the batch that is being appended to.
+    /// Returns the number of the batch that is being appended to.
     pub(crate) const fn open(&self) -> u64 {
         self.open
     }
@@ -101,7 +101,7 @@ impl GroupCommit {
         self.full.as_deref()
     }
 
-    /// The batch that is sealed and not yet written.
+    /// Returns the batch that is sealed and not yet written.
     pub(crate) fn sealed(&self) -> Option<&Batch> {
         self.sealed.as_deref()
     }
@@ -110,7 +110,7 @@ impl GroupCommit {
         self.sealed.as_ref().map_or(0, |batch| batch.bytes)
     }
 
-    /// Stands for all that is in the open batch or before it.
+    /// Returns a ticket that stands for all that is in the open batch or before it.
     pub(crate) fn ticket(&mut self, durability: Durability, open_is_empty: bool) -> Ticket {
         if durability == Durability::None {
             return Ticket::NONE;
@@ -126,13 +126,13 @@ impl GroupCommit {
         Ticket { batch, durability }
     }
 
-    /// Whether everything up to the open batch is synced, or never will be.
+    /// Returns whether everything up to the open batch is synced, or never will be.
     pub(crate) const fn is_idle(&self) -> bool {
         let done = self.sealed.is_none() && self.progress.synced == self.progress.written;
         self.busy.is_none() && (done || self.failed.is_some())
     }
 
-    /// The next job of the write lane.
+    /// Returns the next job of the write lane.
     pub(crate) fn poll(
         &mut self,
         appender: &mut Appender,
@@ -179,7 +179,7 @@ impl GroupCommit {
         }
     }
 
-    /// Whether the open batch is to be written now.
+    /// Returns whether the open batch is to be written now.
     fn is_due(&mut self, appender: &Appender, now: Timestamp) -> bool {
         if appender.is_empty() || appender.is_atomic() {
             return false;
@@ -200,7 +200,7 @@ impl GroupCommit {
         Some(Work::Sync(Arc::clone(&file.file)))
     }
 
-    /// Whether someone waits for a sync, or nobody has for long enough.
+    /// Returns whether someone waits for a sync, or nobody has for long enough.
     fn wants_sync(&self, now: Timestamp) -> bool {
         self.sync_wanted > self.progress.synced
             || self.unsynced_since.is_some_and(|since| now >= since.plus_ms(self.lazy_sync_ms))
@@ -269,7 +269,7 @@ impl GroupCommit {
         }
     }
 
-    /// When the next job is due although nothing happens.
+    /// Returns when the next job is due although nothing happens.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         if self.busy.is_some() || self.failed.is_some() {
             return None;

@@ -40,55 +40,56 @@ pub struct QueueIndex {
 }
 
 impl QueueIndex {
-    /// An empty index; takes no memory of its own.
+    /// Returns an empty index; takes no memory of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Number of messages, paged-out ones included.
+    /// Returns the number of messages, paged-out ones included.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no message.
+    /// Returns whether there is no message.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Sum of the bodies' bytes, wherever they are.
+    /// Returns the sum of the bodies' bytes, wherever they are.
     #[must_use]
     pub const fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// Bytes that messages in memory take.
+    /// Returns the bytes that messages in memory take.
     #[must_use]
     pub const fn resident_bytes(&self) -> usize {
         self.resident.all
     }
 
-    /// The same, and what of it are bodies that other queues hold too.
+    /// Returns the same as [`QueueIndex::resident_bytes`], and what of it are bodies that other
+    /// queues hold too.
     #[must_use]
     pub const fn resident(&self) -> Resident {
         self.resident
     }
 
-    /// Bytes that the index itself takes.
+    /// Returns the bytes that the index itself takes.
     #[must_use]
     pub const fn index_bytes(&self) -> usize {
         self.index_bytes
     }
 
-    /// Messages that are not in the log.
+    /// Returns how many messages are not in the log.
     #[must_use]
     pub const fn unstored_len(&self) -> usize {
         self.unstored
     }
 
-    /// Greatest number in the index.
+    /// Returns the greatest number in the index.
     #[must_use]
     pub fn last_seq(&self) -> Option<Seq> {
         self.slots.back().map(Slot::last_seq)
@@ -134,7 +135,7 @@ impl QueueIndex {
         self.insert_message(QueuedMessage { entry, expires_at, body });
     }
 
-    /// What comes next.
+    /// Returns what comes next.
     #[must_use]
     #[inline]
     pub fn front(&self) -> Front<'_> {
@@ -178,19 +179,7 @@ impl QueueIndex {
         Some(range)
     }
 
-    /// Adds a range at the end. Its numbers have to be greater than all that are there.
-    pub fn push_back_paged_range(&mut self, range: PagedRange) {
-        debug_assert!(self.is_empty() || self.last_seq() < Some(range.first), "out of order");
-        if self.is_empty() && !self.slots.is_empty() {
-            self.remove_slot(0);
-        }
-        self.len += range.count as usize;
-        self.body_bytes += range.body_bytes;
-        self.index_bytes += size_of::<Slot>();
-        self.slots.push_back(Slot::PagedRange(range));
-    }
-
-    /// The message of a number, if it is here and not paged out.
+    /// Returns the message of a number, if it is here and not paged out.
     #[must_use]
     pub fn get(&self, seq: Seq) -> Option<QueuedMessageRef<'_>> {
         let (slot, at) = self.find(seq)?;
@@ -199,7 +188,7 @@ impl QueueIndex {
         Some(QueuedMessageRef { entry, expires_at: chunk.expiry(at), body: chunk.body(at) })
     }
 
-    /// The number of the message that has `n` before it; `None` if that one is paged out.
+    /// Returns the number of the message that has `n` before it; `None` if that one is paged out.
     #[must_use]
     pub fn nth(&self, mut n: usize) -> Option<Seq> {
         for slot in &self.slots {
@@ -222,7 +211,7 @@ impl QueueIndex {
         }
     }
 
-    /// The range that a number would be in.
+    /// Returns the range that a number would be in.
     #[must_use]
     pub fn paged_range_of(&self, seq: Seq) -> Option<&PagedRange> {
         let after = self.slots.partition_point(|slot| slot.first_seq() <= seq);
@@ -298,8 +287,8 @@ impl QueueIndex {
         before.saturating_sub(self.index_bytes)
     }
 
-    /// What to read so that the first messages, up to `bytes_max` of bodies (at least one), are in
-    /// memory. Only one load at a time may be under way for an index.
+    /// Returns what to read so that the first messages, up to `bytes_max` of bodies (at least one),
+    /// are in memory. Only one load at a time may be under way for an index.
     #[must_use]
     pub fn next_read(&self, bytes_max: usize) -> NextRead {
         let mut items = Vec::new();
@@ -381,14 +370,14 @@ impl QueueIndex {
         true
     }
 
-    /// All entries that are not paged out, in order. For recovery and tests.
+    /// Returns all entries that are not paged out, in order. For recovery and tests.
     pub fn entries(&self) -> impl Iterator<Item = (&Entry, Option<Timestamp>)> {
         self.slots.iter().filter_map(Slot::chunk).flat_map(|chunk| {
             chunk.entries().iter().enumerate().map(|(at, entry)| (entry, chunk.expiry(at)))
         })
     }
 
-    /// Entries from this number on that are not paged out, in order.
+    /// Returns the entries from this number on that are not paged out, in order.
     pub fn entries_from(&self, seq: Seq) -> impl Iterator<Item = &Entry> {
         let first = self.slots.partition_point(|slot| slot.last_seq() < seq);
         let chunks = self.slots.range(first..).filter_map(Slot::chunk);
@@ -398,7 +387,8 @@ impl QueueIndex {
         })
     }
 
-    /// Entries and paged-out ranges from this number on, in order. The first range may begin before it.
+    /// Returns the entries and paged-out ranges from this number on, in order. The first range may
+    /// begin before it.
     pub fn all_from(&self, seq: Seq) -> impl Iterator<Item = Front<'_>> {
         let first = self.slots.partition_point(|slot| slot.last_seq() < seq);
         self.slots.range(first..).flat_map(move |slot| {
@@ -418,7 +408,7 @@ impl QueueIndex {
         })
     }
 
-    /// All paged-out ranges, in order.
+    /// Returns all paged-out ranges, in order.
     pub fn paged_ranges(&self) -> impl Iterator<Item = &PagedRange> {
         self.slots.iter().filter_map(|slot| match slot {
             Slot::PagedRange(range) => Some(range),
@@ -474,19 +464,25 @@ impl QueueIndex {
     fn insert_into(&mut self, mut slot: usize, mut at: usize, ready: QueuedMessage) {
         self.count_in(&ready);
         let full = matches!(&self.slots[slot], Slot::Chunk(chunk) if !chunk.has_room());
-        if full && let Slot::Chunk(chunk) = &mut self.slots[slot] {
+        if full && let Slot::Chunk(chunk) = &self.slots[slot] {
             let half = chunk.len() / 2;
-            let before = chunk.heap_bytes();
-            let rest = chunk.split_off(half);
-            self.index_bytes = self.index_bytes + chunk.heap_bytes() - before;
-            self.index_bytes += rest.heap_bytes() + size_of::<Slot>();
-            self.slots.insert(slot + 1, Slot::Chunk(rest));
+            self.split_chunk(slot, half);
             if at > half {
                 slot += 1;
                 at -= half;
             }
         }
         self.change_chunk(slot, |chunk| chunk.insert(at, ready));
+    }
+
+    /// Moves what a chunk holds from this place on into another one behind it.
+    pub(crate) fn split_chunk(&mut self, slot: usize, at: usize) {
+        let Slot::Chunk(chunk) = &mut self.slots[slot] else { return };
+        let before = chunk.heap_bytes();
+        let rest = chunk.split_off(at);
+        self.index_bytes = self.index_bytes + chunk.heap_bytes() - before;
+        self.index_bytes += rest.heap_bytes() + size_of::<Slot>();
+        self.slots.insert(slot + 1, Slot::Chunk(rest));
     }
 
     fn replace(&mut self, slot: usize, at: usize, ready: QueuedMessage) {
@@ -497,7 +493,7 @@ impl QueueIndex {
         }
     }
 
-    /// Slot and index within its chunk.
+    /// Returns the slot of a number and the index within its chunk.
     pub(crate) fn find(&self, seq: Seq) -> Option<(usize, usize)> {
         // Most often asked for is what is at or near the front.
         let after = match self.slots.get(1) {
@@ -544,6 +540,13 @@ impl QueueIndex {
         self.unstored += chunk.unstored();
         self.evictable += chunk.evictable();
         self.slots.insert(at, Slot::Chunk(chunk));
+    }
+
+    pub(crate) fn add_paged_range(&mut self, at: usize, range: PagedRange) {
+        self.len += range.count as usize;
+        self.body_bytes += range.body_bytes;
+        self.index_bytes += size_of::<Slot>();
+        self.slots.insert(at, Slot::PagedRange(range));
     }
 
     pub(crate) fn remove_slot(&mut self, at: usize) {

@@ -37,7 +37,7 @@ pub(crate) enum Work {
 }
 
 impl Job {
-    /// Where it is to run.
+    /// Returns where it is to run.
     #[must_use]
     pub const fn lane(&self) -> Lane {
         match self.work {
@@ -47,7 +47,7 @@ impl Job {
         }
     }
 
-    /// Does the work. Errors are part of the result.
+    /// Carries out the work. Errors are part of the result.
     #[must_use]
     pub fn run(self, disk: &dyn Disk) -> JobDone {
         let outcome = match self.work {
@@ -91,7 +91,7 @@ pub(crate) enum Outcome {
 }
 
 impl JobDone {
-    /// Where it ran.
+    /// Returns where it ran.
     #[must_use]
     pub const fn lane(&self) -> Lane {
         match self.outcome {
@@ -121,7 +121,8 @@ pub(crate) enum WriteError {
 }
 
 impl BatchWrite {
-    /// A segment is synced before the next one is begun: so a torn end is only ever in the last.
+    /// Writes the batch. A segment is synced before the next one is begun: so a torn end is only
+    /// ever in the last.
     fn run(self) -> Result<(), WriteError> {
         let mut before = self.before.as_ref();
         for (part, file) in self.batch.parts.iter().zip(&self.files) {

@@ -57,7 +57,7 @@ pub enum Missed {
 }
 
 impl Missed {
-    /// How many messages.
+    /// Returns how many messages are missed.
     #[must_use]
     pub const fn messages(&self) -> u32 {
         match self {
@@ -66,7 +66,7 @@ impl Missed {
         }
     }
 
-    /// The range, if it is one.
+    /// Returns the range, if it is one.
     #[must_use]
     pub const fn range(&self) -> Option<&PagedRange> {
         match self {

@@ -49,7 +49,7 @@ impl LoadQueue {
         }
     }
 
-    /// Paged-out ranges that could not be read at the last attempt.
+    /// Takes the requests for paged-out ranges that could not be read at the last attempt.
     pub(crate) fn take_waiting(&mut self) -> Vec<LoadRequest> {
         std::mem::take(&mut self.waiting)
     }
@@ -75,13 +75,14 @@ impl LoadQueue {
         self.retries.push((at, read));
     }
 
-    /// When the next of these is due; while `max` reads are under way, none is before one of them is done.
+    /// Returns when the next retry is due; while `max` reads are under way, none is before one of
+    /// them is done.
     pub(crate) fn retry_at(&self, max: usize) -> Option<Timestamp> {
         let next = self.retries.iter().map(|(at, _)| *at).min();
         next.filter(|_| self.under_way < max)
     }
 
-    /// The next job, while less than `max` are under way.
+    /// Returns the next job, while less than `max` are under way.
     pub(crate) fn poll(&mut self, max: usize, now: Timestamp) -> Option<ReadJob> {
         if self.under_way >= max {
             return None;

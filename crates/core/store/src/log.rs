@@ -153,8 +153,8 @@ impl LogStore {
         }
     }
 
-    /// Whether segments would be free if a checkpoint covered them. On a full disk that is worth one at
-    /// any time.
+    /// Returns whether segments would be free if a checkpoint covered them. On a full disk that is
+    /// worth one at any time.
     fn checkpoint_frees_space(&self) -> bool {
         let written = self.commit.written_to().segment;
         let covered = self.checkpoint.position.segment;

@@ -78,8 +78,8 @@ impl LogDirectory {
         Ok(directory)
     }
 
-    /// A file without a header has lost it, unless the log is of a program that made files under their final names: then one of
-    /// zeros was in the making.
+    /// Checks the files without a header. Such a file has lost it, unless the log is of a program
+    /// that made files under their final names: then one of zeros was in the making.
     fn check_headerless(&mut self) -> Result<(), OpenError> {
         for (name, file) in std::mem::take(&mut self.headerless) {
             let is_damaged = self.is_renamed
@@ -141,7 +141,7 @@ impl LogDirectory {
         }
     }
 
-    /// The identity that all files agree on; `None` if there is none yet.
+    /// Returns the identity that all files agree on; `None` if there is none yet.
     pub(crate) fn log_id(&self, checkpoint: Option<u64>) -> Result<Option<u64>, OpenError> {
         let mut log_id = checkpoint;
         for found in self.segments.values() {
@@ -179,17 +179,18 @@ impl LogDirectory {
         }
     }
 
-    /// The greatest number.
+    /// Returns the greatest number of a segment.
     pub(crate) fn last(&self) -> Option<u32> {
         self.segments.last_key_value().map(|(number, _)| *number)
     }
 
-    /// The numbers from this one on, rising.
+    /// Returns the numbers from this one on, rising.
     pub(crate) fn numbers_from(&self, number: u32) -> impl Iterator<Item = u32> {
         self.segments.range(number..).map(|(number, _)| *number)
     }
 
-    /// Start of the unbroken run of numbers that ends with the last one, but at least `from`.
+    /// Returns the start of the unbroken run of numbers that ends with the last one, but at least
+    /// `from`.
     pub(crate) fn run_start(&self, from: u32) -> u32 {
         let mut start = self.last().unwrap_or(from);
         while start > from && self.has(start - 1) {
@@ -198,12 +199,12 @@ impl LogDirectory {
         start
     }
 
-    /// Number of the last commit before a segment.
+    /// Returns the number of the last commit before a segment.
     pub(crate) fn commit_before(&self, number: u32) -> u64 {
         self.segments.get(&number).map_or(0, |found| found.header.commit)
     }
 
-    /// The last commit that a segment notes as having been on the disk; 0 if it notes none.
+    /// Returns the last commit that a segment notes as having been on the disk; 0 if it notes none.
     pub(crate) fn noted_commit(&self, number: u32) -> u64 {
         self.segments.get(&number).map_or(0, |found| found.noted_commit)
     }
@@ -212,7 +213,8 @@ impl LogDirectory {
         self.segments.get(&number).map_or(0, |found| found.header.bytes)
     }
 
-    /// The length of a segment's file if that is less than it was made with: it was filled with zeros then.
+    /// Returns the length of a segment's file if that is less than it was made with: it was filled with
+    /// zeros then.
     pub(crate) fn cut_off(&self, number: u32) -> Option<u32> {
         let FoundSegment { file, header, .. } = self.segments.get(&number)?;
         let was_filled = header.bytes == self.segment_bytes;
@@ -225,7 +227,7 @@ impl LogDirectory {
         after.into_values().rev().map(|found| found.file).collect()
     }
 
-    /// Greater than every message number used before a segment.
+    /// Returns a number greater than every message number used before a segment.
     pub(crate) fn next_seq_before(&self, number: u32) -> u64 {
         self.segments.get(&number).map_or(1, |found| found.header.next_seq)
     }
@@ -238,7 +240,8 @@ impl LogDirectory {
         self.segments.values().map(|found| found.header.next_queue).max().unwrap_or(1)
     }
 
-    /// Files that nothing needs: unfinished ones, and checkpoints that a newer one replaces.
+    /// Returns the files that nothing needs: unfinished ones, and checkpoints that a newer one
+    /// replaces.
     pub(crate) fn leftovers(&self) -> Vec<String> {
         let older = self.checkpoints.split_last().map_or(&[][..], |(_, older)| older);
         let older = older.iter().map(|number| checkpoint_name(*number));
@@ -246,8 +249,8 @@ impl LogDirectory {
     }
 }
 
-/// Whether a file without a header was a segment once. One of the usual size holds zeros while it is made; the first
-/// write into that of one large record may have been torn in any way, so it proves nothing.
+/// Returns whether a file without a header was a segment once. One of the usual size holds zeros while it is made;
+/// the first write into that of one large record may have been torn in any way, so it proves nothing.
 fn is_written(file: &dyn DiskFile, segment_bytes: u32) -> io::Result<bool> {
     if file.len()? != u64::from(segment_bytes) {
         return Ok(false);

@@ -47,7 +47,7 @@ struct Record {
 }
 
 impl MemStore {
-    /// An empty store whose tickets are reached at once.
+    /// Returns an empty store whose tickets are reached at once.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -58,8 +58,8 @@ impl MemStore {
         }
     }
 
-    /// An empty store whose tickets are reached by the next [`Store::poll_job`], as if a write had
-    /// come back; it has no jobs.
+    /// Returns an empty store whose tickets are reached by the next [`Store::poll_job`], as if a
+    /// write had come back; it has no jobs.
     #[must_use]
     pub fn pumped() -> Self {
         Self { pumped: true, ..Self::new() }
@@ -70,7 +70,7 @@ impl MemStore {
         self.state = state;
     }
 
-    /// What a restart would find.
+    /// Returns what a restart would find.
     #[must_use]
     pub fn recover(&self) -> Recovered {
         let mut recovered = Recovered {
@@ -181,7 +181,7 @@ impl Record {
     }
 }
 
-/// The expiry for the queue at index `at` of a record's list.
+/// Returns the expiry for the queue at index `at` of a record's list.
 fn expiry_of(expiries: &[Timestamp], at: usize) -> Option<Timestamp> {
     let expiry = if expiries.len() == 1 { expiries.first() } else { expiries.get(at) };
     expiry.copied().filter(|e| *e != NEVER)

@@ -21,7 +21,7 @@ pub(crate) struct NotedIds {
 }
 
 impl NotedIds {
-    /// Those that a start has found.
+    /// Returns the ids that a start has found.
     pub(crate) fn recovered(recovered: &Recovered) -> Self {
         let ids = recovered.deduplications.values().flatten();
         let mut sent_at: Vec<Timestamp> = ids.map(|sent| sent.sent_at).collect();
@@ -31,7 +31,7 @@ impl NotedIds {
         noted
     }
 
-    /// The room that they take in the log.
+    /// Returns the room that they take in the log.
     pub(crate) const fn bytes(&self) -> u64 {
         self.count * DEDUPLICATION_BYTES as u64
     }

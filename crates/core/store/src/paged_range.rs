@@ -44,8 +44,8 @@ impl PagedRange {
     /// What a record has besides its body, roughly.
     const RECORD_OVERHEAD: u64 = 64;
 
-    /// The range that stands for these entries; `None` if reading the log would not give exactly
-    /// them, or only at too high a price.
+    /// Returns the range that stands for these entries; `None` if reading the log would not give
+    /// exactly them, or only at too high a price.
     pub(crate) fn of(entries: &[Entry], expiries: &[Timestamp]) -> Option<Self> {
         let (first, last) = (entries.first()?, entries.last()?);
         let mut range = Self {
@@ -91,8 +91,8 @@ impl PagedRange {
         (check.rotate_left(7) ^ seq.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Whether a record of the queue with this number, priority and durability is one of its
-    /// entries.
+    /// Returns whether a record of the queue with this number, priority and durability is one of
+    /// its entries.
     #[must_use]
     pub fn covers(&self, seq: Seq, priority: u8, durable: bool) -> bool {
         durable == self.durable
@@ -100,13 +100,13 @@ impl PagedRange {
             && (self.priority_min..=self.priority_max).contains(&priority)
     }
 
-    /// Place of its first record.
+    /// Returns the place of its first record.
     #[must_use]
     pub const fn first_location(&self) -> Location {
         Location { segment: self.segment, offset: self.first_offset }
     }
 
-    /// Place of its last record.
+    /// Returns the place of its last record.
     #[must_use]
     pub const fn last_location(&self) -> Location {
         Location { segment: self.segment, offset: self.last_offset }

@@ -142,8 +142,8 @@ fn run_paged_range(
     ReadDone { unpin: vec![segment.number], bytes, result: ReadResult::Loaded(loaded) }
 }
 
-/// How long to wait after so many attempts: 100 ms, then four times as long each time. A job keeps the number of the attempt
-/// alone, where `backon` would have it keep an iterator.
+/// Returns how long to wait after so many attempts: 100 ms, then four times as long each time. A
+/// job keeps the number of the attempt alone, where `backon` would have it keep an iterator.
 const fn retry_after_ms(attempt: u32) -> u64 {
     100 << (2 * (attempt - 1))
 }
@@ -192,7 +192,7 @@ fn read_items(
 }
 
 impl LoadItem {
-    /// The message in the record that was found where this item should lie.
+    /// Returns the message in the record that was found where this item should lie.
     pub(crate) fn message(
         &self,
         record: &Record<'_>,
@@ -206,7 +206,8 @@ impl LoadItem {
     }
 }
 
-/// Bytes worth reading at once for the first of these items and what lies close behind it.
+/// Returns how many bytes are worth reading at once for the first of these items and what lies
+/// close behind it.
 fn ahead(items: &[LoadItem]) -> usize {
     let start = items[0].location.offset;
     let end_of = |item: &LoadItem| {
@@ -268,7 +269,8 @@ pub(crate) fn read_paged_range(
     Ok(found)
 }
 
-/// What can be read of a damaged range: the records up to the first whose length cannot be trusted.
+/// Reads what can be read of a damaged range: the records up to the first whose length cannot be
+/// trusted.
 pub(crate) fn salvage_paged_range(
     reader: &mut RecordReader,
     queue: QueueId,

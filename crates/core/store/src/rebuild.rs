@@ -5,26 +5,48 @@ use quelea_model::{Seq, Timestamp};
 use crate::chunk::Chunk;
 use crate::queued_message::Drained;
 use crate::slot::Slot;
-use crate::{Entry, Location, NEVER, PagedRange, QueueIndex};
+use crate::{Entry, Location, PagedRange, QueueIndex};
 
 impl QueueIndex {
-    /// Adds at the end all messages that the queue got between the first and the last of these. If
-    /// they do not follow what is there, they go to their places one by one.
+    /// Adds at the end all messages that the queue got between the first and the last of these. Their numbers have
+    /// to be greater than all that are there.
     pub(crate) fn push_run(&mut self, entries: Vec<Entry>, expiries: Vec<Timestamp>) {
-        let Some(first) = entries.first().map(|entry| entry.seq) else { return };
-        if self.last_seq().is_some_and(|last| last >= first) && !self.is_empty() {
-            let expiries = expiries.into_iter().map(Some).chain(std::iter::repeat(None));
-            for (entry, expiry) in entries.into_iter().zip(expiries) {
-                self.insert(entry, expiry.filter(|expiry| *expiry != NEVER), None);
-            }
-            return;
-        }
         if self.is_empty() && !self.slots.is_empty() {
             self.remove_slot(0);
         }
         self.len += entries.len();
         self.body_bytes += entries.iter().map(|entry| u64::from(entry.body_bytes)).sum::<u64>();
         self.add_chunk(self.slots.len(), Chunk::whole(entries, expiries), |_| {});
+    }
+
+    /// Adds a range at the end. Its numbers have to be greater than all that are there.
+    pub fn push_back_paged_range(&mut self, range: PagedRange) {
+        debug_assert!(self.is_empty() || self.last_seq() < Some(range.first), "out of order");
+        if self.is_empty() && !self.slots.is_empty() {
+            self.remove_slot(0);
+        }
+        self.add_paged_range(self.slots.len(), range);
+    }
+
+    /// Puts a range to its place by number. False if any of what is there has a number in it: then nothing is done.
+    pub(crate) fn insert_paged_range(&mut self, range: PagedRange) -> bool {
+        if self.last_seq().is_none_or(|last| last < range.first) {
+            self.push_back_paged_range(range);
+            return true;
+        }
+        let mut at = self.slots.partition_point(|slot| slot.last_seq() < range.first);
+        if self.slots[at].first_seq() <= range.last {
+            let Slot::Chunk(chunk) = &self.slots[at] else { return false };
+            // Those around it may be in one chunk.
+            let before = chunk.entries().partition_point(|entry| entry.seq < range.first);
+            if chunk.entries()[before].seq <= range.last {
+                return false;
+            }
+            self.split_chunk(at, before);
+            at += 1;
+        }
+        self.add_paged_range(at, range);
+        true
     }
 
     /// Changes where a message's record lies, if the message is here and not paged out. Returns

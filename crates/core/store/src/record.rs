@@ -60,7 +60,7 @@ impl Seed {
         Self(crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), &segment.to_le_bytes()))
     }
 
-    /// The checksum over a record's bytes from its length field on.
+    /// Returns the checksum over a record's bytes from its length field on.
     pub(crate) fn checksum(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, bytes)
     }
@@ -123,8 +123,8 @@ pub(crate) struct Commit {
     pub(crate) synced: Option<u64>,
 }
 
-/// Whether a commit may begin with these bytes: to be asked before [`parse`] where records are looked for in
-/// what is damaged.
+/// Returns whether a commit may begin with these bytes: to be asked before [`parse`] where records are
+/// looked for in what is damaged.
 pub(crate) fn may_be_commit(bytes: &[u8]) -> bool {
     bytes.get(8) == Some(&TYPE_COMMIT)
         && matches!(u32_at(bytes, 4) as usize, COMMIT_BYTES | COMMIT_BYTES_V1)
@@ -171,7 +171,7 @@ pub(crate) struct Parsed<'a> {
     pub(crate) checksum: u32,
 }
 
-/// The length that a record at the start of `bytes` claims.
+/// Returns the length that a record at the start of `bytes` claims.
 pub(crate) fn record_len(bytes: &[u8]) -> Result<usize, RecordError> {
     let Some(field) = bytes.get(4..8) else {
         return Err(RecordError::Truncated { needed: RECORD_BYTES_MIN });
@@ -199,7 +199,7 @@ pub(crate) fn parse(bytes: &[u8], seed: Seed) -> Result<Parsed<'_>, RecordError>
     Ok(Parsed { record: Record::decode(bytes)?, len, checksum })
 }
 
-/// What a whole record says whose checksum is wrong: any of it may be false.
+/// Decodes a whole record whose checksum is wrong: any of what it says may be false.
 pub(crate) fn decode_damaged(bytes: &[u8]) -> Option<Record<'_>> {
     if bytes.len() < RECORD_BYTES_MIN { None } else { Record::decode(bytes).ok() }
 }
@@ -349,7 +349,7 @@ impl<'a> MessageRecord<'a> {
         })
     }
 
-    /// The queues in their order, each with its expiry or [`NEVER`].
+    /// Returns the queues in their order, each with its expiry or [`NEVER`].
     pub(crate) fn queues(&self) -> impl Iterator<Item = (QueueId, Timestamp)> + 'a {
         let (queues, expiries) = (self.queues, self.expiries);
         queues.chunks_exact(4).enumerate().map(move |(at, queue)| {
@@ -366,12 +366,12 @@ impl<'a> MessageRecord<'a> {
         (self.queues.len() / 4) as u32
     }
 
-    /// The expiry that the message has in a queue, if it is there.
+    /// Returns the expiry that the message has in a queue, if it is there.
     pub(crate) fn expiry_in(&self, queue: QueueId) -> Option<Timestamp> {
         self.queues().find(|(q, _)| *q == queue).map(|(_, expiry)| expiry)
     }
 
-    /// The entry that the record makes in a queue where it has this expiry.
+    /// Returns the entry that the record makes in a queue where it has this expiry.
     pub(crate) fn entry(&self, location: Location, expiry: Timestamp) -> Entry {
         let mut flags = EntryFlags::STORED;
         if self.durable {
@@ -390,7 +390,7 @@ impl<'a> MessageRecord<'a> {
         }
     }
 
-    /// The message itself, in memory of its own.
+    /// Returns the message itself, in memory of its own.
     pub(crate) fn message(&self) -> Result<Arc<Message>, RecordError> {
         let text = |bytes: &'a [u8]| {
             std::str::from_utf8(bytes)

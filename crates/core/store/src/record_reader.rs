@@ -43,8 +43,8 @@ impl RecordReader {
         self.filled = 0;
     }
 
-    /// The record at an offset. If it has to read, it reads up to `ahead()` bytes from there on;
-    /// that is asked only then, since it may take a look at everything that follows.
+    /// Returns the record at an offset. If it has to read, it reads up to `ahead()` bytes from
+    /// there on; that is asked only then, since it may take a look at everything that follows.
     pub(crate) fn record(
         &mut self,
         offset: u32,
@@ -64,13 +64,13 @@ impl RecordReader {
         Ok(record::parse(&self.buffer[from..from + len], self.seed)?)
     }
 
-    /// The length that a record claims whose checksum may be wrong, if one lies there.
+    /// Returns the length that a record claims whose checksum may be wrong, if one lies there.
     pub(crate) fn claimed_len(&mut self, offset: u32) -> Option<usize> {
         let read = self.read(u64::from(offset), RECORD_BYTES_MIN).ok()?;
         record::record_len(&self.buffer[..read]).ok()
     }
 
-    /// Bytes in the buffer from an offset on.
+    /// Returns how many bytes are in the buffer from an offset on.
     fn have(&self, offset: u64) -> usize {
         match offset.checked_sub(self.start) {
             Some(from) => self.filled.saturating_sub(from as usize),

@@ -20,7 +20,7 @@ pub struct Recovered {
     pub visibility: HashMap<QueueId, BTreeMap<Seq, Visibility>>,
     /// Deduplication ids, in the order in which they were noted; some may be there twice.
     pub deduplications: HashMap<QueueId, Vec<Deduplication>>,
-    /// Greater than every number that was used.
+    /// Greater than every number that was used, also by what did not come to the disk.
     pub next_seq: Seq,
     /// Greater than every queue number that the store has seen. Queues without messages are only
     /// named in the topology, which the store cannot read: take the larger of the two.
@@ -141,7 +141,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether the log opens without what is lost, with [`crate::Options::accept_damage`].
+    /// Returns whether the log opens without what is lost, with [`crate::Options::accept_damage`].
     #[must_use]
     pub fn can_be_accepted(&self) -> bool {
         match self {

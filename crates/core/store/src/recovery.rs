@@ -30,6 +30,11 @@ use crate::{
 /// tail that was dropped never look like followers of new ones.
 const COMMITS_PER_OPENING: u64 = 1 << 40;
 
+/// Message numbers that an opening leaves out behind the last one that it finds: a receipt with a number that was given
+/// and did not come to the disk is to name no other message. Those are fewer, since what is written is synced within
+/// moments. Openings of which no message came to the disk are counted by their commits. There are enough for 2^38 openings.
+const SEQS_PER_OPENING: u64 = 1 << 24;
+
 /// Where the log ends.
 struct End {
     /// The last complete group ends here.
@@ -37,6 +42,8 @@ struct End {
     /// It ended its segment, or there is none.
     fresh: bool,
     commit: u64,
+    /// The commit before the greatest message number.
+    seq_commit: u64,
     tallies: BTreeMap<u32, Tally>,
     /// What follows and was dropped.
     dropped: Option<DroppedTail>,
@@ -75,11 +82,18 @@ impl LogStore {
                 .map_err(|error| checkpoint_error(error, &directory))?,
             None => Base::default(),
         };
-        let log_id = directory.log_id(base.log_id)?.unwrap_or(options.nonce);
+        let known_id = directory.log_id(base.log_id)?;
+        let log_id = known_id.unwrap_or(options.nonce);
         let end = replay_log(&directory, &base, &mut replay)?;
         let live = check_complete(&directory, &base, &end, &mut replay)?;
         let tail = repair_tail(disk, &mut directory, &end, &options, log_id)?;
         replay.next_seq = replay.next_seq.max(directory.next_seq());
+        if known_id.is_some() {
+            let opening = |commit: u64| commit / COMMITS_PER_OPENING;
+            let openings = opening(end.commit).saturating_sub(opening(end.seq_commit)) + 1;
+            let left_out = openings.saturating_mul(SEQS_PER_OPENING);
+            replay.next_seq = replay.next_seq.saturating_add(left_out);
+        }
         replay.next_queue = replay.next_queue.max(directory.next_queue());
         let tail = Tail { next_seq: replay.next_seq, next_queue: replay.next_queue, ..tail };
         Ok(build(directory, base, end, replay, &live, tail, log_id, options, now))
@@ -137,7 +151,7 @@ fn replay_log(
     // What is lost and accepted is not missed again. Notes behind the end go with their segments' headers.
     let noted = if fresh { 0 } else { directory.noted_commit(position.segment) };
     let commit = scan.committed_commit.max(noted);
-    let tallies = scan.tallies;
+    let (seq_commit, tallies) = (scan.seq_commit, scan.tallies);
     replay.discard();
     if position < base.synced && !replay.accepts_damage {
         let file = directory.segment(position.segment)?.name;
@@ -153,11 +167,11 @@ fn replay_log(
         replay.damage.push(Damage { file, offset, problem, lost });
     }
     let dropped = dropped.filter(|tail| tail.records > 0);
-    Ok(End { position, fresh, commit, tallies, dropped, gaps })
+    Ok(End { position, fresh, commit, seq_commit, tallies, dropped, gaps })
 }
 
-/// No segment is at the checkpoint's position, nor behind it: so it is if the log had ended with a segment and
-/// nothing more had come to the disk.
+/// Returns the end of a log that has no segment at the checkpoint's position, nor behind it: so it
+/// is if the log had ended with a segment and nothing more had come to the disk.
 fn nothing_to_replay(
     directory: &LogDirectory,
     base: &Base,
@@ -179,8 +193,9 @@ fn nothing_to_replay(
         // The number is not used again: the file may come back.
         position = Location { segment: missing + 1, offset: SEGMENT_HEADER_BYTES };
     }
-    let (tallies, gaps) = (BTreeMap::new(), Vec::new());
-    Ok(End { position, fresh: true, commit: base.commit, tallies, dropped: None, gaps })
+    let (commit, tallies, gaps) = (base.commit, BTreeMap::new(), Vec::new());
+    let seq_commit = commit;
+    Ok(End { position, fresh: true, commit, seq_commit, tallies, dropped: None, gaps })
 }
 
 /// Replays a segment, skipping damage if that is accepted. Returns what is dropped of the last one.
@@ -219,9 +234,10 @@ fn replay_segment(
     Ok(None)
 }
 
-/// The last segment cannot be read from `offset` on: counts what is behind it. A crash tears off nothing that
-/// was on the disk, and the commits that follow say what was, as does the segment's beginning, up to `noted`: then it is
-/// damage, and the error says so.
+/// Checks that the last segment, which cannot be read from `offset` on, is only torn, and counts
+/// what is behind it. A crash tears off nothing that was on the disk, and the commits that follow
+/// say what was, as does the segment's beginning, up to `noted`: then it is damage, and the error
+/// says so.
 fn check_torn(
     scan: &Scan<'_>,
     segment: &ReplaySegment,
@@ -245,7 +261,8 @@ fn check_torn(
     Ok(Ok(DroppedTail { file, offset, problem, records }))
 }
 
-/// A checkpoint that is not whole can be done without only if the log still begins where it began.
+/// Adds to the error what can be done: a checkpoint that is not whole can be done without only if
+/// the log still begins where it began.
 fn checkpoint_error(error: OpenError, directory: &LogDirectory) -> OpenError {
     let OpenError::Damaged { file, offset, problem } = error else { return error };
     if !file.starts_with("checkpoint") {
@@ -499,7 +516,7 @@ fn build(
     (store, recovered)
 }
 
-/// The segments that something needs; the files of the others go to the pool.
+/// Returns the segments that something needs; the files of the others go to the pool.
 fn segments_in_use(
     found: impl IntoIterator<Item = (u32, FoundSegment)>,
     account: impl Fn(u32, &FoundSegment) -> Option<Segment>,
@@ -516,7 +533,7 @@ fn segments_in_use(
     segments
 }
 
-/// The account of a segment without its file; `None` if nothing needs it.
+/// Returns the account of a segment without its file; `None` if nothing needs it.
 fn segment_of(
     number: u32,
     found: &FoundSegment,

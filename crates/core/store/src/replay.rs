@@ -92,9 +92,11 @@ impl Replay {
     }
 
     /// Adds a block of the checkpoint; returns the number of its entries.
-    pub(crate) fn put_entries(&mut self, block: &EntriesBlock<'_>) -> u64 {
+    pub(crate) fn put_entries(&mut self, block: &EntriesBlock<'_>) -> Result<u64, OpenError> {
+        let first = block.iter().map(|(entry, _)| entry.seq).next();
+        let last = self.queue(block.queue).last_seq();
         let mut count = 0;
-        if block.is_run {
+        if block.is_run && last < first {
             let (entries, mut expiries): (Vec<Entry>, Vec<Timestamp>) = block.iter().unzip();
             if expiries.iter().all(|expiry| *expiry == NEVER) {
                 expiries = Vec::new();
@@ -103,40 +105,45 @@ impl Replay {
             self.queue(block.queue).push_run(entries, expiries);
         } else {
             for (entry, expiry) in block.iter() {
-                self.put_entry(block.queue, entry, expiry);
+                self.put_entry(block.queue, entry, expiry)?;
                 count += 1;
             }
         }
         let last = block.iter().map(|(entry, _)| entry.seq).max().unwrap_or_default();
         self.next_seq = self.next_seq.max(last.0.saturating_add(1));
-        count
+        Ok(count)
     }
 
-    fn put_entry(&mut self, queue: QueueId, entry: Entry, expiry: Timestamp) {
+    /// Puts an entry to its place. A range in whose numbers it lies is read: it may be one of the range's, which was
+    /// delivered after the range had been written, and in a queue with priorities it parts the range.
+    fn put_entry(&mut self, id: QueueId, entry: Entry, expiry: Timestamp) -> Result<(), OpenError> {
         let expires_at = Some(expiry).filter(|e| *e != NEVER);
-        self.queue(queue).insert(entry, expires_at, None);
+        self.page_in(id, entry.seq)?;
+        self.queue(id).insert(entry, expires_at, None);
+        Ok(())
     }
 
-    /// Adds a range of the checkpoint. One that does not follow what is there is read at once:
-    /// the indexes of a priority queue overlap.
+    /// Adds a range of the checkpoint. One among whose numbers others lie is read at once: the indexes of a
+    /// priority queue overlap.
     pub(crate) fn put_paged_range(
         &mut self,
         id: QueueId,
         range: &PagedRange,
     ) -> Result<(), OpenError> {
         self.next_seq = self.next_seq.max(range.last.0.saturating_add(1));
-        let index = self.queue(id);
-        if index.last_seq().is_none_or(|last| last < range.first) {
-            index.push_back_paged_range(*range);
+        if self.queue(id).insert_paged_range(*range) {
             return Ok(());
         }
-        if let Some(loaded) = self.read(id, range)? {
-            let mut expiries = loaded.expiries.into_iter();
-            for entry in loaded.entries {
-                self.put_entry(id, entry, expiries.next().unwrap_or(NEVER));
-            }
+        match self.read(id, range)? {
+            Some(loaded) => self.put_loaded(id, loaded),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn put_loaded(&mut self, id: QueueId, loaded: LoadedRange) -> Result<(), OpenError> {
+        let expiries = loaded.expiries.into_iter().chain(std::iter::repeat(NEVER));
+        let mut entries = loaded.entries.into_iter().zip(expiries);
+        entries.try_for_each(|(entry, expiry)| self.put_entry(id, entry, expiry))
     }
 
     /// Takes a record that is not a commit; it takes effect with its group.
@@ -207,7 +214,7 @@ impl Replay {
         }
     }
 
-    /// The group is complete: its records take effect.
+    /// Applies the records of a group that is complete.
     pub(crate) fn commit(&mut self) -> Result<(), OpenError> {
         let mut group = std::mem::take(&mut self.group);
         for operation in group.drain(..) {
@@ -306,12 +313,13 @@ impl Replay {
         Ok(())
     }
 
-    /// What is noted of a message.
+    /// Returns what is noted of a message.
     fn noted(&mut self, queue: QueueId, seq: Seq) -> Option<&mut Visibility> {
         self.visibility.get_mut(&queue)?.get_mut(&seq)
     }
 
-    /// A message that the checkpoint has already is only given its place and count.
+    /// Puts a message into its queue's index. One that the checkpoint has already is only given its
+    /// place and count.
     fn put(&mut self, id: QueueId, entry: Entry, expiry: Timestamp) -> Result<(), OpenError> {
         let expires_at = Some(expiry).filter(|e| *e != NEVER);
         let index = self.queue(id);
@@ -324,7 +332,7 @@ impl Replay {
         Ok(())
     }
 
-    /// If a number lies in a range, reads the range back.
+    /// Reads the range back in which a number lies, if there is one.
     fn page_in(&mut self, id: QueueId, seq: Seq) -> Result<(), OpenError> {
         let Some(range) = self.queue(id).paged_range_of(seq).copied() else {
             return Ok(());
@@ -335,10 +343,7 @@ impl Replay {
             }
             Some(loaded) => {
                 self.queue(id).remove_paged_range(range.first_location());
-                let mut expiries = loaded.expiries.into_iter();
-                for entry in loaded.entries {
-                    self.put_entry(id, entry, expiries.next().unwrap_or(NEVER));
-                }
+                self.put_loaded(id, loaded)?;
                 // The log holds more between its entries than the index.
                 self.queue(id).mark_sparse();
             }
@@ -406,7 +411,7 @@ impl Replay {
         Ok(lost.into_list())
     }
 
-    /// Whether a segment was declared free.
+    /// Returns whether a segment was declared free.
     pub(crate) fn is_freed(&self, segment: u32) -> bool {
         segment <= self.freed_prefix || self.freed.contains(&segment)
     }
@@ -451,7 +456,7 @@ impl Replay {
         recovered.deduplications = self.deduplications;
     }
 
-    /// Messages of all indexes.
+    /// Returns the number of messages of all indexes.
     pub(crate) fn len(&self) -> usize {
         self.queues.iter().map(|(_, index)| index.len()).sum()
     }

@@ -8,8 +8,8 @@ use crate::segment::{SEGMENT_HEADER_BYTES, Segment};
 const ROOM_BYTES_KEPT: u32 = 8 * 1024 * 1024;
 
 impl LogStore {
-    /// Whether all that was appended has a file to lie in, and enough is left behind another message of so many
-    /// bytes.
+    /// Returns whether all that was appended has a file to lie in, and enough is left behind another message of
+    /// so many bytes.
     pub(crate) fn has_file_room(&self, bytes: usize) -> bool {
         let segment_bytes = self.options.segment_bytes;
         let kept = self.room_kept();
@@ -42,7 +42,8 @@ impl LogStore {
         has_room && behind + spare * payload >= kept + self.noted.bytes()
     }
 
-    /// Spare files to be kept: one, and as many as a checkpoint may need for what it has to note.
+    /// Returns how many spare files are to be kept: one, and as many as a checkpoint may need for
+    /// what it has to note.
     pub(crate) fn segments_ahead(&self) -> usize {
         let payload = u64::from(self.options.segment_bytes - SEGMENT_HEADER_BYTES);
         (self.room_kept() + self.noted.bytes()).div_ceil(payload) as usize

@@ -33,6 +33,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) lenient: bool,
     /// The greatest number of a message so far.
     pub(crate) last_seq: Seq,
+    /// The commit before that message.
+    pub(crate) seq_commit: u64,
     /// The same up to the last complete group.
     pub(crate) committed_seq: Seq,
     /// Damage by which messages were lost up to the next one that is read.
@@ -66,11 +68,12 @@ struct Group {
 }
 
 impl<'a> Scan<'a> {
-    /// A walk that begins behind the commit of this number.
+    /// Returns a walk that begins behind the commit of this number.
     pub(crate) const fn new(replay: &'a mut Replay, position: Location, commit: u64) -> Self {
         Self {
             lenient: false,
             last_seq: Seq(replay.next_seq.saturating_sub(1)),
+            seq_commit: commit,
             committed_seq: Seq(replay.next_seq.saturating_sub(1)),
             unbounded: Vec::new(),
             replay,

@@ -112,7 +112,7 @@ pub(crate) struct SyncedNote([u8; Self::BYTES]);
 impl SyncedNote {
     const BYTES: usize = 12;
 
-    /// For a segment whose checksums start from `seed`.
+    /// Returns a note for a segment whose checksums start from `seed`.
     pub(crate) fn new(commit: u64, seed: Seed) -> Self {
         let mut bytes = [0; Self::BYTES];
         bytes[4..].copy_from_slice(&commit.to_le_bytes());
@@ -126,7 +126,8 @@ impl SyncedNote {
         write_all_at(file, HEADER_FIELDS_BYTES as u64, vec![IoSlice::new(&self.0)])
     }
 
-    /// The commit, from the sector of a header; none in a segment that was not quiet yet, nor of the file's former life.
+    /// Decodes the commit, from the sector of a header; none in a segment that was not quiet yet,
+    /// nor of the file's former life.
     pub(crate) fn decode(sector: &[u8], seed: Seed) -> Option<u64> {
         let bytes = sector.get(HEADER_FIELDS_BYTES..HEADER_FIELDS_BYTES + Self::BYTES)?;
         let is_whole = seed.checksum(&bytes[4..]) == u32_at(bytes, 0);
@@ -145,12 +146,12 @@ pub(crate) struct SegmentFile {
 impl SegmentFile {
     const PREFIX: &'static str = "segment-";
 
-    /// The name of the file with this number, which is not that of the segment in it.
+    /// Returns the name of the file with this number, which is not that of the segment in it.
     pub(crate) fn name_of(slot: u32) -> String {
         format!("{}{slot:08}", Self::PREFIX)
     }
 
-    /// The number in a file's name.
+    /// Returns the number in a file's name.
     pub(crate) fn slot_of(name: &str) -> Option<u32> {
         let slot = name.strip_prefix(Self::PREFIX)?.parse().ok()?;
         (Self::name_of(slot) == name).then_some(slot)
@@ -207,12 +208,12 @@ impl Segment {
         }
     }
 
-    /// Whether nothing needs its records, apart from what a replay needs them for.
+    /// Returns whether nothing needs its records, apart from what a replay needs them for.
     pub(crate) const fn is_empty(&self) -> bool {
         self.live == 0 && self.pins == 0 && self.freed_by.is_none()
     }
 
-    /// Live share of its used bytes, estimated from its pairs.
+    /// Returns the live share of its used bytes, estimated from its pairs.
     pub(crate) fn live_bytes(&self) -> u64 {
         let used = u64::from(self.end.saturating_sub(SEGMENT_HEADER_BYTES));
         if self.pairs == 0 { 0 } else { used * u64::from(self.live) / u64::from(self.pairs) }
@@ -288,7 +289,7 @@ impl Segments {
         self.slots.iter().flatten()
     }
 
-    /// Those behind a number, at most so many.
+    /// Returns reports of the segments behind a number, at most so many.
     pub(crate) fn reports(&self, after: u32, max: usize) -> Vec<SegmentReport> {
         let behind = self.iter().filter(|segment| segment.number > after);
         behind.take(max).map(SegmentReport::from).collect()
@@ -346,12 +347,12 @@ impl Segments {
         }
     }
 
-    /// Live pairs of all segments.
+    /// Returns the number of live pairs of all segments.
     pub(crate) const fn live(&self) -> u64 {
         self.live
     }
 
-    /// Number of segments.
+    /// Returns the number of segments.
     pub(crate) fn len(&self) -> usize {
         self.iter().count()
     }

@@ -88,27 +88,27 @@ impl SegmentPool {
         self.ahead = files.max(AHEAD);
     }
 
-    /// Files that are or will be ready without allocating.
+    /// Returns how many files are or will be ready without allocating.
     pub(crate) fn len(&self) -> usize {
         self.ready.len() + self.retire.len()
     }
 
-    /// Files of the usual size that can be written to now.
+    /// Returns how many files of the usual size can be written to now.
     pub(crate) fn ready(&self) -> usize {
         self.ready.iter().filter(|file| file.bytes == self.bytes).count()
     }
 
-    /// Whether the next segment has no file yet.
+    /// Returns whether the next segment has no file yet.
     pub(crate) fn is_short(&self) -> bool {
         self.len() < self.ahead
     }
 
-    /// Why there are too few spare files, if the disk is full.
+    /// Returns why there are too few spare files, if the disk is full.
     pub(crate) fn full(&self) -> Option<&str> {
         self.full.as_deref().filter(|_| self.ready.len() < self.ahead || self.large.is_some())
     }
 
-    /// Whether a job is under way.
+    /// Returns whether a job is under way.
     pub(crate) const fn is_busy(&self) -> bool {
         self.busy
     }
@@ -117,7 +117,7 @@ impl SegmentPool {
         self.retry_at
     }
 
-    /// A file for a segment of this capacity. If there is none it will be made.
+    /// Takes a file for a segment of this capacity. If there is none it will be made.
     pub(crate) fn take(&mut self, capacity: u32) -> Option<SegmentFile> {
         let found = self.ready.iter().position(|file| file.bytes == capacity);
         if found.is_none() && capacity != self.bytes {
@@ -126,7 +126,7 @@ impl SegmentPool {
         found.map(|at| self.ready.swap_remove(at))
     }
 
-    /// The next job.
+    /// Returns the next job.
     pub(crate) fn poll(&mut self, now: Timestamp) -> Option<Allocation> {
         if self.busy {
             return None;
@@ -136,7 +136,7 @@ impl SegmentPool {
         Some(allocation)
     }
 
-    /// Whether a job would be about a file that someone may wait for.
+    /// Returns whether a job would be about a file that someone may wait for.
     pub(crate) fn is_urgent(&self) -> bool {
         self.large.is_some() || self.ready.is_empty()
     }

@@ -42,8 +42,8 @@ impl Scan<'_> {
         Ok(next)
     }
 
-    /// If only one record is damaged, and not its length: where it ends, and what it says of itself if that
-    /// makes sense.
+    /// Returns where a damaged record ends, if it is the only one and its length is not damaged,
+    /// and what it says of itself if that makes sense.
     fn skip_record(
         &self,
         segment: &ReplaySegment,
@@ -65,7 +65,7 @@ impl Scan<'_> {
         Ok(Some((next, lost)))
     }
 
-    /// What is lost with a damaged record, if what it says of itself can be true.
+    /// Returns what is lost with a damaged record, if what it says of itself can be true.
     fn lost_by(&self, record: &Record<'_>) -> Option<Vec<LostMessages>> {
         match record {
             Record::Message(message) => {
@@ -85,7 +85,8 @@ impl Scan<'_> {
         }
     }
 
-    /// The next place at which a commit says that a group begins, or that commit if the group had begun before.
+    /// Returns the next place at which a commit says that a group begins, or that commit if the group had begun
+    /// before.
     fn skip_to_commit(&self, segment: &ReplaySegment, offset: u32) -> io::Result<Option<u32>> {
         let mut next = None;
         for_each_commit(&*segment.file, offset, segment.seed, |at, commit| {
@@ -115,6 +116,7 @@ impl Scan<'_> {
             return;
         }
         self.last_seq = seq;
+        self.seq_commit = self.commit;
         for at in self.unbounded.drain(..) {
             let Some(damage) = self.replay.damage.get_mut(at) else { continue };
             for lost in damage.lost.iter_mut().filter(|lost| lost.queue.is_none()) {

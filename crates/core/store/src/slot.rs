@@ -23,7 +23,8 @@ impl Slot {
         self.chunk().is_some_and(Chunk::is_empty)
     }
 
-    /// Of an empty chunk, which there is only alone, the greatest possible.
+    /// Returns the first number; of an empty chunk, which there is only alone, the greatest
+    /// possible.
     pub(crate) fn first_seq(&self) -> Seq {
         match self {
             Self::Chunk(chunk) => chunk.first_seq().unwrap_or(Seq(u64::MAX)),
@@ -31,7 +32,7 @@ impl Slot {
         }
     }
 
-    /// Of an empty chunk the smallest possible.
+    /// Returns the last number; of an empty chunk the smallest possible.
     pub(crate) fn last_seq(&self) -> Seq {
         match self {
             Self::Chunk(chunk) => chunk.last_seq().unwrap_or(Seq(0)),

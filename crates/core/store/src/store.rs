@@ -97,23 +97,24 @@ pub trait Store: Any + Send {
     /// Ends what [`Store::begin_atomic`] began.
     fn end_atomic(&mut self) {}
 
-    /// Stands for all that was appended so far. Asking for `Fsync` has it synced at once; otherwise
-    /// it is synced within [`crate::Options::lazy_sync_ms`].
+    /// Returns a ticket that stands for all that was appended so far. Asking for `Fsync` has it
+    /// synced at once; otherwise it is synced within [`crate::Options::lazy_sync_ms`].
     fn ticket(&mut self, durability: Durability) -> Ticket;
 
-    /// How far the log has come.
+    /// Returns how far the log has come.
     fn progress(&self) -> Progress;
 
-    /// Whether it can be written to.
+    /// Returns whether it can be written to.
     fn state(&self) -> &StoreState;
 
-    /// Bytes appended and not yet written. The broker stops taking messages beyond a limit.
+    /// Returns the bytes appended and not yet written. The broker stops taking messages beyond a
+    /// limit.
     fn pending_bytes(&self) -> usize {
         0
     }
 
-    /// Whether messages of so many bytes should be appended: what is appended already has its place on the disk, and
-    /// room is left behind them for what frees space. Everything else may be appended at any time.
+    /// Returns whether messages of so many bytes should be appended: what is appended already has its place on the
+    /// disk, and room is left behind them for what frees space. Everything else may be appended at any time.
     fn has_room(&self, bytes: usize) -> bool {
         let _ = bytes;
         true
@@ -122,12 +123,13 @@ pub trait Store: Any + Send {
     /// Asks for bodies or a range; the answer comes by [`Store::poll_loaded`].
     fn load(&mut self, request: LoadRequest);
 
-    /// The next answer.
+    /// Takes the next answer to [`Store::load`].
     fn poll_loaded(&mut self) -> Option<Loaded>;
 
-    /// The next job, if there is one that can start now. At most one of [`crate::Lane::Write`] and
-    /// of [`crate::Lane::Background`] is under way, and a few of [`crate::Lane::Read`]. Call it until it returns none, and again after
-    /// each [`Store::complete`], after appends, and at the [`Store::deadline`].
+    /// Returns the next job, if there is one that can start now. At most one of
+    /// [`crate::Lane::Write`] and of [`crate::Lane::Background`] is under way, and a few of
+    /// [`crate::Lane::Read`]. Call it until it returns none, and again after each
+    /// [`Store::complete`], after appends, and at the [`Store::deadline`].
     fn poll_job(&mut self, now: Timestamp) -> Option<Job>;
 
     /// Takes a job's result. Jobs of different lanes may complete in any order.
@@ -135,12 +137,12 @@ pub trait Store: Any + Send {
         let _ = done;
     }
 
-    /// When [`Store::poll_job`] has to be called although nothing else happens.
+    /// Returns when [`Store::poll_job`] has to be called although nothing else happens.
     fn deadline(&self) -> Option<Timestamp> {
         None
     }
 
-    /// Whether the log has grown enough since the last checkpoint for a new one.
+    /// Returns whether the log has grown enough since the last checkpoint for a new one.
     fn wants_checkpoint(&self) -> bool {
         false
     }
@@ -152,24 +154,25 @@ pub trait Store: Any + Send {
     /// in between.
     fn begin_checkpoint(&mut self);
 
-    /// Whether entries may be handed over now: segments that are to be copied forward are loaded and the
-    /// chunks of the checkpoint do not pile up in memory. If not, ask again after the next
+    /// Returns whether entries may be handed over now: segments that are to be copied forward are loaded
+    /// and the chunks of the checkpoint do not pile up in memory. If not, ask again after the next
     /// [`Store::complete`].
     fn checkpoint_ready(&self) -> bool {
         true
     }
 
-    /// Whether a checkpoint has begun and is not yet on the disk (or given up).
+    /// Returns whether a checkpoint has begun and is not yet on the disk (or given up).
     fn checkpoint_under_way(&self) -> bool;
 
-    /// Whether the broker's part of the pass is still wanted: begun, neither finished nor given up
-    /// because the disk refused it. If it turns false midway, stop handing over entries.
+    /// Returns whether the broker's part of the pass is still wanted: begun, neither finished nor
+    /// given up because the disk refused it. If it turns false midway, stop handing over entries.
     fn checkpoint_gathering(&self) -> bool {
         self.checkpoint_under_way()
     }
 
-    /// Has the checkpoint take the next `max` items of the topology; call it until it returns true, before the
-    /// entries. What it has not been given until [`Store::finish_checkpoint`] it takes then.
+    /// Lets the checkpoint take the next `max` items of the topology; call it until it returns
+    /// true, before the entries. What it has not been given until [`Store::finish_checkpoint`] it
+    /// takes then.
     fn checkpoint_topology(&mut self, max: usize) -> bool {
         let _ = max;
         true
@@ -201,14 +204,15 @@ pub trait Store: Any + Send {
     /// Ends the broker's part; the rest is done by jobs.
     fn finish_checkpoint(&mut self);
 
-    /// Whether nothing is left to write, sync or finish.
+    /// Returns whether nothing is left to write, sync or finish.
     fn is_idle(&self) -> bool;
 
-    /// Segments of the log behind that number, at most so many; a store without a log has none.
+    /// Returns the segments of the log behind that number, at most so many; a store without a log
+    /// has none.
     fn segments(&self, _after: u32, _max: usize) -> Vec<SegmentReport> {
         Vec::new()
     }
 
-    /// Counters.
+    /// Returns the counters.
     fn stats(&self) -> StoreStats;
 }

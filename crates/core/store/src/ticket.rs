@@ -22,21 +22,21 @@ impl Ticket {
     /// Always reached.
     pub const NONE: Self = Self { batch: 0, durability: Durability::None };
 
-    /// The number of the batch that has to become durable; 0 if none has to. Later appends have
-    /// the same or a greater number.
+    /// Returns the number of the batch that has to become durable; 0 if none has to. Later appends
+    /// have the same or a greater number.
     #[must_use]
     pub const fn batch(self) -> u64 {
         self.batch
     }
 
-    /// How durable it has to become.
+    /// Returns how durable it has to become.
     #[must_use]
     pub const fn durability(self) -> Durability {
         self.durability
     }
 
-    /// A ticket that is reached when both are: the later batch, the stricter durability. It may be
-    /// reached somewhat later than both if the two differ in both.
+    /// Returns a ticket that is reached when both are: the later batch, the stricter durability. It
+    /// may be reached somewhat later than both if the two differ in both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self {
@@ -56,7 +56,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether what the ticket stands for is as durable as it asks.
+    /// Returns whether what the ticket stands for is as durable as it asks.
     #[must_use]
     pub const fn reached(&self, ticket: Ticket) -> bool {
         match ticket.durability {

@@ -63,23 +63,25 @@ struct TopicPatterns {
 }
 
 impl Accounts {
-    /// Moves with every change, so that others may keep what they derive from permissions.
+    /// Returns a number that moves with every change, so that others may keep what they derive from
+    /// permissions.
     pub(crate) const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// None yet, in the place of these: who remembers anything of them sees that all has changed.
+    /// Creates an empty one in the place of `before`: who remembers anything of that one sees that
+    /// all has changed.
     pub(super) fn after(before: &Self) -> Self {
         Self { epoch: before.epoch + 1, ..Self::default() }
     }
 
-    /// The user of that name.
+    /// Returns the user of that name.
     #[must_use]
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.get(name).map(|account| &account.user)
     }
 
-    /// All users, by name.
+    /// Returns all users, by name.
     pub fn users(&self) -> impl Iterator<Item = &User> {
         self.users.values().map(|account| &account.user)
     }
@@ -128,13 +130,13 @@ impl Accounts {
         Some(RemovedUser { user: account.user, permissions, topic_permissions })
     }
 
-    /// All permissions, by user and vhost.
+    /// Returns all permissions, by user and vhost.
     pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
         let accounts = self.users.values();
         accounts.flat_map(|account| account.permissions.values().map(|(permission, _)| permission))
     }
 
-    /// A user's permissions in a vhost.
+    /// Returns a user's permissions in a vhost.
     pub(crate) fn permission(&self, user: &str, vhost: &str) -> Option<&Permission> {
         let (permission, _) = self.users.get(user)?.permissions.get(vhost)?;
         Some(permission)
@@ -172,7 +174,7 @@ impl Accounts {
         removed
     }
 
-    /// All topic permissions, by user, vhost and exchange.
+    /// Returns all topic permissions, by user, vhost and exchange.
     pub fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
         let vhosts = self.users.values().flat_map(|account| account.topics.values());
         vhosts.flat_map(|exchanges| exchanges.values().map(|(permission, _)| permission))
@@ -230,7 +232,7 @@ impl Accounts {
         removed.into_iter().map(|(_, (permission, _))| permission).collect()
     }
 
-    /// A vhost is gone, and so are its permissions: returned for the log.
+    /// Removes the permissions in a vhost that is gone, and returns them for the log.
     pub(crate) fn remove_vhost(&mut self, vhost: &str) -> (Vec<Permission>, Vec<TopicPermission>) {
         let mut permissions = Vec::new();
         let mut topic_permissions = Vec::new();
@@ -245,13 +247,13 @@ impl Accounts {
         (permissions, topic_permissions)
     }
 
-    /// Whether a user may open a vhost at all: it has permissions there, be they empty.
+    /// Returns whether a user may open a vhost at all: it has permissions there, be they empty.
     pub(crate) fn may_open(&self, user: &str, vhost: &str) -> bool {
         user == ADMINISTRATION || self.permission(user, vhost).is_some()
     }
 
-    /// Whether a user may do something with a queue or exchange of that name; the empty name is the
-    /// default exchange. Allocates nothing if it was asked before.
+    /// Returns whether a user may do something with a queue or exchange of that name; the empty
+    /// name is the default exchange. Allocates nothing if it was asked before.
     pub(crate) fn check(
         &mut self,
         user: &str,
@@ -282,9 +284,9 @@ impl Accounts {
         answer
     }
 
-    /// Whether a user may publish ([`Operation::Write`]) or bind ([`Operation::Read`]) with a
-    /// routing key on a topic exchange. Without a topic permission for that exchange everything is
-    /// allowed; a pattern that names `{client_id}` fits nothing for a connection without one.
+    /// Returns whether a user may publish ([`Operation::Write`]) or bind ([`Operation::Read`]) with
+    /// a routing key on a topic exchange. Without a topic permission for that exchange everything
+    /// is allowed; a pattern that names `{client_id}` fits nothing for a connection without one.
     pub(crate) fn check_topic(
         &mut self,
         user: &str,
@@ -333,7 +335,7 @@ impl Accounts {
 /// permitted to it. No user can have the name, and nobody signs in with it.
 pub const ADMINISTRATION: &str = "\0administration";
 
-/// Whether a user can have the name.
+/// Checks whether a user can have the name.
 ///
 /// # Errors
 /// [`AccessError::UserName`] with the reason.

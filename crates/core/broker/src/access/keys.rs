@@ -23,23 +23,25 @@ pub struct AccessKeys {
 }
 
 impl AccessKeys {
-    /// None yet, in the place of these: who remembers any of them sees that all have changed.
+    /// Creates an empty one in the place of `before`: who remembers any key of that one sees that
+    /// all have changed.
     pub(super) fn after(before: &Self) -> Self {
         Self { epoch: before.epoch + 1, ..Self::default() }
     }
 
-    /// The key of that id, enabled or not.
+    /// Returns the key of that id, enabled or not.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&AccessKey> {
         self.keys.get(id)
     }
 
-    /// All keys, by id.
+    /// Returns all keys, by id.
     pub fn iter(&self) -> impl Iterator<Item = &AccessKey> {
         self.keys.values()
     }
 
-    /// Moves with every change, so that others may remember a key that they looked up.
+    /// Returns a number that moves with every change, so that others may remember a key that they
+    /// looked up.
     pub(crate) const fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -139,7 +141,7 @@ fn no_such_key(id: &str) -> AdminError {
     AdminError::NoSuchAccessKey { id: id.to_owned() }
 }
 
-/// The reason names the field and never its text: it may be a secret.
+/// Checks one text of a key. The error names the field and never its text: it may be a secret.
 fn check(field: &'static str, text: &str, fits: impl Fn(u8) -> bool) -> Result<(), AdminError> {
     if LENGTHS.contains(&text.len()) && text.bytes().all(fits) {
         return Ok(());

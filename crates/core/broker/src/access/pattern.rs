@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::AccessError;
 
-/// Whether the text of `field` can be a pattern of a permission.
+/// Checks whether the text of `field` can be a pattern of a permission.
 ///
 /// # Errors
 /// [`AccessError::Pattern`] with field, text and reason.
@@ -72,8 +72,9 @@ impl NamePattern {
         Ok(Self::Template(Box::from(text)))
     }
 
-    /// Whether the pattern is found in a name. `variables` are for templates: a name without braces
-    /// and its value, which stands for itself: RabbitMQ would read an expression in it.
+    /// Returns whether the pattern is found in a name. `variables` are for templates: a name
+    /// without braces and its value, which stands for itself: RabbitMQ would read an expression in
+    /// it.
     pub(super) fn fits(&self, name: &str, variables: &[(&str, &str)]) -> bool {
         match self {
             Self::Everything => true,
@@ -90,7 +91,7 @@ fn compile(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(text).size_limit(PATTERN_COMPILED_BYTES_MAX).build()
 }
 
-/// The last line of the crate's picture of the error is its sentence.
+/// Returns the error's sentence: it is the last line of the crate's picture of the error.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let line = text.lines().last().unwrap_or(&text);

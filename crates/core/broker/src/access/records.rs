@@ -26,8 +26,8 @@ pub struct AccessRecords {
 }
 
 impl Access {
-    /// What is kept here, without its virtual hosts, and without users of whom only the name is known: those whom another
-    /// store keeps and who have topic permissions here.
+    /// Returns what is kept here, without its virtual hosts, and without users of whom only the
+    /// name is known: those whom another store keeps and who have topic permissions here.
     pub(crate) fn records(&self) -> AccessRecords {
         let permissions = self.accounts.permissions().map(|permission| &*permission.user);
         let in_use: BTreeSet<&str> =
@@ -43,9 +43,10 @@ impl Access {
         }
     }
 
-    /// Those of the records, with the topic permissions of this node, and what could not be taken of them: a user beyond
-    /// the limit, a pattern that is none. Who has topic permissions and is not among the records stays, so that these hold
-    /// when it comes, and can do nothing. `before` was in force until now.
+    /// Takes over the users, permissions and keys of the records, with the topic permissions of
+    /// this node. Returns them, and what could not be taken of them: a user beyond the limit, a
+    /// pattern that is none. Who has topic permissions and is not among the records stays, so that
+    /// these hold when it comes, and can do nothing. `before` was in force until now.
     pub(crate) fn of_records<'a>(
         records: &AccessRecords,
         topic_permissions: impl Iterator<Item = &'a TopicPermission>,
@@ -72,7 +73,7 @@ impl Access {
         (Self { accounts, keys }, refused)
     }
 
-    /// Who is here and is not in the records.
+    /// Returns the names of those who are here and not in the records.
     pub(crate) fn gone_from(&self, records: &AccessRecords) -> BTreeSet<Arc<str>> {
         let there: BTreeSet<&str> = records.users.iter().map(|user| &*user.name).collect();
         let gone = self.accounts.users().filter(|user| !there.contains(&*user.name));

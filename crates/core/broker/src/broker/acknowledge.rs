@@ -12,8 +12,8 @@ use crate::messaging::Settlement;
 const SETTLED_AT_ONCE: usize = 256;
 
 impl Broker {
-    /// basic.ack. With `multiple` all deliveries up to the tag; 0 is then all of the channel. Very many take some
-    /// turns, as with [`Broker::nack`].
+    /// Acknowledges a delivery (basic.ack), with `multiple` all deliveries up to the tag; 0 is then
+    /// all of the channel. Very many take some turns, as with [`Broker::nack`].
     ///
     /// Nobody is promised anything: the log has it at the end of the turn, and syncs soon after.
     ///
@@ -33,8 +33,9 @@ impl Broker {
         self.messaging.settle(now, channel, tag, false, Settlement::Acknowledged)
     }
 
-    /// basic.nack. To settle very many with `multiple` takes some turns, in which [`Broker::is_returning`] says so:
-    /// whoever calls for a client has what it does next on the channel wait for that.
+    /// Rejects a delivery (basic.nack), with `multiple` all up to the tag. To settle very many
+    /// takes some turns, in which [`Broker::is_returning`] says so: whoever calls for a client has
+    /// what it does next on the channel wait for that.
     ///
     /// # Errors
     /// As [`Broker::ack`].
@@ -77,8 +78,8 @@ impl Broker {
         settled
     }
 
-    /// The last tag of a channel's deliveries up to a tag, 0 being all, if they are more than this turn can settle. In
-    /// a transaction they have to go as one.
+    /// Returns the last tag of a channel's deliveries up to a tag, 0 being all, if they are more
+    /// than this turn can settle. In a transaction they have to go as one.
     fn last_of_too_many(
         &self,
         channel: ChannelId,
@@ -99,7 +100,7 @@ impl Broker {
         self.messaging.clients.channels.get(channel).map_or(0, |state| state.unacked.len())
     }
 
-    /// basic.reject.
+    /// Rejects one delivery (basic.reject).
     ///
     /// # Errors
     /// As [`Broker::ack`].
@@ -113,9 +114,9 @@ impl Broker {
         self.nack(now, channel, tag, false, requeue)
     }
 
-    /// What [`Broker::ack`] and the others would settle is held for a transaction, which settles it at
-    /// its end: no tag is known twice, and [`Broker::recover`] leaves it. Returns the last tag that is
-    /// held now, which stands for a tag of 0; `None` if there was nothing unsettled.
+    /// Holds what [`Broker::ack`] and the others would settle for a transaction, which settles it
+    /// at its end: no tag is known twice, and [`Broker::recover`] leaves it. Returns the last tag
+    /// that is held now, which stands for a tag of 0; `None` if there was nothing unsettled.
     ///
     /// # Errors
     /// [`UnknownDeliveryTag`] (406) if no unsettled delivery has the tag; nothing is held then.

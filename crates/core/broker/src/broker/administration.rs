@@ -38,7 +38,7 @@ impl Broker {
         done
     }
 
-    /// Users, permissions and access keys.
+    /// Returns the users, permissions and access keys.
     #[must_use]
     pub const fn access(&self) -> &Access {
         &self.access
@@ -264,7 +264,7 @@ impl Broker {
         self.messaging.queues.add_vhost(id);
     }
 
-    /// Those of these virtual hosts that there are.
+    /// Returns the ids of those of these virtual hosts that there are.
     pub fn vhost_ids<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<VhostId> {
         names.filter_map(|name| self.routing.vhost_id(name)).collect()
     }

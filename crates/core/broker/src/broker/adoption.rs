@@ -11,7 +11,8 @@ use crate::effect::CloseReason;
 use crate::error::AdminError;
 
 impl Broker {
-    /// What the log has of users, permissions and access keys, and which virtual hosts there are.
+    /// Returns what the log has of users, permissions and access keys, and which virtual hosts
+    /// there are.
     #[must_use]
     pub fn access_records(&self) -> AccessRecords {
         let own = self.own_access.as_deref().unwrap_or(&self.access);
@@ -19,9 +20,10 @@ impl Broker {
         AccessRecords { vhosts, ..own.records() }
     }
 
-    /// From now on these hold, and what [`Broker::put_user`] and its like would change is kept elsewhere. Virtual hosts that
-    /// are missing are made; connections of users who are gone are closed. Topic permissions stay those of this node.
-    /// Returns what could not be taken over.
+    /// Takes over these records: from now on they hold, and what [`Broker::put_user`] and its like
+    /// would change is kept elsewhere. Virtual hosts that are missing are made; connections of
+    /// users who are gone are closed. Topic permissions stay those of this node. Returns what could
+    /// not be taken over.
     pub fn adopt_access(&mut self, now: Timestamp, records: &AccessRecords) -> Vec<AccessError> {
         for vhost in &records.vhosts {
             // One that is being deleted is made when these come again.

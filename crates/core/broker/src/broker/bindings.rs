@@ -20,7 +20,7 @@ use crate::routing::router::Router;
 use crate::topology_changes::TopologyAction;
 
 impl Broker {
-    /// queue.bind. bind-ok leaves when the ticket is reached.
+    /// Binds a queue to an exchange (queue.bind). bind-ok leaves when the ticket is reached.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -38,7 +38,8 @@ impl Broker {
         self.bind(channel, &request)
     }
 
-    /// queue.unbind. A binding, exchange or queue that is not there is no error, as in RabbitMQ.
+    /// Removes a binding of a queue (queue.unbind). A binding, exchange or queue that is not there
+    /// is no error, as in RabbitMQ.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -60,7 +61,7 @@ impl Broker {
         self.unbind(channel, &request)
     }
 
-    /// exchange.bind. bind-ok leaves when the ticket is reached.
+    /// Binds an exchange to another one (exchange.bind). bind-ok leaves when the ticket is reached.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -74,7 +75,8 @@ impl Broker {
         self.bind(channel, &request)
     }
 
-    /// exchange.unbind. A binding or exchange that is not there is no error, as in RabbitMQ.
+    /// Removes a binding of an exchange (exchange.unbind). A binding or exchange that is not there
+    /// is no error, as in RabbitMQ.
     ///
     /// # Errors
     /// [`BindingError`]; nothing has changed then.
@@ -88,8 +90,9 @@ impl Broker {
         self.unbind(channel, &request)
     }
 
-    /// What [`QueueBinding`] asks for, permitted, of whichever connection's queue. An empty key together with an empty queue name
-    /// stands for the queue's name (AMQP 0-9-1, queue.bind, routing-key).
+    /// Checks the permissions for what [`QueueBinding`] asks for, of whichever connection's queue,
+    /// and returns that. An empty key together with an empty queue name stands for the queue's name
+    /// (AMQP 0-9-1, queue.bind, routing-key).
     fn queue_bind_request<'a>(
         &mut self,
         channel: ChannelId,
@@ -107,7 +110,7 @@ impl Broker {
         Ok((id, BindRequest { source, destination, key, arguments }))
     }
 
-    /// What [`ExchangeBinding`] asks for, permitted.
+    /// Checks the permissions for what [`ExchangeBinding`] asks for, and returns that.
     fn exchange_bind_request<'a>(
         &mut self,
         channel: ChannelId,
@@ -126,7 +129,8 @@ impl Broker {
         Ok(BindRequest { source, destination, key, arguments: &request.arguments })
     }
 
-    /// Read on the exchange that messages come from, and on the topic if it is a topic exchange.
+    /// Checks the permission to read on the exchange that messages come from, and on the topic if
+    /// it is a topic exchange.
     fn permit_source(
         &mut self,
         channel: ChannelId,

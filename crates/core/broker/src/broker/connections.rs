@@ -100,7 +100,8 @@ impl Broker {
         }
     }
 
-    /// A channel's consumers go, and its deliveries are announced to their queues. False: it is closed.
+    /// Removes a channel's consumers, and announces its deliveries to their queues. Returns false
+    /// if it is closed.
     fn begin_closing(&mut self, now: Timestamp, channel: ChannelId) -> bool {
         let Some(state) = self.messaging.clients.channels.get_mut(channel) else {
             return false;
@@ -132,15 +133,16 @@ impl Broker {
         self.messaging.return_all(now, channel);
     }
 
-    /// Whether deliveries of a channel that was closed, or that settled very many, are still on their way.
-    /// Changes with [`Broker::names_freed`].
+    /// Returns whether deliveries of a channel that was closed, or that settled very many, are still on
+    /// their way. Changes with [`Broker::names_freed`].
     #[must_use]
     pub fn is_returning(&self, channel: ChannelId) -> bool {
         let channel = self.messaging.clients.channels.get(channel);
         channel.is_some_and(|channel| channel.is_closing || channel.returning_up_to > 0)
     }
 
-    /// The same of any of the channels of a connection that was closed.
+    /// Returns the same as [`Broker::is_returning`], of any of the channels of a connection that
+    /// was closed.
     #[must_use]
     pub fn is_returning_of(&self, connection: ConnectionId) -> bool {
         self.messaging.returning.has_any_of(connection)

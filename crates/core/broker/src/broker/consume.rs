@@ -21,8 +21,8 @@ use crate::topology_changes::AUTO_DELETE;
 use crate::work::STEPS_PER_BROWSED;
 
 impl Broker {
-    /// basic.consume. Returns the consumer's tag, made up if none was given. Deliveries come as
-    /// effects, at the earliest from the next [`Broker::run`].
+    /// Adds a consumer (basic.consume). Returns its tag, made up if none was given. Deliveries come
+    /// as effects, at the earliest from the next [`Broker::run`].
     ///
     /// # Errors
     /// [`ConsumeError`]; nothing has changed then.
@@ -74,8 +74,8 @@ impl Broker {
         Ok(tag)
     }
 
-    /// basic.cancel. False: there is no such consumer, which is no error (AMQP 0-9-1,
-    /// basic.cancel). Its unsettled deliveries stay unsettled.
+    /// Removes a consumer (basic.cancel). Its unsettled deliveries stay unsettled. Returns false if
+    /// there is no such consumer, which is no error (AMQP 0-9-1, basic.cancel).
     pub fn cancel(&mut self, now: Timestamp, channel: ChannelId, consumer_tag: &str) -> bool {
         let Some(state) = self.messaging.clients.channels.get_mut(channel) else {
             return false;
@@ -93,7 +93,7 @@ impl Broker {
         }
     }
 
-    /// basic.get. The answer is an effect, [`Effect::Got`](crate::Effect::Got) or
+    /// Gets a message (basic.get). The answer is an effect, [`Effect::Got`](crate::Effect::Got) or
     /// [`Effect::GotEmpty`](crate::Effect::GotEmpty): mostly at once, later if the message has to
     /// be read from the log or the client has too much to read already, and never if the channel
     /// closes before.

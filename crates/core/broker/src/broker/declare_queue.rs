@@ -22,7 +22,7 @@ use crate::routing::exchange::RESERVED_PREFIX;
 use crate::topology_changes::TopologyAction;
 
 impl Broker {
-    /// queue.declare, passive or not.
+    /// Declares a queue (queue.declare), passive or not.
     ///
     /// # Errors
     /// [`DeclareQueueError`]; nothing has changed then.
@@ -85,7 +85,7 @@ impl Broker {
         })
     }
 
-    /// A queue that stands: the declaration has to say the same.
+    /// Declares a queue again that stands: the declaration has to say the same.
     fn redeclare_queue(
         &mut self,
         now: Timestamp,
@@ -173,7 +173,8 @@ impl Broker {
         self.messaging.queues.add(new);
     }
 
-    /// Configure on the queue; with a dead-letter exchange also read on the queue and write on it.
+    /// Checks the permissions of a declaration: configure on the queue; with a dead-letter exchange
+    /// also read on the queue and write on the exchange.
     pub(super) fn permit_declare(
         &mut self,
         channel: ChannelId,
@@ -236,7 +237,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether a virtual host may have another queue.
+    /// Checks whether a virtual host may have another queue.
     pub(super) fn check_queue_count(&self, vhost: VhostId) -> Result<(), LimitReached> {
         let limit = self.config.queues_per_vhost_max;
         let count = self.messaging.queues.in_vhost(vhost).map_or(0, |queues| queues.by_name.len());
@@ -247,7 +248,8 @@ impl Broker {
         Err(LimitReached { what: format!("another queue in vhost '{name}'"), limit })
     }
 
-    /// The queue of direct replies does not exist, but declaring it works, as in RabbitMQ.
+    /// Declares the queue of direct replies: it does not exist, but declaring it works, as in
+    /// RabbitMQ.
     fn declare_reply_queue(
         &mut self,
         channel: ChannelId,
@@ -264,7 +266,7 @@ impl Broker {
     }
 }
 
-/// Compares in RabbitMQ's order.
+/// Compares a declaration with the queue that stands, in RabbitMQ's order.
 fn check_equivalent(queue: &Queue, request: &DeclareQueue) -> Result<(), Inequivalent> {
     let differs = |field: &str, received: String, current: String| {
         Err(Inequivalent {

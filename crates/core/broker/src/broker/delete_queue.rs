@@ -12,7 +12,7 @@ use crate::reply::{Purged, QueueDeleted};
 use crate::topology_changes::TopologyAction;
 
 impl Broker {
-    /// queue.purge: ready messages go; unacknowledged ones stay.
+    /// Purges a queue (queue.purge): ready messages go; unacknowledged ones stay.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -48,7 +48,7 @@ impl Broker {
         Ok(purged)
     }
 
-    /// queue.delete. A queue that is not there is no error, as in RabbitMQ.
+    /// Deletes a queue (queue.delete). A queue that is not there is no error, as in RabbitMQ.
     ///
     /// # Errors
     /// [`QueueError`].

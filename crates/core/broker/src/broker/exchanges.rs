@@ -16,7 +16,8 @@ use crate::routing::router::Router;
 use crate::topology_changes::TopologyAction;
 
 impl Broker {
-    /// exchange.declare, passive or not. declare-ok leaves when the ticket is reached.
+    /// Declares an exchange (exchange.declare), passive or not. declare-ok leaves when the ticket
+    /// is reached.
     ///
     /// # Errors
     /// [`ExchangeError`]; nothing has changed then.
@@ -77,8 +78,9 @@ impl Broker {
         }
     }
 
-    /// exchange.delete. It is gone at once for everybody; its bindings leave the log over as many turns as that
-    /// takes. An exchange that is not there is no error, as in RabbitMQ.
+    /// Deletes an exchange (exchange.delete). It is gone at once for everybody; its bindings leave
+    /// the log over as many turns as that takes. An exchange that is not there is no error, as in
+    /// RabbitMQ.
     ///
     /// # Errors
     /// [`ExchangeError`]; nothing has changed then.

@@ -9,8 +9,8 @@ use crate::ids::{ChannelId, ConnectionId};
 use crate::queues::queue::Queue;
 
 impl Broker {
-    /// The queue of that name, or for an empty one the channel's last declared queue, with the
-    /// permission for the operation checked, and that it is nobody else's exclusively.
+    /// Returns the queue of that name, or for an empty one the channel's last declared queue, with
+    /// the permission for the operation checked, and that it is nobody else's exclusively.
     pub(super) fn find_queue(
         &mut self,
         channel: ChannelId,
@@ -22,7 +22,7 @@ impl Broker {
         Ok(id)
     }
 
-    /// As [`Broker::find_queue`], whoever's it is.
+    /// Returns the same as [`Broker::find_queue`], whoever's it is.
     pub(super) fn find_permitted_queue(
         &mut self,
         channel: ChannelId,
@@ -50,7 +50,7 @@ impl Broker {
         }
     }
 
-    /// The name that was given, or the last declared queue's if it is empty.
+    /// Returns the name that was given, or the last declared queue's if it is empty.
     pub(super) fn queue_name(
         &self,
         channel: ChannelId,

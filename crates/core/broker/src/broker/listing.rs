@@ -51,7 +51,7 @@ impl ListKey {
         }
     }
 
-    /// One that is added to the totals of its virtual host.
+    /// Returns the queue that is added to the totals of its virtual host.
     pub(super) const fn queue_of_vhost(self) -> Option<QueueId> {
         match self.0 {
             Key::TotalsOf(_, id) => Some(id),
@@ -73,7 +73,8 @@ impl ListKey {
         }
     }
 
-    /// The exchanges of a virtual host at these places.
+    /// Returns the virtual host and the places of the exchanges that the key stands for, if it is
+    /// of those.
     pub(super) const fn exchanges(self) -> Option<(VhostId, Range<u32>)> {
         match self.0 {
             Key::Exchanges(vhost, first) => Some((vhost, first..first + PLACES_PER_KEY)),
@@ -103,7 +104,7 @@ pub struct ListedName {
 
 /// A report that there are many of.
 pub trait Listable: Sized {
-    /// What a list of those of one virtual host, or of all, has to look at.
+    /// Returns what a list of those of one virtual host, or of all, has to look at.
     #[doc(hidden)]
     fn keys(broker: &Broker, vhost: Option<&str>) -> Vec<ListKey>;
 
@@ -125,7 +126,8 @@ impl Broker {
         keys
     }
 
-    /// A page of a list, in no order. Returns how many of the keys it has looked at, too; 1 at least.
+    /// Returns a page of a list, in no order, and how many of the keys it has looked at; 1 at
+    /// least.
     pub fn list_page<R: Listable>(&mut self, keys: &[ListKey]) -> (Vec<R>, usize) {
         let (mut reports, mut steps, mut looked_at) = (Vec::new(), 0, 0);
         for key in keys {
@@ -140,7 +142,7 @@ impl Broker {
         (reports, looked_at)
     }
 
-    /// The first consumers of a queue, at most so many: by priority, then by age.
+    /// Returns the first consumers of a queue, at most so many: by priority, then by age.
     pub fn consumers_of_queue(&mut self, id: QueueId, max: usize) -> Vec<ListKey> {
         let queue = self.messaging.queues.get(id);
         let consumers = queue.into_iter().flat_map(|queue| queue.consumers.iter().take(max));
@@ -149,7 +151,7 @@ impl Broker {
         keys
     }
 
-    /// Consumers of a channel, at most so many, in no order.
+    /// Returns the consumers of a channel, at most so many, in no order.
     pub fn consumers_of_channel(&mut self, id: ChannelId, max: usize) -> Vec<ListKey> {
         let channel = self.messaging.clients.channels.get(id);
         let consumers = channel.into_iter().flat_map(|channel| channel.consumers.values());
@@ -158,7 +160,7 @@ impl Broker {
         keys
     }
 
-    /// A whole list, in its order.
+    /// Returns a whole list, in its order.
     pub(super) fn list<R: Listable>(&self, vhost: Option<&str>) -> Vec<R> {
         let mut reports = Vec::new();
         R::keys(self, vhost).into_iter().for_each(|key| R::add(self, key, &mut reports));
@@ -174,7 +176,8 @@ impl Broker {
         self.routing.vhosts().filter(move |(_, vhost)| is_in(vhost.name.as_str()))
     }
 
-    /// By the names of virtual hosts, and the queues' own within them.
+    /// Returns the keys of the queues, by the names of virtual hosts, and the queues' own within
+    /// them.
     fn queue_keys<'a>(&'a self, vhost: Option<&'a str>) -> impl Iterator<Item = ListKey> + 'a {
         let mut vhosts: Vec<_> = self.vhosts_listed(vhost).collect();
         vhosts.sort_by_key(|(_, vhost)| &vhost.name);
@@ -182,15 +185,15 @@ impl Broker {
         known.flat_map(|known| known.in_order.values()).map(|id| ListKey(Key::Queue(*id)))
     }
 
-    /// The queues of a virtual host, for its totals.
+    /// Returns the queues of a virtual host, for its totals.
     pub(super) fn totals_keys(&self, id: VhostId) -> impl Iterator<Item = ListKey> + '_ {
         let known = self.messaging.queues.in_vhost(id);
         let queues = known.into_iter().flat_map(|known| known.by_name.values());
         queues.map(move |queue| ListKey(Key::TotalsOf(id, *queue)))
     }
 
-    /// Names of queues by their keys, in the keys' order: enough to find a page of them. Returns how many of the keys it has
-    /// looked at, too; 1 at least.
+    /// Returns the names of queues by their keys, in the keys' order: enough to find a page of
+    /// them; and how many of the keys it has looked at, 1 at least.
     pub fn list_queue_names(&mut self, keys: &[ListKey]) -> (Vec<ListedName>, usize) {
         let looked_at = keys.len().min((self.work.per_turn() / STEPS_PER_NAME).max(1) as usize);
         let names = keys[..looked_at].iter().filter_map(|key| {
@@ -203,8 +206,8 @@ impl Broker {
         (names, looked_at)
     }
 
-    /// Attributes of queues by their keys, of those that have any. Returns how many of the keys it has looked at, too; 1 at
-    /// least.
+    /// Returns the attributes of queues by their keys, of those that have any, and how many of the
+    /// keys it has looked at; 1 at least.
     pub fn list_queue_attributes(
         &mut self,
         keys: &[ListKey],
@@ -222,7 +225,7 @@ impl Broker {
     }
 }
 
-/// Keys for so many places.
+/// Returns the first place of each key, for so many places.
 fn places(count: usize) -> impl Iterator<Item = u32> {
     (0..count as u32).step_by(PLACES_PER_KEY as usize)
 }
@@ -333,7 +336,8 @@ impl Listable for ExchangeReport {
 }
 
 impl Listable for BindingReport {
-    /// Those by which the default exchange reaches every queue are among them.
+    /// Returns the keys of bindings: those by which the default exchange reaches every queue are
+    /// among them.
     fn keys(broker: &Broker, vhost: Option<&str>) -> Vec<ListKey> {
         let vhosts = broker.vhosts_listed(vhost);
         let bindings = vhosts.flat_map(|(id, vhost)| {

@@ -27,8 +27,9 @@ impl Broker {
         Ok((id, messaging.ticket(Durability::Fsync)))
     }
 
-    /// The queues of a move that the channel's user wants: who may read the one and write to the other. Where each message
-    /// came from is written to by who may configure the source.
+    /// Finds the queues of a move that the channel's user wants, who has to have the permission to
+    /// read the one and to write to the other. Without a destination each message goes to where it
+    /// came from, which takes the permission to configure the source instead.
     ///
     /// # Errors
     /// [`ResourceError`].
@@ -49,7 +50,8 @@ impl Broker {
         Ok((id, destination))
     }
 
-    /// The queue whose moves the channel's user may end: who may read it.
+    /// Finds a queue whose moves the channel's user may end, who has to have the permission to read
+    /// it.
     ///
     /// # Errors
     /// [`ResourceError`].
@@ -70,7 +72,7 @@ impl Broker {
         Ok((moved, self.messaging.ticket(Durability::Fsync)))
     }
 
-    /// The last tasks of a source, the newest first.
+    /// Returns the last tasks of a source, the newest first.
     #[must_use]
     pub fn move_tasks(&self, source: QueueId) -> Vec<MoveTaskReport> {
         self.move_tasks.reports(source)

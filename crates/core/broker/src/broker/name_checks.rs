@@ -16,14 +16,14 @@ impl Broker {
         self.name_checks.turn_on();
     }
 
-    /// Whether [`Broker::check_queue_name`] may have somebody wait.
+    /// Returns whether [`Broker::check_queue_name`] may have somebody wait.
     #[must_use]
     pub const fn checks_names(&self) -> bool {
         self.name_checks.is_on()
     }
 
-    /// Whether a queue may be declared as far as the other store is concerned; to be called before
-    /// [`Broker::declare_queue`]. Does not ask for queues that are here.
+    /// Checks whether a queue may be declared as far as the other store is concerned; to be called
+    /// before [`Broker::declare_queue`]. Does not ask for queues that are here.
     ///
     /// # Errors
     /// [`DeclareQueueError::ReplicatedQueue`]; [`DeclareQueueError::NameBeingChecked`] until there is an answer.
@@ -60,7 +60,8 @@ impl Broker {
         }
     }
 
-    /// The next name to ask the other store for. The answer comes by [`Broker::name_checked`].
+    /// Takes the next name to ask the other store for. The answer comes by
+    /// [`Broker::name_checked`].
     pub fn poll_name_question(&mut self) -> Option<NameQuestion> {
         self.name_checks.next_question()
     }

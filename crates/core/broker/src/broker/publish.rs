@@ -46,13 +46,13 @@ enum Route {
 }
 
 impl PublishRoute {
-    /// How many queues it leads to.
+    /// Returns how many queues it leads to.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queues().len()
     }
 
-    /// Whether it leads to no queue.
+    /// Returns whether it leads to no queue.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queues().is_empty()
@@ -186,8 +186,8 @@ impl Broker {
         }
     }
 
-    /// Everything that [`Broker::publish`] would refuse, without publishing: for a transaction, whose messages are
-    /// published at its end. Returns where the message would go.
+    /// Checks everything that [`Broker::publish`] would refuse, without publishing: for a
+    /// transaction, whose messages are published at its end. Returns where the message would go.
     ///
     /// # Errors
     /// As `publish`.
@@ -208,7 +208,7 @@ impl Broker {
         }))
     }
 
-    /// What [`Broker::publish`] would refuse of a message's properties.
+    /// Checks a message's properties for what [`Broker::publish`] would refuse.
     pub(super) fn check_properties(
         &self,
         channel: ChannelId,
@@ -220,7 +220,8 @@ impl Broker {
         Ok(())
     }
 
-    /// The queues of a message. Mostly those of the channel's last one: then this is a comparison.
+    /// Returns the queues of a message. Mostly those of the channel's last one: then this is a
+    /// comparison.
     #[inline]
     fn publish_target(
         &mut self,
@@ -259,7 +260,7 @@ impl Broker {
         Ok(route.into())
     }
 
-    /// In RabbitMQ's order: the permission, the exchange's existence, internal, the topic.
+    /// Checks in RabbitMQ's order: the permission, the exchange's existence, internal, the topic.
     fn permit_publish(
         &mut self,
         channel: ChannelId,
@@ -287,7 +288,7 @@ impl Broker {
         Ok(())
     }
 
-    /// What the properties say about the message's life, checked.
+    /// Checks what the properties say about the message's life, and returns that.
     #[inline]
     fn message_options(
         &self,
@@ -326,8 +327,8 @@ impl Broker {
         Err(PublishError::WrongUserId { user_id: user_id.to_owned(), user: user.to_string() })
     }
 
-    /// The properties as receivers see them: without `BCC`, and with the direct reply address in
-    /// place of its short form.
+    /// Returns the properties as receivers see them: without `BCC`, and with the direct reply
+    /// address in place of its short form.
     #[inline]
     fn outgoing_properties<'a>(
         &self,
@@ -355,7 +356,7 @@ impl Broker {
     }
 }
 
-/// A non-negative integer, as text.
+/// Parses a non-negative integer, as text.
 fn parse_expiration(expiration: &str) -> Result<u64, PublishError> {
     let invalid = |problem| {
         Err(PublishError::InvalidExpiration { expiration: expiration.to_owned(), problem })

@@ -2,12 +2,13 @@
 
 use quelea_model::limits::QUEUE_ATTRIBUTES_BYTES_MAX;
 use quelea_model::{QueueId, QueueName, Table, Timestamp};
-use quelea_store::{Durability, QueueIndex, Ticket};
+use quelea_store::{Durability, NEVER, QueueIndex, Ticket};
 
 use super::Broker;
 use crate::access::Operation;
 use crate::error::{CreateQueueError, LimitReached, NoSuchQueueId};
 use crate::messaging::Messaging;
+use crate::queues::Queues;
 use crate::queues::queue::arguments::QueueArguments;
 use crate::queues::queue::attributes::QueueAttributes;
 use crate::queues::queue::{NewQueue, Queue};
@@ -15,20 +16,21 @@ use crate::reply::{QueueBacklog, QueueNames, QueuePermits};
 use crate::work::STEPS_PER_NAME;
 
 impl Broker {
-    /// The number of a queue.
+    /// Returns the number of a queue.
     #[must_use]
     pub fn queue_id(&self, vhost: &str, name: &str) -> Option<QueueId> {
         self.messaging.queues.find(self.routing.vhost_id(vhost)?, name)
     }
 
-    /// A queue's attributes and the time of its declaration. Exclusive queues are nobody else's.
+    /// Returns a queue's attributes and the time of its declaration. Exclusive queues are nobody
+    /// else's.
     #[must_use]
     pub fn queue_attributes(&self, id: QueueId) -> Option<(QueueAttributes, Timestamp)> {
         let queue = self.messaging.queues.get(id).filter(|queue| !queue.is_exclusive())?;
         Some((queue.attributes.as_deref().cloned().unwrap_or_default(), queue.created_at))
     }
 
-    /// What a user's permissions allow with a queue of that name, whether it exists or not.
+    /// Returns what a user's permissions allow with a queue of that name, whether it exists or not.
     pub fn queue_permits(&mut self, user: &str, vhost: &str, name: &str) -> QueuePermits {
         let mut may = |operation| self.access.accounts.check(user, vhost, operation, name);
         QueuePermits {
@@ -38,8 +40,8 @@ impl Broker {
         }
     }
 
-    /// Changes when anything that [`Broker::queue_attributes`] and [`Broker::queue_permits`] say may
-    /// have changed.
+    /// Returns a number that changes when anything that [`Broker::queue_attributes`] and
+    /// [`Broker::queue_permits`] say may have changed.
     #[must_use]
     pub fn queues_epoch(&self) -> u64 {
         let (queues, access) = (self.messaging.queues.epoch(), &self.access);
@@ -135,14 +137,14 @@ impl Broker {
         Ok(self.messaging.ticket(Durability::Fsync))
     }
 
-    /// When a queue of that name was last deleted by [`Broker::delete_queue_by_id`], if that is
-    /// remembered.
+    /// Returns when a queue of that name was last deleted by [`Broker::delete_queue_by_id`], if
+    /// that is remembered.
     #[must_use]
     pub fn queue_deleted_at(&self, vhost: &str, name: &str) -> Option<Timestamp> {
         self.deleted_queues.when(vhost, name)
     }
 
-    /// When a queue was last purged by [`Broker::purge_queue_by_id`].
+    /// Returns when a queue was last purged by [`Broker::purge_queue_by_id`].
     #[must_use]
     pub fn queue_purged_at(&self, id: QueueId) -> Option<Timestamp> {
         self.messaging.queues.get(id)?.purged_at
@@ -164,12 +166,13 @@ impl Broker {
             visible: queue.ready.len() as u64,
             in_flight: queue.invisible.in_flight() as u64 + queue.unacked,
             delayed: queue.invisible.delayed() as u64,
-            oldest_sent_at: oldest_sent_at(queue),
+            oldest_sent_at: oldest_sent_at(&self.messaging.queues, queue),
         })
     }
 
-    /// Names of a virtual host's queues that are nobody's own, begin with `prefix` and sort after `after`,
-    /// in order, and for which `wanted` is true: those that it finds within the steps of a turn.
+    /// Returns the names of a virtual host's queues that are nobody's own, begin with `prefix` and
+    /// sort after `after`, in order, and for which `wanted` is true: those that it finds within the
+    /// steps of a turn.
     #[must_use]
     pub fn queue_names(
         &mut self,
@@ -205,12 +208,19 @@ impl Broker {
     }
 }
 
-/// The retention period says it: a message's expiry is its sending and that.
-fn oldest_sent_at(queue: &Queue) -> Option<Timestamp> {
-    let retention_ms = queue.settings().retention_ms?;
-    let invisible = queue.invisible.first().and_then(|invisible| invisible.message.expires_at);
-    let expiry = [queue.ready.head_expiry(), invisible].into_iter().flatten().min()?;
-    Some(Timestamp::from_millis(expiry.as_millis().saturating_sub(retention_ms)))
+/// Returns when the oldest message was sent. Its expiry says that exactly, being its sending and the period that the queue
+/// gives it. Where a message has a shorter time of its own that is too early, and then it is the time about which its
+/// number came, which is known since the start.
+fn oldest_sent_at(queues: &Queues, queue: &Queue) -> Option<Timestamp> {
+    let invisible = queue.invisible.first().map(|invisible| &invisible.message);
+    let seqs = [queue.ready.oldest_seq(), invisible.map(|message| message.entry.seq)];
+    let arrived_at = seqs.into_iter().flatten().min().and_then(|seq| queues.arrived_at(seq));
+    let expiries = [queue.ready.head_expiry(), invisible.and_then(|message| message.expires_at)];
+    let expiry = expiries.into_iter().flatten().filter(|at| *at != NEVER).min();
+    let sent_at = queue.lifetime_ms(None).zip(expiry).map(|(lifetime_ms, expiry)| {
+        Timestamp::from_millis(expiry.as_millis().saturating_sub(lifetime_ms))
+    });
+    sent_at.max(arrived_at)
 }
 
 fn check_size(attributes: &QueueAttributes) -> Result<(), CreateQueueError> {

@@ -20,8 +20,8 @@ use crate::routing::exchange::ExchangeSpec;
 use crate::topology::{Item, StoredBinding, StoredDestination, StoredQueue};
 
 impl Broker {
-    /// Items come by kind: vhosts, users, permissions, exchanges, queues, bindings,
-    /// access keys, attributes of queues, move tasks.
+    /// Restores what the store has recovered. Items come by kind: vhosts, users, permissions,
+    /// exchanges, queues, bindings, access keys, attributes of queues, move tasks.
     ///
     /// Where the operator has accepted damage, an item that needs one which is lost is lost with it: it is
     /// deleted, so that the next start needs no such leave, and said.
@@ -209,8 +209,9 @@ impl Broker {
         self.messaging.queues.reschedule(id);
     }
 
-    /// False if one of its ends is gone: the process ended between the end of a queue or exchange and that of
-    /// its last binding (`removals.rs`). Then it goes too. An exchange may also be lost by damage.
+    /// Restores a binding. Returns false if one of its ends is gone: the process ended between the
+    /// end of a queue or exchange and that of its last binding (`removals.rs`). Then it goes too.
+    /// An exchange may also be lost by damage.
     fn recover_binding(
         &mut self,
         stored: &StoredBinding,

@@ -48,8 +48,8 @@ impl Broker {
         self.go_on_removing();
     }
 
-    /// The queue of that name. One whose owner is gone is taken out first: it is not there any more for
-    /// anybody who asks for it.
+    /// Finds the queue of that name. One whose owner is gone is taken out first: it is not there
+    /// any more for anybody who asks for it.
     pub(super) fn find_live_queue(&mut self, vhost: VhostId, name: &str) -> Option<QueueId> {
         let id = self.messaging.queues.find(vhost, name)?;
         let Messaging { queues, clients, .. } = &self.messaging;
@@ -61,30 +61,30 @@ impl Broker {
         Some(id)
     }
 
-    /// Whether a queue of that name cannot be declared yet, since one that was deleted has left bindings in
-    /// the log: try again after [`Broker::run`].
+    /// Returns whether a queue of that name cannot be declared yet, since one that was deleted has left
+    /// bindings in the log: try again after [`Broker::run`].
     #[must_use]
     pub fn is_queue_being_deleted(&self, channel: ChannelId, name: &str) -> bool {
         let channel = self.messaging.clients.channel(channel);
         channel.is_ok_and(|channel| self.removals.holds_name(channel.vhost, name))
     }
 
-    /// As [`Broker::is_queue_being_deleted`], for who has no channel.
+    /// Returns the same as [`Broker::is_queue_being_deleted`], for who has no channel.
     #[must_use]
     pub fn is_queue_being_deleted_in(&self, vhost: &str, name: &str) -> bool {
         self.routing.vhost_id(vhost).is_some_and(|vhost| self.removals.holds_name(vhost, name))
     }
 
-    /// Whether an exchange of that name cannot be declared yet, since one that was deleted has left bindings in
-    /// the log: try again after [`Broker::run`].
+    /// Returns whether an exchange of that name cannot be declared yet, since one that was deleted has left
+    /// bindings in the log: try again after [`Broker::run`].
     #[must_use]
     pub fn is_exchange_being_deleted_in(&self, vhost: &str, name: &str) -> bool {
         let vhost = self.routing.vhost_id(vhost);
         vhost.is_some_and(|vhost| self.removals.holds_exchange_name(vhost, name))
     }
 
-    /// Whether a virtual host of that name cannot be made yet, since what was in one that is gone is still being
-    /// deleted: try again after [`Broker::run`].
+    /// Returns whether a virtual host of that name cannot be made yet, since what was in one that is gone is
+    /// still being deleted: try again after [`Broker::run`].
     #[must_use]
     pub fn is_vhost_being_deleted(&self, name: &str) -> bool {
         VhostName::parse(name).is_ok_and(|name| self.removals.holds_vhost(&name))
@@ -119,6 +119,7 @@ impl Broker {
         if let Some(mut groups) = queue.groups.take() {
             purged.add_groups(groups.keep_only(std::iter::empty()));
         }
+        queues.keep_dead_letters(&mut queue);
         self.removals.add(queue);
     }
 

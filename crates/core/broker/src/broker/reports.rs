@@ -16,7 +16,7 @@ use crate::routing::router::Router;
 use crate::work::STEPS_PER_TOTAL;
 
 impl Broker {
-    /// Totals. Costs time in proportion to the number of queues.
+    /// Returns totals. Costs time in proportion to the number of queues.
     #[must_use]
     pub fn overview(&self) -> Overview {
         let mut overview = self.overview_without_queues();
@@ -24,12 +24,14 @@ impl Broker {
         overview
     }
 
-    /// Totals but for what the queues add up to, and the queues, for [`Broker::add_to_overview`].
+    /// Returns totals but for what the queues add up to, and the queues, for
+    /// [`Broker::add_to_overview`].
     pub fn begin_overview(&mut self) -> (Overview, Vec<ListKey>) {
         (self.overview_without_queues(), self.list_keys::<QueueReport>(None))
     }
 
-    /// The same of some virtual hosts alone: what is of the whole broker, such as memory, is nothing.
+    /// Returns the same as [`Broker::begin_overview`], of some virtual hosts alone: what is of the
+    /// whole broker, such as memory, is nothing.
     pub fn begin_overview_of<'a>(
         &mut self,
         vhosts: impl Iterator<Item = &'a str>,
@@ -104,31 +106,31 @@ impl Broker {
         }
     }
 
-    /// Segments of the log behind that number, at most so many.
+    /// Returns segments of the log behind that number, at most so many.
     #[must_use]
     pub fn log_segments(&self, after: u32, max: usize) -> Vec<SegmentReport> {
         self.messaging.log.store.segments(after, max)
     }
 
-    /// Whether there is a virtual host of that name.
+    /// Returns whether there is a virtual host of that name.
     #[must_use]
     pub fn has_vhost(&self, name: &str) -> bool {
         self.routing.vhost_id(name).is_some()
     }
 
-    /// All virtual hosts, by name.
+    /// Returns all virtual hosts, by name.
     #[must_use]
     pub fn vhosts(&self) -> Vec<VhostReport> {
         self.list(None)
     }
 
-    /// All queues, or those of one virtual host, by vhost and name.
+    /// Returns all queues, or those of one virtual host, by vhost and name.
     #[must_use]
     pub fn queues(&self, vhost: Option<&str>) -> Vec<QueueReport> {
         self.list(vhost)
     }
 
-    /// One queue.
+    /// Returns one queue.
     #[must_use]
     pub fn queue(&self, vhost: &str, name: &str) -> Option<QueueReport> {
         let queues = &self.messaging.queues;
@@ -136,32 +138,32 @@ impl Broker {
         Some(self.queue_report(queue))
     }
 
-    /// All exchanges, or those of one virtual host, by vhost and name.
+    /// Returns all exchanges, or those of one virtual host, by vhost and name.
     #[must_use]
     pub fn exchanges(&self, vhost: Option<&str>) -> Vec<ExchangeReport> {
         self.list(vhost)
     }
 
-    /// All bindings, or those of one virtual host, those by which the default exchange reaches
-    /// every queue included, by vhost, source, destination and key.
+    /// Returns all bindings, or those of one virtual host, those by which the default exchange
+    /// reaches every queue included, by vhost, source, destination and key.
     #[must_use]
     pub fn bindings(&self, vhost: Option<&str>) -> Vec<BindingReport> {
         self.list(vhost)
     }
 
-    /// All connections.
+    /// Returns all connections.
     #[must_use]
     pub fn connections(&self) -> Vec<ConnectionReport> {
         self.list(None)
     }
 
-    /// All channels.
+    /// Returns all channels.
     #[must_use]
     pub fn channels(&self) -> Vec<ChannelReport> {
         self.list(None)
     }
 
-    /// All consumers, or those of one virtual host's queues.
+    /// Returns all consumers, or those of one virtual host's queues.
     #[must_use]
     pub fn consumers(&self, vhost: Option<&str>) -> Vec<ConsumerReport> {
         self.list(vhost)

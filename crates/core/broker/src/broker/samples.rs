@@ -101,7 +101,8 @@ impl Broker {
         SampledKeys { keys, are_all }
     }
 
-    /// Samples of some of the queues, in the keys' order. Returns how many of the keys it has looked at, too; 1 at least.
+    /// Returns samples of some of the queues, in the keys' order, and how many of the keys it has
+    /// looked at; 1 at least.
     pub fn sample_queues(&mut self, keys: &[ListKey]) -> (Vec<QueueSample>, usize) {
         let looked_at = keys.len().min((self.work.per_turn() / STEPS_PER_SAMPLE).max(1) as usize);
         let samples = keys[..looked_at].iter().filter_map(|key| {
@@ -121,8 +122,8 @@ impl Broker {
         (samples, looked_at)
     }
 
-    /// Samples of some of the exchanges, but of those that nothing was published to. Returns how many of the keys it has
-    /// looked at, too; 1 at least.
+    /// Returns samples of some of the exchanges, but of those that nothing was published to, and
+    /// how many of the keys it has looked at; 1 at least.
     pub fn sample_exchanges(&mut self, keys: &[ListKey]) -> (Vec<ExchangeSample>, usize) {
         let steps_per_key = STEPS_PER_COUNTERS * u64::from(PLACES_PER_KEY);
         let looked_at = keys.len().min((self.work.per_turn() / steps_per_key).max(1) as usize);
@@ -139,8 +140,8 @@ impl Broker {
         (samples, looked_at)
     }
 
-    /// Some of the connections that are still there: what their sockets did is known to whoever has these. Returns how
-    /// many of the keys it has looked at, too; 1 at least.
+    /// Returns some of the connections that are still there, and how many of the keys it has looked
+    /// at; 1 at least. What the connections' sockets did is known to whoever has these.
     pub fn sample_connections(&mut self, keys: &[ListKey]) -> (Vec<ConnectionId>, usize) {
         let keys = self.some_counters(keys);
         let connections = &self.messaging.clients.connections;
@@ -148,7 +149,8 @@ impl Broker {
         (ids.filter(|id| connections.contains_key(*id)).collect(), keys.len())
     }
 
-    /// Samples of some of the channels. Returns how many of the keys it has looked at, too; 1 at least.
+    /// Returns samples of some of the channels, and how many of the keys it has looked at; 1 at
+    /// least.
     pub fn sample_channels(&mut self, keys: &[ListKey]) -> (Vec<ChannelSample>, usize) {
         let keys = self.some_counters(keys);
         let samples = keys.iter().filter_map(|key| {
@@ -160,7 +162,8 @@ impl Broker {
         (samples.collect(), keys.len())
     }
 
-    /// As many keys as one call may look at, if each stands for one object.
+    /// Returns as many keys as one call may look at, if each stands for one object, and counts the
+    /// steps for them.
     fn some_counters<'a>(&mut self, keys: &'a [ListKey]) -> &'a [ListKey] {
         let max = (self.work.per_turn() / STEPS_PER_COUNTERS).max(1) as usize;
         let keys = &keys[..keys.len().min(max)];

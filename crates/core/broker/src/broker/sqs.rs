@@ -87,7 +87,7 @@ impl Broker {
         queues.undo_receives(log, receipts, now);
     }
 
-    /// Does something with each receipt of a queue. Returns the outcomes and a ticket for all.
+    /// Settles each receipt of a queue by `settle`. Returns the outcomes and a ticket for all.
     fn settle_receipts<R>(
         &mut self,
         now: Timestamp,

@@ -11,12 +11,13 @@ use crate::routing::binding::Destination;
 use crate::topology_changes::{AUTO_DELETE, ChangedBinding, TopologyAction, TopologyChange};
 
 impl Broker {
-    /// What clients changed since this was asked last, the oldest first.
+    /// Takes what clients changed since this was asked last, the oldest first.
     pub fn take_topology_changes(&mut self) -> VecDeque<TopologyChange> {
         self.topology_changes.take()
     }
 
-    /// A channel's client changed this, of a queue that only its connection sees or of what others see too.
+    /// Notes that a channel's client changed this, of a queue that only its connection sees or of
+    /// what others see too.
     pub(super) fn note_change(
         &mut self,
         channel: ChannelId,
@@ -53,7 +54,7 @@ impl Broker {
         self.topology_changes.add(by_itself(AUTO_DELETE, vhost, action, false));
     }
 
-    /// As [`Broker::note_change`], of a queue that is there.
+    /// Notes the same as [`Broker::note_change`], of a queue that is there.
     pub(super) fn note_queue_change(
         &mut self,
         channel: ChannelId,
@@ -65,7 +66,7 @@ impl Broker {
         self.note_change(channel, is_private, || action(name.to_string()));
     }
 
-    /// The same of a binding.
+    /// Notes the same of a binding.
     pub(super) fn note_binding_change(
         &mut self,
         channel: ChannelId,

@@ -13,10 +13,10 @@ use crate::ids::ChannelId;
 use crate::messaging::Messaging;
 
 impl Broker {
-    /// Whether all of a transaction's messages would be taken, if they were published now, those where
-    /// [`Broker::check_publish`] has found that they go with what it returned: between this and the end of the transaction nothing may
-    /// happen that is not part of it. A queue that refuses what is too much (`x-overflow`) has to have room for all
-    /// of them at once.
+    /// Checks whether all of a transaction's messages would be taken, if they were published now,
+    /// those where [`Broker::check_publish`] has found that they go with what it returned: between
+    /// this and the end of the transaction nothing may happen that is not part of it. A queue that
+    /// refuses what is too much (`x-overflow`) has to have room for all of them at once.
     ///
     /// # Errors
     /// [`CommitError`]; nothing has changed then.

@@ -86,7 +86,7 @@ impl Channel {
         }
     }
 
-    /// Deliveries that its consumers may get.
+    /// Returns how many deliveries its consumers may get.
     pub(crate) fn credit(&self, unacked_max: usize) -> u32 {
         let prefetch = match self.global_prefetch {
             0 => u32::MAX,
@@ -96,9 +96,9 @@ impl Channel {
         prefetch.min(u32::try_from(room).unwrap_or(u32::MAX))
     }
 
-    /// Whether a consumer may get a delivery: one that was called, or any while nobody else waits. One
-    /// that does not acknowledge uses none of the global prefetch up, but waits with the others while it
-    /// is used up, as in RabbitMQ.
+    /// Returns whether a consumer may get a delivery: one that was called, or any while nobody else
+    /// waits. One that does not acknowledge uses none of the global prefetch up, but waits with the
+    /// others while it is used up, as in RabbitMQ.
     pub(crate) fn admits(&self, is_called: bool, no_ack: bool, unacked_max: usize) -> bool {
         if no_ack && self.global_prefetch == 0 {
             return true;

@@ -81,7 +81,7 @@ impl Connection {
     }
 }
 
-/// What a delivery takes of its connection's budget: about its bytes on the wire.
+/// Returns what a delivery takes of its connection's budget: about its bytes on the wire.
 pub(crate) fn delivery_bytes(message: &Message, tag: &str) -> usize {
     DELIVERY_OVERHEAD_BYTES
         + tag.len()

@@ -51,7 +51,7 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// Whether its own prefetch lets it take another delivery.
+    /// Returns whether its own prefetch lets it take another delivery.
     pub(crate) fn has_credit(&self) -> bool {
         self.no_ack || self.prefetch == 0 || self.unacked < u32::from(self.prefetch)
     }

@@ -28,7 +28,7 @@ pub(crate) const REPLY_KEY_PREFIX: &str = "amq.rabbitmq.reply-to.";
 const OUTPUTS_MAX: usize = 16;
 
 impl Clients {
-    /// The channel that a key leads to, if it is still there and still consumes.
+    /// Returns the channel that a key leads to, if it is still there and still consumes.
     pub(crate) fn find_reply_consumer(&self, key: &str) -> Option<ChannelId> {
         let (channel, _) = key.strip_prefix(REPLY_KEY_PREFIX)?.split_once('.')?;
         let channel = KeyData::from_ffi(u64::from_str_radix(channel, 16).ok()?);
@@ -76,7 +76,7 @@ impl Clients {
     }
 }
 
-/// A key that leads to a channel and cannot be guessed from another.
+/// Creates a key that leads to a channel and cannot be guessed from another.
 pub(crate) fn new_reply_key(random: &mut Random, channel: ChannelId) -> String {
     random.name(&format!("{REPLY_KEY_PREFIX}{:x}.", channel.as_u64()))
 }

@@ -27,7 +27,7 @@ pub(crate) struct Unacked {
 }
 
 impl Unacked {
-    /// The message as it goes back to its queue.
+    /// Returns the message as it goes back to its queue.
     pub(crate) fn into_ready(self) -> QueuedMessage {
         let expires_at = Some(self.expires_at).filter(|at| *at != NEVER);
         QueuedMessage { entry: self.entry, expires_at, body: self.body }
@@ -53,12 +53,13 @@ impl UnackedDeliveries {
         self.slots.len() - self.holes
     }
 
-    /// How many are unsettled up to a tag, at most: those are counted too that are settled and not yet forgotten.
+    /// Returns how many are unsettled up to a tag, at most: those are counted too that are settled
+    /// and not yet forgotten.
     pub(crate) fn count_up_to(&self, tag: u64) -> usize {
         self.slots.partition_point(|(other, _)| *other <= tag)
     }
 
-    /// Whether an open transaction has settled any.
+    /// Returns whether an open transaction has settled any.
     pub(crate) const fn holds_any(&self) -> bool {
         !self.held.is_empty()
     }
@@ -68,7 +69,7 @@ impl UnackedDeliveries {
         self.slots.push_back((tag, Some(unacked)));
     }
 
-    /// Whether a delivery of that tag is unsettled, also by an open transaction.
+    /// Returns whether a delivery of that tag is unsettled, also by an open transaction.
     pub(crate) fn contains(&self, tag: u64) -> bool {
         let unacked = self.position(tag).and_then(|at| self.slots[at].1.as_ref());
         unacked.is_some_and(|unacked| !unacked.is_held)
@@ -87,7 +88,7 @@ impl UnackedDeliveries {
         }
     }
 
-    /// The last tag that is unsettled.
+    /// Returns the last tag that is unsettled.
     pub(crate) fn last_unheld(&mut self) -> Option<u64> {
         let (held_up_to, last) = (self.held_up_to, self.slots.back()?.0);
         let behind = self.slots.iter().rev().take_while(|(tag, _)| *tag > held_up_to);
@@ -99,7 +100,7 @@ impl UnackedDeliveries {
         found
     }
 
-    /// All tags that are unsettled.
+    /// Returns all tags that are unsettled.
     pub(crate) fn unheld(&self) -> Vec<u64> {
         let slots = self.slots.iter().filter(|(_, u)| u.as_ref().is_some_and(|u| !u.is_held));
         slots.map(|(tag, _)| *tag).collect()
@@ -139,8 +140,8 @@ impl UnackedDeliveries {
         self.slots.iter().filter_map(|(_, unacked)| unacked.as_ref())
     }
 
-    /// Unsettled deliveries with a greater tag, in order. Tags make a cursor that holds while
-    /// deliveries are settled.
+    /// Returns the unsettled deliveries with a greater tag, in order. Tags make a cursor that holds
+    /// while deliveries are settled.
     pub(crate) fn after_mut(&mut self, tag: u64) -> impl Iterator<Item = (u64, &mut Unacked)> {
         let from = self.slots.partition_point(|(other, _)| *other <= tag);
         self.slots

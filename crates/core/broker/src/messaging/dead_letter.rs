@@ -62,7 +62,7 @@ impl Messaging {
             if work.left() <= kept {
                 break;
             }
-            let Some(queue) = self.queues.get_mut(id) else {
+            let Some(queue) = self.queues.letter_source_mut(id) else {
                 return;
             };
             match queue.dead_letters.front() {
@@ -94,13 +94,17 @@ impl Messaging {
         if reason == DeadLetterReason::Redriven {
             return self.redrive(id, source, now);
         }
-        let Some(queue) = self.queues.get_mut(id) else {
+        let Some(queue) = self.queues.letter_source(id) else {
             return;
         };
         let (Some(target), Some(body)) = (&queue.rules.dead_letter, &source.body) else {
-            queue.settle(&source.entry);
-            return;
+            return self.settle_source(id, &source);
         };
+        // It was checked when the message came in.
+        let ttl_ms = body.property_view().expiration().and_then(|ms| ms.parse().ok());
+        if reason == DeadLetterReason::Expired && queue.ends_by_retention(ttl_ms) {
+            return self.settle_source(id, &source);
+        }
         let letter = Arc::new(death::dead_letter(body, &queue.name, reason, target, now));
         let view = letter.property_view();
         let vhost = queue.vhost;
@@ -123,13 +127,24 @@ impl Messaging {
         self.log.store.begin_atomic();
         let taken =
             if queues.is_empty() { 0 } else { self.enqueue(now, &queues, &letter, options).taken };
-        if source.entry.is_stored() {
-            self.log.store.append_acks(id, &[source.entry]);
-        }
+        self.settle_source(id, &source);
         self.log.store.end_atomic();
-        let queue = self.queues.get_mut(id).map(|queue| &mut queue.counters);
+        self.count_letter(id, taken > 0);
+    }
+
+    /// A message has left its queue. Of one that is gone the log knows that, and only the segment's account is left.
+    fn settle_source(&mut self, id: QueueId, source: &QueuedMessage) {
+        if self.queues.contains(id) {
+            self.log.store.append_acks(id, &[source.entry]);
+        } else {
+            self.log.store.release(&source.entry);
+        }
+    }
+
+    fn count_letter(&mut self, id: QueueId, is_moved: bool) {
+        let queue = self.queues.letter_source_mut(id).map(|queue| &mut queue.counters);
         for counters in [Some(&mut self.counters), queue].into_iter().flatten() {
-            if taken > 0 {
+            if is_moved {
                 counters.dead_lettered += 1;
             } else {
                 counters.dead_letters_dropped += 1;
@@ -140,21 +155,23 @@ impl Messaging {
     /// Moves a message that was received too often. It keeps its name and its time.
     fn redrive(&mut self, id: QueueId, source: QueuedMessage, now: Timestamp) {
         let target = self.queues.redrive_target(id);
-        let Some(queue) = self.queues.get(id) else {
+        let Some(queue) = self.queues.letter_source(id) else {
             return;
         };
-        let (Some((target, _)), Some(body)) = (target, source.body.clone()) else {
-            // The policy was changed, or its queue deleted, while the message waited: it stays.
-            return self.queues.put_back(&mut self.log, id, source);
+        let is_moved = match (target, &source.body) {
+            (Some((target, _)), Some(body)) => {
+                let letter = redriven(body, queue.name.as_str(), source.entry.delivery_count);
+                self.move_message(id, &source, target, &Arc::new(letter), now)
+            }
+            // The policy was changed, or its queue deleted, while the message waited.
+            _ => false,
         };
-        let letter = redriven(&body, queue.name.as_str(), source.entry.delivery_count);
-        let letter = Arc::new(letter);
-        if !self.move_message(id, &source, target, &letter, now) {
-            return self.queues.put_back(&mut self.log, id, source);
+        if is_moved || !self.queues.contains(id) {
+            self.count_letter(id, is_moved);
         }
-        self.counters.dead_lettered += 1;
-        if let Some(queue) = self.queues.get_mut(id) {
-            queue.counters.dead_lettered += 1;
+        if !is_moved {
+            // It stays, if its queue does.
+            self.queues.put_back(&mut self.log, id, source);
         }
     }
 
@@ -180,8 +197,8 @@ impl Messaging {
         };
         self.log.store.begin_atomic();
         let is_taken = self.enqueue(now, &[to], message, options).taken > 0;
-        if is_taken && source.entry.is_stored() {
-            self.log.store.append_acks(from, &[source.entry]);
+        if is_taken {
+            self.settle_source(from, source);
         }
         self.log.store.end_atomic();
         is_taken
@@ -201,8 +218,8 @@ impl Messaging {
     }
 }
 
-/// The message with the headers that say from which queue it was redriven, and how often it was
-/// received there and before.
+/// Returns the message with the headers that say from which queue it was redriven, and how often it
+/// was received there and before.
 fn redriven(message: &Message, queue: &str, receive_count: u16) -> Message {
     with_headers(message, |headers| {
         let before = headers.get(REDRIVE_RECEIVES_HEADER).and_then(Value::as_integer).unwrap_or(0);
@@ -212,13 +229,13 @@ fn redriven(message: &Message, queue: &str, receive_count: u16) -> Message {
     })
 }
 
-/// The queue that a message was redriven from.
+/// Returns the queue that a message was redriven from.
 pub(crate) fn source_of(message: &Message) -> Option<Box<str>> {
     let headers = message.property_view().headers()?;
     headers.get(REDRIVE_SOURCE_HEADER)?.as_text().map(Box::from)
 }
 
-/// The message as it was before it was redriven.
+/// Returns the message as it was before it was redriven.
 pub(crate) fn without_source(message: &Arc<Message>) -> Arc<Message> {
     if source_of(message).is_none() {
         return Arc::clone(message);

@@ -7,7 +7,7 @@ use quelea_model::{Message, Properties, QueueName, Table, Timestamp, Value};
 use crate::queues::queue::arguments::DeadLetterTarget;
 use crate::queues::queue::dead_letters::DeadLetterReason;
 
-/// The message as it is sent to the dead-letter exchange.
+/// Returns the message as it is sent to the dead-letter exchange.
 pub(crate) fn dead_letter(
     message: &Message,
     queue: &QueueName,
@@ -33,9 +33,9 @@ pub(crate) fn dead_letter(
     )
 }
 
-/// The queues that a message with these headers came through and has since been moved by the broker
-/// alone, so that putting it there again would move it in circles for ever. In time that grows with the
-/// headers, which a client may have written.
+/// Returns the queues that a message with these headers came through and has since been moved by
+/// the broker alone, so that putting it there again would move it in circles for ever. In time that
+/// grows with the headers, which a client may have written.
 pub(crate) fn queues_passed(headers: &Table) -> BTreeSet<&str> {
     let Some(Value::Array(deaths)) = headers.get("x-death") else {
         return BTreeSet::new();
@@ -89,7 +89,8 @@ impl Death<'_> {
         }
     }
 
-    /// Deaths in the same queue for the same reason are one entry with a count.
+    /// Returns whether a death is of the same entry: deaths in the same queue for the same reason
+    /// are one entry with a count.
     fn is_same(&self, death: &Value) -> bool {
         let Value::Table(death) = death else {
             return false;

@@ -99,7 +99,7 @@ impl Messaging {
         }
     }
 
-    /// The same, of expired messages so many at most. True: there is more to do.
+    /// Dispatches the same way, with so many expired messages at most. True: there is more to do.
     fn dispatch_within(&mut self, id: QueueId, now: Timestamp, expiries_max: usize) -> bool {
         self.queues.make_due_visible(&mut self.log, id, now);
         let mut expiries_left = expiries_max;
@@ -125,6 +125,7 @@ impl Messaging {
         let Some(mut dispatch) = self.dispatcher(id, now, expiries_left) else {
             return Ended::Idle;
         };
+        dispatch.queue.end_deduplications(now);
         if dispatch.queue.returning > 0 {
             return Ended::Idle;
         }
@@ -257,8 +258,8 @@ impl Dispatch<'_> {
         Ended::More
     }
 
-    /// The get whose turn it is. Those whose client has too much to read are set aside, unless
-    /// their answer is that there is nothing.
+    /// Finds the get whose turn it is. Those whose client has too much to read are set aside,
+    /// unless their answer is that there is nothing.
     fn next_get(&mut self) -> Option<WaitingGet> {
         while let Some(get) = self.queue.gets.front().copied() {
             let channel = self.clients.channels.get(get.channel);
@@ -275,7 +276,7 @@ impl Dispatch<'_> {
         None
     }
 
-    /// The consumer whose turn it is. Those who cannot take a message are parked.
+    /// Finds the consumer whose turn it is. Those who cannot take a message are parked.
     fn next_consumer(&mut self) -> Option<ConsumerId> {
         while let Some(id) = self.queue.consumers.next() {
             let Some(reason) = self.reason_to_park(id) else {
@@ -463,12 +464,12 @@ impl Dispatch<'_> {
     }
 }
 
-/// Whether the message was, or may have been, delivered before.
+/// Returns whether the message was, or may have been, delivered before.
 pub(super) fn was_delivered(entry: &Entry, maybe_below: Seq) -> bool {
     entry.flags.has(EntryFlags::REDELIVERED) || entry.seq < maybe_below
 }
 
-/// The message as it goes out, and what stays: the body only if the log does not have it.
+/// Takes out the message as it goes out. What stays has the body only if the log does not have it.
 fn outgoing(queue: &Queue, message: &mut QueuedMessage) -> Option<Arc<Message>> {
     let body = if message.entry.is_stored() {
         message.body.take()?

@@ -211,7 +211,7 @@ impl Messaging {
         slows
     }
 
-    /// Whether the queue takes one more message, or refuses it since it is full.
+    /// Decides whether the queue takes one more message, or refuses it since it is full.
     fn admits(&mut self, id: QueueId, now: Timestamp, message: &Arc<Message>) -> bool {
         if self.has_room(id, now, 1, message.body().len() as u64) {
             return true;
@@ -232,7 +232,8 @@ impl Messaging {
         false
     }
 
-    /// Whether a queue takes so many more messages, of so many bytes together, and refuses none.
+    /// Returns whether a queue takes so many more messages, of so many bytes together, and refuses
+    /// none.
     pub(crate) fn has_room(&mut self, id: QueueId, now: Timestamp, count: u64, bytes: u64) -> bool {
         let has_room = |queues: &Queues| {
             let queue = queues.get(id).filter(|queue| queue.refuses_overflow());

@@ -62,8 +62,8 @@ impl FlowControl {
         queue.pace = Some(Box::new(Pace::new(delivered(queue), now)));
     }
 
-    /// A connection has published into a queue that slows publishers down: it waits if its share is
-    /// used up. Returns whether it does.
+    /// Notes that a connection has published into a queue that slows publishers down: it waits if
+    /// its share is used up. Returns whether it does.
     pub(crate) fn spend_share(
         &mut self,
         clients: &mut Clients,
@@ -88,7 +88,7 @@ impl FlowControl {
         true
     }
 
-    /// When somebody's wait ends.
+    /// Returns when somebody's wait ends.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         (!self.held.is_empty()).then(|| self.window_began.plus_ms(WINDOW_MS))
     }
@@ -132,7 +132,7 @@ fn measure(queue: &mut Queue, now: Timestamp) -> bool {
     false
 }
 
-/// Whether more waits than that, with somebody to take it.
+/// Returns whether more waits in the queue than that, with somebody to take it.
 fn is_crowded(queue: &Queue, messages_max: usize, bytes_max: u64) -> bool {
     let ready = &queue.ready;
     !queue.consumers.is_empty() && (ready.len() > messages_max || ready.body_bytes() > bytes_max)

@@ -21,7 +21,7 @@ pub(crate) enum Purge {
 }
 
 impl Purge {
-    /// Whether there is nothing to take.
+    /// Returns whether there is nothing to take.
     fn is_idle(self, queue: &Queue) -> bool {
         queue.ready.is_empty()
             && (self == Self::Ready || queue.invisible.is_empty())
@@ -70,7 +70,7 @@ impl PurgedMessages {
 }
 
 impl Remains {
-    /// False: there are no more.
+    /// Releases one message, or one other thing that is left. False: there are no more.
     fn release_one(&mut self, store: &mut dyn Store) -> bool {
         let message = match self {
             Self::Ready(ready) => {
@@ -133,7 +133,8 @@ impl Messaging {
         (Purged { messages, ticket }, kept.len() as u64)
     }
 
-    /// Messages of a queue that are delivered or on their way elsewhere: a purge leaves them.
+    /// Returns the messages of a queue that are delivered or on their way elsewhere: a purge leaves
+    /// them.
     fn unsettled_of(&self, id: QueueId) -> Vec<Entry> {
         let Some(queue) = self.queues.get(id) else {
             return Vec::new();

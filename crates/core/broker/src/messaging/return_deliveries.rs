@@ -40,7 +40,7 @@ impl ReturningChannels {
         self.channels.is_empty()
     }
 
-    /// Whether any of them was this connection's.
+    /// Returns whether any of the channels was this connection's.
     pub(crate) fn has_any_of(&self, connection: ConnectionId) -> bool {
         self.by_connection.contains_key(&connection)
     }
@@ -77,8 +77,8 @@ impl ReturningChannels {
 }
 
 impl Messaging {
-    /// Has the queues wait for a channel's deliveries up to a tag, all of which are to go back now. Returns how many
-    /// they are.
+    /// Lets the queues wait for a channel's deliveries up to a tag, all of which are to go back
+    /// now. Returns how many they are.
     pub(crate) fn announce_deliveries(&mut self, id: ChannelId, last: u64) -> u64 {
         let Some(channel) = self.clients.channels.get_mut(id) else { return 0 };
         let mut run: Option<(QueueId, u64)> = None;
@@ -112,7 +112,8 @@ impl Messaging {
         }
     }
 
-    /// As [`Messaging::settle_later`], with the announcement. Returns the steps that this took.
+    /// Settles deliveries as [`Messaging::settle_later`] does, with the announcement. Returns the
+    /// steps that this took.
     pub(crate) fn begin_settling(
         &mut self,
         id: ChannelId,

@@ -22,7 +22,7 @@ pub(crate) enum Settlement {
 }
 
 impl Settlement {
-    /// What each delivery takes.
+    /// Returns the steps that each delivery takes.
     pub(crate) const fn steps(self) -> u64 {
         match self {
             Self::Acknowledged => STEPS_PER_ACK,
@@ -33,7 +33,7 @@ impl Settlement {
 }
 
 impl Messaging {
-    /// Whether [`Messaging::settle`] would know the tag.
+    /// Checks whether [`Messaging::settle`] would know the tag.
     ///
     /// # Errors
     /// [`UnknownDeliveryTag`] if not.
@@ -52,7 +52,7 @@ impl Messaging {
         }
     }
 
-    /// Whether an open transaction has settled any of a channel's deliveries.
+    /// Returns whether an open transaction has settled any of a channel's deliveries.
     pub(crate) fn holds_any(&self, channel: ChannelId) -> bool {
         self.clients.channels.get(channel).is_some_and(|state| state.unacked.holds_any())
     }
@@ -229,7 +229,7 @@ impl Messaging {
     }
 }
 
-/// A message goes back to its old place, or away if it came back too often: then true.
+/// Puts a message back to its old place, or away if it came back too often: then true.
 fn requeue(log: &mut Log, queue: &mut Queue, mut message: QueuedMessage) -> bool {
     let entry = &mut message.entry;
     entry.delivery_count = entry.delivery_count.saturating_add(1);

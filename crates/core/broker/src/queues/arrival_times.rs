@@ -54,8 +54,8 @@ impl ArrivalTimes {
         self.times = kept;
     }
 
-    /// When the message came, or up to a second before that, or by three hundredths of its age. `None`: before the
-    /// broker's start.
+    /// Returns when the message came, or up to a second before that, or by three hundredths of its age. `None`:
+    /// before the broker's start.
     pub(crate) fn of(&self, seq: Seq) -> Option<Timestamp> {
         let later = self.times.partition_point(|(noted, _)| *noted <= seq);
         self.times.get(later.checked_sub(1)?).map(|(_, at)| *at)

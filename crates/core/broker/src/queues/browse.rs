@@ -74,7 +74,7 @@ impl Page {
         self.next = Some(BrowsePlace { priority, seq: loaded.range.last.next() });
     }
 
-    /// What has to be read for it.
+    /// Returns what has to be read for it.
     fn missing(&self) -> Vec<LoadItem> {
         let missing = self.found.iter().filter(|(entry, body)| body.is_none() && entry.is_stored());
         let items = missing.map(|(entry, _)| LoadItem {
@@ -184,7 +184,7 @@ impl Queues {
         self.browses.done.push_back(page);
     }
 
-    /// A page that is there, if any.
+    /// Takes a page that is there, if any.
     pub(crate) fn next_browsed(&mut self) -> Option<Page> {
         self.browses.done.pop_front()
     }

@@ -72,18 +72,19 @@ impl Memory {
         }
     }
 
-    /// Bytes of bodies that can be dropped or written out. A large one that several queues hold is there once.
+    /// Returns the bytes of bodies that can be dropped or written out. A large one that several
+    /// queues hold is there once.
     pub(crate) fn bodies(&self) -> usize {
         (self.resident + self.unacked).with_shared_once(self.shared_bodies.bytes())
     }
 
-    /// Whether it is time that publishers wait until what is here has been written out.
+    /// Returns whether it is time that publishers wait until what is here has been written out.
     pub(crate) fn is_crowded(&self, config: &BrokerConfig) -> bool {
         self.bodies() + self.dead_letters > config.resident_bytes_max / 2 * 3
             || self.held > config.held_bytes_max
     }
 
-    /// Why publishers have to be stopped, if writing out does not help.
+    /// Returns why publishers have to be stopped, if writing out does not help.
     pub(crate) fn stuck_reason(&self, config: &BrokerConfig) -> Option<String> {
         if self.held > config.held_bytes_max {
             let (bytes, max) = (self.held, config.held_bytes_max);

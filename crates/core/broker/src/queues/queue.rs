@@ -171,8 +171,8 @@ impl Queue {
         }
     }
 
-    /// Whether persistent messages in it survive a restart. Exclusive queues never outlive their
-    /// connection, so nothing of theirs is kept.
+    /// Returns whether persistent messages in it survive a restart. Exclusive queues never outlive
+    /// their connection, so nothing of theirs is kept.
     pub(crate) const fn keeps_messages(&self) -> bool {
         self.durable && self.owner.is_none()
     }
@@ -181,29 +181,36 @@ impl Queue {
         self.owner.is_some()
     }
 
-    /// Whether another connection than the owner may not use it.
+    /// Returns whether the connection may not use it, since another one owns it.
     pub(crate) fn is_locked_for(&self, connection: ConnectionId) -> bool {
         self.owner.is_some_and(|owner| owner != connection)
     }
 
-    /// What it acts on besides its arguments.
+    /// Returns what it acts on besides its arguments.
     pub(crate) fn settings(&self) -> &QueueSettings {
         static DEFAULT: QueueSettings = QueueSettings::DEFAULT;
         self.attributes.as_ref().map_or(&DEFAULT, |attributes| &attributes.settings)
     }
 
-    /// How much longer than they want to receives wait for messages on their way to the dead-letter queue.
+    /// Returns how much longer than they want to receives wait for messages on their way to the
+    /// dead-letter queue.
     pub(crate) fn receive_patience_ms(&self) -> u64 {
         if self.dead_letters.has_redriven() { REDRIVE_PATIENCE_MS } else { 0 }
     }
 
-    /// When a message published now expires: the soonest of the queue's and the message's own times.
+    /// Returns when a message published now expires: the soonest of the queue's and the message's
+    /// own times.
     pub(crate) fn expiry(&self, now: Timestamp, message_ttl_ms: Option<u64>) -> Option<Timestamp> {
-        let ttls = [self.rules.message_ttl_ms, self.settings().retention_ms, message_ttl_ms];
-        ttls.into_iter().flatten().min().map(|ttl| now.plus_ms(ttl))
+        self.lifetime_ms(message_ttl_ms).map(|ttl| now.plus_ms(ttl))
     }
 
-    /// Whether so many more messages, of so many bytes together, would break a limit.
+    /// Returns how long it keeps a message that has this time to live of its own.
+    pub(crate) fn lifetime_ms(&self, message_ttl_ms: Option<u64>) -> Option<u64> {
+        let ttls = [self.rules.message_ttl_ms, self.settings().retention_ms, message_ttl_ms];
+        ttls.into_iter().flatten().min()
+    }
+
+    /// Returns whether so many more messages, of so many bytes together, would break a limit.
     pub(crate) fn would_overflow(&self, messages: u64, body_bytes: u64) -> bool {
         // Delayed messages come back: they count, or a delay would be a way around the limit.
         let length = (self.ready.len() + self.invisible.delayed()) as u64 + messages;
@@ -212,13 +219,13 @@ impl Queue {
             || self.rules.max_length_bytes.is_some_and(|max| bytes > max)
     }
 
-    /// Whether a limit is broken.
+    /// Returns whether a limit is broken.
     pub(crate) fn is_over_limit(&self) -> bool {
         self.rules.max_length.is_some_and(|max| self.ready.len() as u64 > max)
             || self.rules.max_length_bytes.is_some_and(|max| self.ready.body_bytes() > max)
     }
 
-    /// Whether a limit has it refuse messages.
+    /// Returns whether a limit has it refuse messages.
     pub(crate) fn refuses_overflow(&self) -> bool {
         self.has_length_limit() && self.rules.overflow != Overflow::DropHead
     }
@@ -227,7 +234,7 @@ impl Queue {
         self.rules.max_length.is_some() || self.rules.max_length_bytes.is_some()
     }
 
-    /// When x-expires deletes it, if nobody uses it until then.
+    /// Returns when x-expires deletes it, if nobody uses it until then.
     pub(crate) fn unused_deadline(&self) -> Option<Timestamp> {
         let expires = self.rules.expires_ms?;
         self.consumers.is_empty().then(|| self.used_at.plus_ms(expires))
@@ -251,29 +258,39 @@ impl Queue {
         }
     }
 
-    /// Whether a message that leaves for this reason goes somewhere else.
+    /// Returns whether a message that leaves for this reason goes somewhere else.
     fn is_moved_on(&self, reason: DeadLetterReason) -> bool {
-        match reason {
-            DeadLetterReason::Redriven => true,
-            // What a retention period ends is gone for good.
-            DeadLetterReason::Expired if self.settings().retention_ms.is_some() => false,
-            _ => self.rules.dead_letter.is_some(),
-        }
+        reason == DeadLetterReason::Redriven || self.rules.dead_letter.is_some()
     }
 
-    /// What it knows of messages besides the index, in bytes of memory.
+    /// Returns whether the retention period ends a message with this time to live of its own, and no time to live does
+    /// so sooner.
+    pub(crate) fn ends_by_retention(&self, message_ttl_ms: Option<u64>) -> bool {
+        let ttl = [self.rules.message_ttl_ms, message_ttl_ms].into_iter().flatten().min();
+        self.settings().retention_ms.is_some_and(|period| ttl.is_none_or(|ttl| period < ttl))
+    }
+
+    /// Returns what it knows of messages besides the index, in bytes of memory.
     pub(crate) fn held_bytes(&self) -> usize {
         self.invisible.bytes()
             + self.groups.as_ref().map_or(0, |groups| groups.bytes())
             + self.deduplications.as_ref().map_or(0, |known| known.bytes())
     }
 
-    /// Messages that clients of any protocol have and have not settled.
+    /// Returns how many messages clients of any protocol have and have not settled.
     pub(crate) fn in_flight(&self) -> u64 {
         self.unacked + self.invisible.in_flight() as u64
     }
 
-    /// Whether a checkpoint has anything to note of it but its entries and what is invisible.
+    /// Forgets the deduplication ids when none of them counts any more.
+    pub(crate) fn end_deduplications(&mut self, now: Timestamp) {
+        if self.deduplications.as_ref().is_some_and(|ids| ids.end() <= now) {
+            self.deduplications = None;
+        }
+    }
+
+    /// Returns whether a checkpoint has anything to note of it but its entries and what is
+    /// invisible.
     pub(crate) fn has_notes(&self) -> bool {
         self.invisible.received_before_from(Seq(0)).next().is_some()
             || self.deduplications.is_some()
@@ -297,8 +314,8 @@ impl Queue {
         }
     }
 
-    /// A visible message cannot be read: it does not stand in the way of the others. False if it is not
-    /// there.
+    /// Sets aside a visible message that cannot be read: it does not stand in the way of the
+    /// others. False if it is not there.
     pub(crate) fn set_aside(&mut self, seq: Seq) -> bool {
         let Some(message) = self.ready.remove(seq) else { return false };
         self.forget_visible(seq);
@@ -306,7 +323,7 @@ impl Queue {
         true
     }
 
-    /// Messages that were set aside since they cannot be read.
+    /// Returns how many messages were set aside since they cannot be read.
     pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable.len() as u64 + self.ready.unreadable()
     }
@@ -324,6 +341,29 @@ impl Queue {
         std::mem::replace(&mut self.ready, empty)
     }
 
+    /// Takes the dead letters out, as a queue that has nothing else: this one goes.
+    pub(in crate::queues) fn split_off_dead_letters(&mut self) -> Self {
+        let mut letters = Self::new(NewQueue {
+            id: self.id,
+            name: self.name.clone(),
+            vhost: self.vhost,
+            vhost_name: self.vhost_name.clone(),
+            durable: self.durable,
+            auto_delete: self.auto_delete,
+            owner: self.owner,
+            table: Table::new(),
+            rules: self.rules.clone(),
+            created_at: self.created_at,
+            messages: QueueIndex::new(),
+        });
+        // Where to is among them, of those that were received too often.
+        letters.attributes = self.attributes.take();
+        letters.dead_letters = std::mem::take(&mut self.dead_letters);
+        letters.is_dead_lettering = self.is_dead_lettering;
+        letters.is_reading_dead_letters = self.is_reading_dead_letters;
+        letters
+    }
+
     /// Balances the segments' accounts for up to `max` messages or ranges that it still had: it is gone.
     /// Returns for how many; fewer than `max` if there are no more.
     pub(crate) fn release_some(&mut self, store: &mut dyn Store, max: usize) -> usize {
@@ -333,9 +373,7 @@ impl Queue {
                 store.release(&entry);
                 continue;
             }
-            let message = self.invisible.pop();
-            let message = message.or_else(|| self.dead_letters.pop().map(|letter| letter.message));
-            match message.or_else(|| self.unreadable.pop()) {
+            match self.invisible.pop().or_else(|| self.unreadable.pop()) {
                 Some(message) => store.release(&message.entry),
                 None => match self.ready.pop_any() {
                     Some(removed) => release(store, &removed),
@@ -347,7 +385,7 @@ impl Queue {
         max
     }
 
-    /// Itself as the log keeps it.
+    /// Returns the queue as the log keeps it.
     pub(crate) fn stored(&self) -> Item {
         Item::Queue(StoredQueue {
             vhost: self.vhost_name.clone(),
@@ -360,7 +398,7 @@ impl Queue {
         })
     }
 
-    /// Its attributes as the log keeps them, if it has any.
+    /// Returns its attributes as the log keeps them, if it has any.
     pub(crate) fn stored_attributes(&self) -> Option<Item> {
         let attributes = self.attributes.as_deref()?.clone();
         let (vhost, queue) = (self.vhost_name.clone(), self.name.clone());

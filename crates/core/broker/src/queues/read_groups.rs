@@ -114,7 +114,7 @@ impl Queues {
                 Missed::PagedRange(range) => queue.ready.take_paged_range(range.first_location()),
             };
             if is_set_aside {
-                self.reads.note_missed(id, error);
+                self.reads.note_missed(queue, error);
             }
         }
         if loaded.range.is_some() {

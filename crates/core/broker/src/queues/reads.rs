@@ -1,10 +1,11 @@
 //! Reading messages back from the log, ahead of the consumers and beside the publishers.
 
-use quelea_model::{QueueId, Seq, Timestamp};
+use quelea_model::{QueueId, QueueName, Seq, Timestamp, VhostName};
 use quelea_store::{Damage, Entry, LoadError, LoadItem, LoadRequest, LoadWhat, Loaded, Missed};
 use rustc_hash::FxHashMap;
 
 use super::Queues;
+use super::queue::Queue;
 use crate::log::Log;
 
 /// What a message costs in memory besides its body, for the bound of one read.
@@ -31,12 +32,12 @@ pub(super) struct Reads {
     /// Messages that could not be read since the start, and what was said last.
     pub(super) failed: u64,
     pub(super) last_error: Option<String>,
-    /// What is to be said of them.
-    pub(super) unreported: Vec<(QueueId, LoadError)>,
+    /// What is to be said of them, and whose they are.
+    pub(super) unreported: Vec<(VhostName, QueueName, LoadError)>,
 }
 
 impl Reads {
-    /// With what the start has left out already.
+    /// Creates it with what the start has left out already.
     pub(super) fn recovered(damage: &[Damage]) -> Self {
         Self {
             failed: damage.iter().map(Damage::messages).sum(),
@@ -60,10 +61,10 @@ impl Reads {
     }
 
     /// Notes that messages were set aside since they cannot be read.
-    pub(super) fn note_missed(&mut self, queue: QueueId, error: LoadError) {
+    pub(super) fn note_missed(&mut self, queue: &Queue, error: LoadError) {
         self.failed += u64::from(error.missed.messages());
         self.last_error = Some(error.to_string());
-        self.unreported.push((queue, error));
+        self.unreported.push((queue.vhost_name.clone(), queue.name.clone(), error));
     }
 }
 
@@ -126,18 +127,16 @@ impl Queues {
 
     /// Reads the bodies of the first messages that wait for their dead-letter exchange.
     pub(crate) fn read_dead_letters(&mut self, log: &mut Log, id: QueueId) {
-        let Some(queue) = self.by_id.get_mut(&id) else {
+        let bytes_max = self.config.read_ahead_bytes_max;
+        let Some(queue) = self.letter_source_mut(id).filter(|q| !q.is_reading_dead_letters) else {
             return;
         };
-        if queue.is_reading_dead_letters {
-            return;
-        }
         let mut items = Vec::new();
         let mut bytes = 0;
         for message in queue.dead_letters.iter() {
             let entry = &message.entry;
             bytes += entry.body_bytes as usize + LOAD_OVERHEAD_BYTES;
-            if bytes > self.config.read_ahead_bytes_max && !items.is_empty() {
+            if bytes > bytes_max && !items.is_empty() {
                 break;
             }
             if message.body.is_none() {
@@ -162,7 +161,7 @@ impl Queues {
             if let Some((purpose, id)) = self.reads.under_way.remove(&loaded.token) {
                 match purpose {
                     ReadPurpose::Ready => self.fill_ready(log, id, loaded),
-                    ReadPurpose::DeadLetters => self.fill_dead_letters(id, loaded),
+                    ReadPurpose::DeadLetters => self.fill_dead_letters(log, id, loaded),
                     ReadPurpose::Groups => self.fill_groups(log, id, loaded),
                     ReadPurpose::Browse => self.fill_browse(log, loaded),
                 }
@@ -183,7 +182,7 @@ impl Queues {
                 Missed::PagedRange(range) => queue.ready.skip_paged_range(range.first_location()),
             };
             if is_set_aside {
-                self.reads.note_missed(id, error);
+                self.reads.note_missed(queue, error);
             }
         }
         queue.read_ahead.has_read(loaded.messages.len());
@@ -199,8 +198,10 @@ impl Queues {
         self.reschedule(id);
     }
 
-    fn fill_dead_letters(&mut self, id: QueueId, loaded: Loaded) {
-        let Some(queue) = self.by_id.get_mut(&id) else {
+    fn fill_dead_letters(&mut self, log: &mut Log, id: QueueId, loaded: Loaded) {
+        let is_gone = !self.contains(id);
+        let queues = if is_gone { &mut self.leaving } else { &mut self.by_id };
+        let Some(queue) = queues.get_mut(&id) else {
             return;
         };
         queue.is_reading_dead_letters = false;
@@ -210,8 +211,12 @@ impl Queues {
             if let Missed::Message(seq) = error.missed
                 && let Some(message) = queue.dead_letters.remove(seq)
             {
-                queue.unreadable.push(message);
-                self.reads.note_missed(id, error);
+                self.reads.note_missed(queue, error);
+                if is_gone {
+                    log.store.release(&message.entry);
+                } else {
+                    queue.unreadable.push(message);
+                }
             }
         }
         // Receives may have waited for what could not be read.

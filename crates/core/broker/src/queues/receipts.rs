@@ -184,7 +184,7 @@ impl Queues {
         ReceiptOutcome::Done
     }
 
-    /// A message that has become visible is invisible again, for the one who received it last.
+    /// Makes a message invisible again that has become visible, for the one who received it last.
     fn make_invisible_again(
         &mut self,
         log: &mut Log,

@@ -53,7 +53,7 @@ impl Schedule {
         self.dead_lettering.len()
     }
 
-    /// When a queue has to be looked at although nothing happens.
+    /// Returns when a queue has to be looked at although nothing happens.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
     }
@@ -77,13 +77,18 @@ impl Schedule {
         if !queue.acks.is_empty() {
             self.log_acks_of(queue);
         }
-        // While bodies are read there is nothing to move; their arrival leads here again.
+        self.list_dead_letters(queue);
+        self.arm_timer(queue);
+    }
+
+    /// Notes whether there are dead letters to move on. While bodies are read there is nothing to move; their
+    /// arrival leads here again.
+    pub(super) fn list_dead_letters(&mut self, queue: &mut Queue) {
         let is_waiting = !queue.dead_letters.is_empty() && !queue.is_reading_dead_letters;
         if is_waiting && !queue.is_dead_lettering {
             queue.is_dead_lettering = true;
             self.dead_lettering.push_back(queue.id);
         }
-        self.arm_timer(queue);
     }
 
     /// Makes sure that the queue is looked at when its next deadline has come. A timer that comes
@@ -100,7 +105,9 @@ impl Schedule {
         let patience_ms = queue.receive_patience_ms();
         let next_end = queue.receives.next_end().map(|end| end.plus_ms(patience_ms));
         let end = if is_reading { None } else { next_end };
-        let deadlines = [expiry, queue.unused_deadline(), queue.invisible.next_time(), end];
+        let ids_end = queue.deduplications.as_ref().map(|ids| ids.end());
+        let deadlines =
+            [expiry, queue.unused_deadline(), queue.invisible.next_time(), end, ids_end];
         let Some(wanted) = deadlines.into_iter().flatten().min() else {
             return;
         };

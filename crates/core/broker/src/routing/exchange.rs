@@ -55,7 +55,7 @@ impl ExchangeKind {
             .ok_or_else(|| UnknownExchangeType { kind: Box::from(name) })
     }
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -91,8 +91,8 @@ pub struct ExchangeSpec {
 }
 
 impl ExchangeSpec {
-    /// The exchange that takes what this one cannot route; `None` too if the argument is no text,
-    /// which [`ExchangeSpec::check_arguments`] refuses beforehand.
+    /// Returns the exchange that takes what this one cannot route; `None` too if the argument is no
+    /// text, which [`ExchangeSpec::check_arguments`] refuses beforehand.
     #[must_use]
     pub fn alternate(&self) -> Option<&str> {
         self.arguments.get(ALTERNATE_EXCHANGE).and_then(Value::as_text)

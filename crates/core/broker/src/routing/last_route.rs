@@ -17,8 +17,8 @@ pub(crate) struct LastRoute {
 }
 
 impl LastRoute {
-    /// The route of the last publish if this one is alike. Its queues hold for messages without headers
-    /// only; the permission holds for all.
+    /// Returns the route of the last publish if this one is alike. Its queues hold for messages without
+    /// headers only; the permission holds for all.
     #[inline]
     pub(crate) fn find(
         &self,

@@ -45,7 +45,7 @@ impl Entry {
 }
 
 impl RouteCache {
-    /// The route that was found in this very epoch.
+    /// Returns the route that was found in this very epoch.
     pub(crate) fn get(&self, epoch: u64, exchange: &str, key: &str) -> Option<&Route> {
         if self.epoch != epoch {
             return None;

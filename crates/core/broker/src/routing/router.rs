@@ -110,7 +110,7 @@ struct RoutedQueue {
 }
 
 impl Router {
-    /// A router with the default exchange and the predeclared `amq.*` ones.
+    /// Creates a router with the default exchange and the predeclared `amq.*` ones.
     pub(crate) fn new(vhost: VhostName) -> Self {
         let mut router = Self {
             vhost,
@@ -171,13 +171,13 @@ impl Router {
         Ok(true)
     }
 
-    /// The exchange of that name.
+    /// Returns the exchange of that name.
     pub(crate) fn exchange(&self, name: &str) -> Option<&ExchangeSpec> {
         let key = self.exchange_names.get(name)?;
         Some(&self.exchanges[key.0 as usize].spec)
     }
 
-    /// The exchange of that name, for [`Router::count_publish`] in this epoch.
+    /// Returns the exchange of that name, for [`Router::count_publish`] in this epoch.
     pub(crate) fn exchange_key(&self, name: &str) -> Option<ExchangeKey> {
         self.exchange_names.get(name).copied()
     }
@@ -200,7 +200,7 @@ impl Router {
         self.epoch += 1;
     }
 
-    /// Binds. Returns the new binding, for the log and the reports; `None` if it existed.
+    /// Adds a binding. Returns the new binding, for the log and the reports; `None` if it existed.
     ///
     /// # Errors
     /// [`BindingError`].
@@ -269,13 +269,13 @@ impl Router {
         Ok(Some(binding))
     }
 
-    /// Moves with every change of exchanges, bindings or queues.
+    /// Returns a number that moves with every change of exchanges, bindings or queues.
     pub(crate) const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The exchanges at these places, the predeclared ones included, with a number that tells each from earlier ones of
-    /// its name, and what passed through it.
+    /// Returns the exchanges at these places, the predeclared ones included, with a number that
+    /// tells each from earlier ones of its name, and what passed through it.
     pub(crate) fn exchanges_at(
         &self,
         places: Range<u32>,
@@ -285,12 +285,13 @@ impl Router {
         exchanges.map(|exchange| (&exchange.spec, exchange.number, exchange.counters))
     }
 
-    /// All exchanges have places below this.
+    /// Returns the number that the places of all exchanges are below.
     pub(crate) fn exchange_places(&self) -> usize {
         self.exchanges.capacity()
     }
 
-    /// The bindings at these places, but those by which the default exchange reaches each queue.
+    /// Returns the bindings at these places, but those by which the default exchange reaches each
+    /// queue.
     pub(crate) fn bindings_at(&self, places: Range<u32>) -> impl Iterator<Item = Binding> {
         let stays = |edge: &&Edge| {
             !self.leaving.contains_key(&edge.target)
@@ -300,22 +301,24 @@ impl Router {
         edges.map(|edge| self.binding(edge))
     }
 
-    /// All bindings have places below this.
+    /// Returns the number that the places of all bindings are below.
     pub(crate) fn binding_places(&self) -> usize {
         self.edges.places()
     }
 
-    /// How many exchanges there are, the predeclared ones included.
+    /// Returns how many exchanges there are, the predeclared ones included.
     pub(crate) fn exchange_count(&self) -> usize {
         self.exchanges.len() - self.exchanges_leaving
     }
 
-    /// How many bindings there are, what is left of queues and exchanges that are gone included.
+    /// Returns how many bindings there are, what is left of queues and exchanges that are gone
+    /// included.
     pub(crate) fn binding_count(&self) -> usize {
         self.edges.len()
     }
 
-    /// Steps that searches took since the last call, for what was not found in the cache.
+    /// Returns and resets the count of the steps that searches took since the last call, for what
+    /// was not found in the cache.
     #[inline]
     pub(crate) const fn take_steps(&mut self) -> u64 {
         std::mem::replace(&mut self.steps, 0)
@@ -420,7 +423,7 @@ impl Router {
         Ok(binding)
     }
 
-    /// A binding as the world outside knows it.
+    /// Returns a binding as the world outside knows it.
     fn binding(&self, edge: &Edge) -> Binding {
         let source = &self.exchanges[edge.source.0 as usize].spec;
         let (destination, durable) = match edge.target {

@@ -23,7 +23,7 @@ impl Vhost {
         }
     }
 
-    /// Itself as the log keeps it.
+    /// Returns the virtual host as the log keeps it.
     pub(super) fn stored(&self) -> StoredVhost {
         StoredVhost {
             name: self.name.clone(),

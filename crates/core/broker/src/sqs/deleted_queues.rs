@@ -19,7 +19,7 @@ impl DeletedQueues {
         self.0.insert((vhost, queue), now);
     }
 
-    /// When a queue of that name was last deleted, if that is remembered.
+    /// Returns when a queue of that name was last deleted, if that is remembered.
     pub(crate) fn when(&self, vhost: &str, queue: &str) -> Option<Timestamp> {
         let name = (VhostName::parse(vhost).ok()?, QueueName::parse(queue).ok()?);
         self.0.get(&name).copied()

@@ -51,7 +51,7 @@ enum MoveStop {
 }
 
 impl MoveTasks {
-    /// When the next task that waits for its rate goes on.
+    /// Returns when the next task that waits for its rate goes on.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         self.running.iter().filter_map(|source| self.running(*source)?.not_before).min()
     }
@@ -131,7 +131,7 @@ impl MoveTasks {
         Ok(moved)
     }
 
-    /// The last tasks of a source, the newest first.
+    /// Returns the last tasks of a source, the newest first.
     pub(crate) fn reports(&self, source: QueueId) -> Vec<MoveTaskReport> {
         let tasks = self.by_source.get(&source);
         tasks.map_or_else(Vec::new, |tasks| tasks.iter().rev().map(MoveTask::report).collect())
@@ -333,9 +333,9 @@ fn move_taken(
     Ok(())
 }
 
-/// The queue that a message was redriven from; `None` if it is gone. Whoever may publish to a
-/// dead-letter queue can write the header too, so only a queue that still redrives to this one
-/// is meant: a task puts messages nowhere else.
+/// Returns the queue that a message was redriven from; `None` if it is gone. Whoever may publish to
+/// a dead-letter queue can write the header too, so only a queue that still redrives to this one is
+/// meant: a task puts messages nowhere else.
 fn came_from(
     queues: &Queues,
     queue: &Queue,
@@ -352,7 +352,7 @@ fn came_from(
     }
 }
 
-/// A task as the log keeps it, if its source survives a restart.
+/// Returns a task as the log keeps it, if its source survives a restart.
 fn stored(queues: &Queues, task: &MoveTask) -> Option<Item> {
     let queue = queues.get(task.id.source).filter(|queue| queue.keeps_messages())?;
     Some(Item::Move(task.stored(queue)))

@@ -113,8 +113,8 @@ impl Messaging {
         }
     }
 
-    /// Whether a receive of a FIFO queue has to wait, since bodies that it will get are being read: it
-    /// gets all that it may of a group at once, and not what happens to be in memory.
+    /// Reads the bodies that a receive of a FIFO queue will get. Returns whether it has to wait for
+    /// that: it gets all that it may of a group at once, and not what happens to be in memory.
     fn reads_together(
         &mut self,
         id: QueueId,
@@ -151,7 +151,8 @@ impl Messaging {
         upcoming.is_absent
     }
 
-    /// What a receive of a FIFO queue comes to; `None` of other queues, and while groups are not known.
+    /// Returns what a receive of a FIFO queue comes to; `None` of other queues, and while groups are
+    /// not known.
     fn upcoming(&self, id: QueueId, max: usize, now: Timestamp) -> Option<Upcoming> {
         let target = self.queues.redrive_target(id);
         let queue = self.queues.get(id)?;

@@ -24,7 +24,7 @@ impl Receives {
         Self { last: ReceiveId(0), waiting: 0, random: Random::new(seed) }
     }
 
-    /// A number for another one.
+    /// Begins another one. Returns its number.
     ///
     /// # Errors
     /// [`ReceiveError::Busy`] if too many wait.

@@ -86,7 +86,7 @@ impl Messaging {
     }
 }
 
-/// The message that was sent with this id lately, if there was one.
+/// Returns the message that was sent with this id lately, if there was one.
 fn find_duplicate(
     queues: &mut Queues,
     now: Timestamp,
@@ -107,8 +107,8 @@ fn find_duplicate(
     Ok(None)
 }
 
-/// What stands for a deduplication id in its scope: FNV-1a of 128 bits, so that two ids never share
-/// them by chance. It is in the log, so it stays the same in every version.
+/// Returns what stands for a deduplication id in its scope: FNV-1a of 128 bits, so that two ids
+/// never share them by chance. It is in the log, so it stays the same in every version.
 fn deduplication_key(id: &str, scope: Option<&str>) -> [u64; 2] {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0100_0000_0000_0000_0000_013b;

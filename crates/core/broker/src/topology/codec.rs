@@ -12,7 +12,7 @@ type Pairs = Vec<(Box<str>, Box<str>)>;
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// `first`: a key's kind or a value's version.
+    /// Creates a writer that begins with `first`: a key's kind or a value's version.
     pub(super) fn new(first: u8) -> Self {
         Self(vec![first])
     }
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// The value that has the next number among `all`.
+    /// Reads a number. Returns the value that has it among `all`.
     pub(super) fn one_of<T: Clone>(
         &mut self,
         what: &'static str,
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| self.error(what, at, format!("unknown number {number}")))
     }
 
-    /// The values of known bits; any other must be 0.
+    /// Reads a byte of flags. Returns the values of known bits; any other must be 0.
     pub(super) fn flags<const N: usize>(
         &mut self,
         what: &'static str,
@@ -166,7 +166,8 @@ impl<'a> Reader<'a> {
         parse(text).map_err(|error| self.error(what, at, error.to_string()))
     }
 
-    /// No space is reserved for a count that may lie: each text takes at least its length's bytes.
+    /// Reads a list of texts. No space is reserved for a count that may lie: each text takes at
+    /// least its length's bytes.
     pub(super) fn texts(&mut self, what: &'static str) -> Result<Vec<Box<str>>, TopologyError> {
         let count = self.u32(what)?;
         (0..count).map(|_| self.boxed(what)).collect()

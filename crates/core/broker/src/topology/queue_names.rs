@@ -7,7 +7,7 @@ use quelea_model::{QueueId, QueueName, VhostName};
 
 use super::Item;
 
-/// Virtual host and name of each queue that can be made out.
+/// Returns the virtual host and the name of each queue that can be made out.
 #[must_use]
 pub fn queue_names(
     topology: &BTreeMap<Vec<u8>, Vec<u8>>,

@@ -8,7 +8,7 @@ use crate::broker_test::{BrokerTest, StoreKind};
 
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
-/// A broker with the user `ada` and the account `111122223333`.
+/// Returns a broker with the user `ada` and the account `111122223333`.
 fn test(store_kind: StoreKind) -> BrokerTest {
     let mut test = BrokerTest::new(BrokerConfig::default(), store_kind);
     let now = test.now;

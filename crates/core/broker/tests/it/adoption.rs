@@ -21,7 +21,8 @@ fn permission(name: &str, within: &str, read: &str) -> Permission {
     Permission { user: Arc::from(name), vhost: vhost(within), configure, write, read }
 }
 
-/// Ada, who may read from `q` in a virtual host that this node does not have yet, and the administrator of the tests.
+/// Returns records of Ada, who may read from `q` in a virtual host that this node does not have
+/// yet, and the administrator of the tests.
 fn records() -> AccessRecords {
     let key = AccessKey {
         id: Arc::from("AKIAIOSFODNN7EXAMPLE"),

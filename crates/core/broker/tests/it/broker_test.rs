@@ -196,13 +196,13 @@ impl BrokerTest {
         self.promises.push(ticket);
     }
 
-    /// Whether all promises could be kept.
+    /// Returns whether all promises could be kept.
     pub(crate) fn promises_are_kept(&mut self) -> bool {
         let progress = self.broker.progress();
         self.promises.drain(..).all(|ticket| progress.reached(ticket))
     }
 
-    /// The client of that name; it connects when it is first named.
+    /// Returns the client of that name; it connects when it is first named.
     pub(crate) fn client(&mut self, name: &str) -> &mut Client {
         if !self.clients.contains_key(name) {
             let info = ConnectionInfo {
@@ -245,7 +245,8 @@ impl BrokerTest {
         panic!("the broker never comes to rest");
     }
 
-    /// One turn of the broker, and one job of its store. Returns whether the broker has more to do.
+    /// Runs one turn of the broker, and one job of its store. Returns whether the broker has more
+    /// to do.
     pub(crate) fn turn(&mut self) -> bool {
         let more = self.broker.run(self.now);
         let store = self.broker.store_mut();

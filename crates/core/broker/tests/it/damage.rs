@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use quelea_broker::{
-    Broker, BrokerConfig, Effect, QueueAttributes, QueueBinding, Receive, RecoveryError, Send,
+    Broker, BrokerConfig, DeclareQueue, Effect, Publish, QueueAttributes, QueueBinding, Receive,
+    RecoveryError, Send,
 };
-use quelea_model::{QueueId, Table, Timestamp};
+use quelea_model::{Properties, QueueId, Table, Timestamp, Value};
 use quelea_store::{Damage, MemStore, Recovered};
 use quelea_testkit::broker::{memory_of, open_memory};
 
@@ -12,7 +13,7 @@ use crate::broker_test::{BrokerTest, StoreKind};
 
 const MESSAGES: usize = 5_000;
 
-/// A queue `q` of so many messages, all on the disk and none in memory.
+/// Restarts a broker that has a queue `q` of so many messages, all on the disk and none in memory.
 fn restarted(config: BrokerConfig) -> (BrokerTest, QueueId) {
     let mut test = BrokerTest::new(config, StoreKind::Log(1024 * 1024));
     let id = test.broker.create_queue(test.now, "/", "q", QueueAttributes::default()).unwrap().0;
@@ -31,20 +32,25 @@ fn restarted(config: BrokerConfig) -> (BrokerTest, QueueId) {
     (test, id)
 }
 
-/// The bodies of all that can be received.
+/// Receives all that can be received. Returns the bodies.
 fn receive_all(test: &mut BrokerTest, id: QueueId) -> Vec<String> {
     let mut bodies = Vec::new();
     loop {
-        let request = Receive { max: 10, visibility_timeout_ms: 30_000, wait_ms: 0, attempt: None };
-        let receive = test.broker.receive(test.now, id, request).unwrap();
-        test.settle();
-        let messages = test.received.remove(&receive).unwrap().unwrap();
-        if messages.is_empty() {
+        let received = receive_some(test, id);
+        if received.is_empty() {
             return bodies;
         }
-        let body = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().to_owned();
-        bodies.extend(messages.iter().map(|message| body(message.message.body())));
+        bodies.extend(received);
     }
+}
+
+fn receive_some(test: &mut BrokerTest, id: QueueId) -> Vec<String> {
+    let request = Receive { max: 10, visibility_timeout_ms: 30_000, wait_ms: 0, attempt: None };
+    let receive = test.broker.receive(test.now, id, request).unwrap();
+    test.settle();
+    let messages = test.received.remove(&receive).unwrap().unwrap();
+    let body = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().to_owned();
+    messages.iter().map(|message| body(message.message.body())).collect()
 }
 
 #[test]
@@ -85,6 +91,60 @@ fn a_damaged_range_is_named_and_does_not_stop_the_queue() {
     assert!(named.contains(&format!("cannot read {missed} messages from ")), "{named}");
 }
 
+#[test]
+fn a_range_that_was_set_aside_is_there_again_after_a_restart() {
+    let index_bytes_max = 1;
+    let (mut test, id) = restarted(BrokerConfig { index_bytes_max, ..BrokerConfig::default() });
+    test.damage("body 03000");
+    let mut bodies = Vec::new();
+    while test.broker.queue("/", "q").unwrap().messages_unreadable == 0 {
+        bodies.extend(receive_some(&mut test, id));
+    }
+    test.shut_down();
+    let id = test.broker.queue_id("/", "q").unwrap();
+    // The disk can be read again.
+    test.damage("cody 03000");
+    bodies.extend(receive_all(&mut test, id));
+    bodies.sort_unstable();
+    let expected: Vec<String> = (0..MESSAGES).map(|at| format!("body {at:05}")).collect();
+    assert_eq!(bodies, expected);
+    assert_eq!(test.broker.overview().messages_unreadable, 0);
+}
+
+#[test]
+fn a_dead_letter_that_cannot_be_read_is_named_though_its_queue_is_gone() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+    let channel = test.client("me").channel;
+    let mut arguments = Table::new();
+    arguments.set("x-dead-letter-exchange", Value::text("amq.fanout"));
+    let request =
+        DeclareQueue { name: "q".to_owned(), durable: true, arguments, ..DeclareQueue::default() };
+    test.broker.declare_queue(test.now, channel, &request).unwrap();
+    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
+    for body in ["lost", "read"] {
+        let publish = Publish {
+            exchange: "",
+            routing_key: "q",
+            properties: &properties,
+            body: body.into(),
+            mandatory: false,
+            confirm: false,
+        };
+        test.broker.publish(test.now, channel, publish).unwrap();
+        test.broker.get(test.now, channel, "q", false).unwrap();
+    }
+    test.settle();
+    test.damage("lost");
+    test.broker.nack(test.now, channel, 0, true, false).unwrap();
+    test.broker.delete_queue(test.now, channel, "q", false, false).unwrap();
+    test.settle();
+    let [named] = &test.unreadable[..] else { panic!("{:?}", test.unreadable) };
+    assert!(named.starts_with("q: cannot read message 1 at byte "), "{named}");
+    let overview = test.broker.overview();
+    assert_eq!((overview.unreadable, overview.counters.dead_letters_dropped), (1, 1));
+    assert_eq!((overview.messages_unreadable, overview.store.live), (0, 0));
+}
+
 /// Starts a broker over what this store holds, without the definitions that this picks by their bytes.
 fn without(
     store: &mut MemStore,
@@ -107,7 +167,7 @@ fn has(key: &[u8], kind: u8, name: &str) -> bool {
     key[0] == kind && key.windows(name.len()).any(|bytes| bytes == name.as_bytes())
 }
 
-/// Two queues with attributes and bindings, in a store.
+/// Returns a store with two queues, with attributes and bindings.
 fn defined() -> MemStore {
     let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
     for name in ["lost", "kept"] {

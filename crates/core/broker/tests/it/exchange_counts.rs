@@ -11,7 +11,7 @@ use crate::served_in_between::{bind_exchange, bind_to, declare, declare_exchange
 /// The key of a binding by [`bind_to`].
 const KEY: &str = "key 0";
 
-/// `orders` leads to two queues.
+/// Creates an exchange `orders` that leads to two queues.
 fn with_orders() -> BrokerTest {
     let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
     declare_exchange(&mut test, "me", "orders");
@@ -32,7 +32,7 @@ fn publish(test: &mut BrokerTest, exchange: &str, key: &str, properties: &[u8]) 
     test.broker.publish(test.now, channel, message(exchange, key, properties)).unwrap();
 }
 
-/// What is checked first and published later, as in a transaction.
+/// Checks what is published later, as in a transaction. Returns its route.
 fn check(test: &mut BrokerTest, exchange: &str) -> PublishRoute {
     let channel = test.client("me").channel;
     test.broker.check_publish(channel, exchange, KEY, &[0, 0]).unwrap()
@@ -44,7 +44,7 @@ fn publish_checked(test: &mut BrokerTest, exchange: &str, route: PublishRoute) {
     test.broker.publish_routed(test.now, channel, publish, route).unwrap();
 }
 
-/// In and out.
+/// Returns what is counted of an exchange, in and out.
 fn counted(test: &BrokerTest, exchange: &str) -> (u64, u64) {
     let exchanges = test.broker.exchanges(Some("/"));
     let found = exchanges.iter().find(|one| one.name.as_str() == exchange).unwrap();

@@ -9,7 +9,7 @@ use crate::broker_test::{BrokerTest, StoreKind};
 const MESSAGES: i64 = 300;
 const TTL_MS: i64 = 100;
 
-/// A queue whose messages have all expired, and of which nobody has heard.
+/// Creates a queue whose messages have all expired, and of which nobody has heard.
 fn all_expired(arguments: &[(&str, Value)]) -> BrokerTest {
     let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
     let channel = test.client("client").channel;

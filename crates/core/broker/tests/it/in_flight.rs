@@ -2,9 +2,10 @@
 //! counted, not timed.
 
 use bytes::Bytes;
-use quelea_broker::{QueueAttributes, QueueSettings, Receive, ReceiveError, Send};
+use quelea_broker::{BrokerConfig, QueueAttributes, QueueSettings, Receive, ReceiveError, Send};
 use quelea_model::QueueId;
 use quelea_model::limits::IN_FLIGHT_MAX;
+use quelea_store::Durability;
 
 use crate::broker_test::{BrokerTest, StoreKind};
 
@@ -27,7 +28,7 @@ fn send(test: &mut BrokerTest, id: QueueId, count: usize, delay_ms: impl Fn(usiz
     test.settle();
 }
 
-/// The bodies of what is received.
+/// Receives messages. Returns their bodies.
 fn receive(test: &mut BrokerTest, id: QueueId, max: usize) -> Vec<usize> {
     let request = Receive { max, visibility_timeout_ms: 30_000, wait_ms: 0, attempt: None };
     let receive = test.broker.receive(test.now, id, request).unwrap();
@@ -39,7 +40,7 @@ fn receive(test: &mut BrokerTest, id: QueueId, max: usize) -> Vec<usize> {
 
 #[test]
 fn a_queue_has_so_many_messages_in_flight_and_no_more() {
-    let mut test = BrokerTest::new(quelea_broker::BrokerConfig::default(), StoreKind::Memory);
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
     let id = queue(&mut test, 1);
     send(&mut test, id, IN_FLIGHT_MAX + 2, |_| 0);
     let mut taken = receive(&mut test, id, IN_FLIGHT_MAX + 2);
@@ -70,7 +71,7 @@ fn a_queue_has_so_many_messages_in_flight_and_no_more() {
 #[test]
 fn delayed_messages_cost_nothing_until_their_time() {
     const DELAYED: usize = 200_000;
-    let mut test = BrokerTest::new(quelea_broker::BrokerConfig::default(), StoreKind::Memory);
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
     let id = queue(&mut test, 1);
     send(&mut test, id, DELAYED, |at| 1_000 + at as u64);
     assert_eq!(test.broker.overview().resident_bytes, 0, "their bodies are in the log");
@@ -91,7 +92,7 @@ fn delayed_messages_cost_nothing_until_their_time() {
 #[test]
 fn an_order_hint_takes_each_of_the_oldest_as_often() {
     const HINT: usize = 8;
-    let mut test = BrokerTest::new(quelea_broker::BrokerConfig::default(), StoreKind::Memory);
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Memory);
     let id = queue(&mut test, HINT as u16);
     send(&mut test, id, 3_000, |_| 0);
     let mut left: Vec<usize> = (0..3_000).collect();
@@ -105,4 +106,44 @@ fn an_order_hint_takes_each_of_the_oldest_as_often() {
     }
     // The generator is seeded, so this is the same every time; 374 are to be expected.
     assert!(ranks.iter().all(|times| (300..450).contains(times)), "{ranks:?}");
+}
+
+#[test]
+fn a_receipt_of_what_a_power_cut_took_deletes_no_other() {
+    let send_and_receive = |test: &mut BrokerTest, id| {
+        send(test, id, 1, |_| 0);
+        let request = Receive { max: 1, visibility_timeout_ms: 30_000, wait_ms: 0, attempt: None };
+        let receive = test.broker.receive(test.now, id, request).unwrap();
+        test.settle();
+        test.received.remove(&receive).unwrap().unwrap()[0].receipt
+    };
+    let mut lost = [0, 0];
+    for seed in 0..8 {
+        let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+        // Nothing waits for the disk.
+        let settings = QueueSettings { durability: Some(Durability::Os), ..Default::default() };
+        let attributes = QueueAttributes { settings, ..QueueAttributes::default() };
+        let id = test.broker.create_queue(test.now, "/", "q", attributes).unwrap().0;
+        test.settle();
+        let mut receipts = Vec::new();
+        // The second one finds the log as the first did, if that has left nothing.
+        for lost in &mut lost {
+            receipts.push(send_and_receive(&mut test, id));
+            test.power_cut(seed);
+            if test.broker.overview().store.live > 0 {
+                break;
+            }
+            *lost += 1;
+            receipts.push(send_and_receive(&mut test, id));
+            let (last, before) = receipts.split_last().unwrap();
+            test.broker.delete_messages(test.now, id, before).unwrap();
+            test.settle();
+            assert_eq!(test.broker.overview().store.live, 1, "{last:?} and {before:?}");
+            test.power_cut(seed);
+            if test.broker.overview().store.live > 0 {
+                break;
+            }
+        }
+    }
+    assert!(lost[0] > 0 && lost[1] > 0, "{lost:?} messages were lost");
 }

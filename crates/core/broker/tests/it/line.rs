@@ -48,7 +48,7 @@ impl<'a> Line<'a> {
         self.words.get(at).map_or("", |word| if word == "''" { "" } else { word })
     }
 
-    /// Options that are no flags of the command itself.
+    /// Returns the options that are no flags of the command itself.
     pub(crate) fn arguments(&self, flags: &[&str]) -> Table {
         let mut table = Table::new();
         for (name, text) in &self.options {
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// `m{1..3}` is `m1 m2 m3`.
+/// Expands a word: `m{1..3}` is `m1 m2 m3`.
 fn expand(word: &str) -> Vec<String> {
     let range = word.split_once('{').and_then(|(prefix, rest)| {
         let (range, suffix) = rest.split_once('}')?;
@@ -83,7 +83,7 @@ fn expand(word: &str) -> Vec<String> {
     }
 }
 
-/// `a~500` is `a` and so many `~` that it has 500 bytes.
+/// Returns the body that a word stands for: `a~500` is `a` and so many `~` that it has 500 bytes.
 pub(crate) fn body(word: &str) -> Bytes {
     match word.split_once('~') {
         Some((name, size)) => {

@@ -9,7 +9,7 @@ use quelea_broker::{BrokerConfig, Consume, Listable};
 use crate::broker_test::{BrokerTest, StoreKind};
 use crate::served_in_between::{bind_to, declare, delete, fill_vhost, publish};
 
-/// All pages, each within the steps of a turn.
+/// Returns the names of all pages, each within the steps of a turn, and how many pages.
 fn names(test: &mut BrokerTest, prefix: &str, after: Option<&str>) -> (Vec<String>, usize) {
     let (mut names, mut pages) = (Vec::new(), 0);
     let mut after = after.map(str::to_owned);
@@ -50,7 +50,7 @@ fn a_page_is_one_turns_work_and_all_pages_have_each_name_once() {
     assert_eq!(names(&mut test, "none", None), (Vec::new(), 1));
 }
 
-/// A whole list by its pages, each within the steps of a turn; and how many pages.
+/// Returns a whole list by its pages, each within the steps of a turn; and how many pages.
 fn pages<R: Listable>(test: &mut BrokerTest, vhost: Option<&str>) -> (Vec<R>, usize) {
     let before = test.broker.work_done();
     let keys = test.broker.list_keys::<R>(vhost);

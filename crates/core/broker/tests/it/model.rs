@@ -82,7 +82,7 @@ impl NaiveQueue {
         Self { has_priorities, messages: BTreeMap::new(), ready: BTreeSet::new(), clients }
     }
 
-    /// What has to come next.
+    /// Returns what has to come next.
     fn next(&self) -> Option<u64> {
         let rank = |id: &u64| {
             let priority = if self.has_priorities { self.messages[id].priority } else { 0 };

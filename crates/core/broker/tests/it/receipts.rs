@@ -187,7 +187,7 @@ impl Callers {
         if names.is_empty() { String::from("nothing") } else { names.join(" ") }
     }
 
-    /// The newest receipt of a message, or with `a@1` that of its first reception.
+    /// Returns the newest receipt of a message, or with `a@1` that of its first reception.
     fn receipt(&self, word: &str) -> Result<Receipt, String> {
         let (name, count) = match word.split_once('@') {
             Some((name, count)) => (name, Some(count.parse::<u16>().map_err(said)?)),
@@ -222,7 +222,7 @@ impl Callers {
     }
 }
 
-/// What is not simply done.
+/// Returns the first outcome that is not simply done, as text; empty if there is none.
 fn outcome(outcomes: &[ReceiptOutcome]) -> String {
     let other = outcomes.iter().find(|outcome| **outcome != ReceiptOutcome::Done);
     other.map(|outcome| format!("{outcome:?}")).unwrap_or_default()

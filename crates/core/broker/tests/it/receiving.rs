@@ -262,7 +262,7 @@ impl Pair {
         self.add(group, 0);
     }
 
-    /// What a receive returns: the name, and which reception it is.
+    /// Receives messages. Returns of each the name, and which reception it is.
     fn take(&mut self, at: usize, max: usize, visibility_timeout_ms: u64) -> Vec<(u64, u16)> {
         let request = Receive { max, visibility_timeout_ms, wait_ms: 0, attempt: None };
         let id = self.test.broker.receive(self.test.now, self.ids[at], request).unwrap();
@@ -327,7 +327,7 @@ impl Pair {
         assert_eq!(actual.len(), taken, "no more than there is of {:?}", self.naive[at]);
     }
 
-    /// One of the newest receipts.
+    /// Returns one of the newest receipts.
     fn receipt(&self, which: usize) -> Option<Held> {
         let at = self.receipts.len().checked_sub(which + 1)?;
         self.receipts.get(at).copied()

@@ -7,7 +7,7 @@ use quelea_broker::{
     AdminError, BindingError, BrokerConfig, DeclareExchange, DeclareQueue, DeclareQueueError,
     ExchangeError, Publish, QueueBinding,
 };
-use quelea_model::{Properties, Table};
+use quelea_model::{Properties, Table, Value};
 use quelea_store::Durability;
 
 use crate::broker_test::{BrokerTest, StoreKind};
@@ -27,7 +27,7 @@ fn with_bindings() -> BrokerTest {
     test
 }
 
-/// Bindings but those of the default exchange.
+/// Counts the bindings but those of the default exchange.
 fn bindings(test: &BrokerTest) -> usize {
     let bindings = test.broker.bindings(None);
     bindings.iter().filter(|binding| !binding.source.is_empty()).count()
@@ -350,4 +350,41 @@ fn a_queue_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
     assert!(!test.broker.is_queue_being_deleted(channel, "q"));
     assert!(test.broker.accepts_publishes(), "what it held is free");
     assert_eq!(test.broker.overview().store.live, 0);
+}
+
+/// Whatever of a dead letter's way is behind it: its body has to be read, which takes some turns.
+#[test]
+fn dead_letters_are_moved_on_whenever_their_queue_goes() {
+    const LETTERS: u64 = 20;
+    for turns in 0..8 {
+        let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(64 * 1024));
+        declare(&mut test, "me", "dead", false);
+        let channel = test.client("me").channel;
+        let mut arguments = Table::new();
+        arguments.set("x-dead-letter-exchange", Value::text(""));
+        arguments.set("x-dead-letter-routing-key", Value::text("dead"));
+        let request = DeclareQueue {
+            name: String::from("q"),
+            durable: true,
+            arguments,
+            ..DeclareQueue::default()
+        };
+        test.broker.declare_queue(test.now, channel, &request).unwrap();
+        test.fill("me", "q", LETTERS);
+        test.settle();
+        (0..LETTERS).for_each(|_| test.broker.get(test.now, channel, "q", false).unwrap());
+        test.settle();
+        // Each turn moves some of them.
+        test.broker.set_steps_per_turn(1_000);
+        test.broker.nack(test.now, channel, 0, true, false).unwrap();
+        (0..turns).for_each(|_| _ = test.turn());
+        delete(&mut test, "q");
+        test.settle();
+        let moved = test.broker.queue("/", "dead").unwrap().messages_ready;
+        assert_eq!(moved, LETTERS, "after {turns} turns");
+        let overview = test.broker.overview();
+        assert_eq!((overview.counters.dead_lettered, overview.store.live), (LETTERS, LETTERS));
+        test.crash(0);
+        assert_eq!(test.broker.queue("/", "dead").unwrap().messages_ready, LETTERS);
+    }
 }

@@ -9,7 +9,7 @@ use crate::served_in_between::{declare, publish};
 
 const MESSAGES: usize = 500;
 
-/// A queue of numbered messages that a client has, and some behind them that it has not.
+/// Creates a queue of numbered messages that a client has, and some behind them that it has not.
 fn held(store: StoreKind) -> BrokerTest {
     let mut test = BrokerTest::new(BrokerConfig::default(), store);
     declare(&mut test, "publisher", "q", false);

@@ -283,8 +283,8 @@ pub(crate) fn fill_vhost(test: &mut BrokerTest, count: usize) {
     }
 }
 
-/// Has a client consume so many messages of a queue without acknowledging them.
-/// Returns the consumer's tag.
+/// Lets a client consume so many messages of a queue without acknowledging them. Returns the
+/// consumer's tag.
 pub(crate) fn hold_deliveries(
     test: &mut BrokerTest,
     client: &str,

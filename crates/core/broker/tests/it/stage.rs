@@ -37,7 +37,7 @@ impl Stage {
         Self { store_kind, test, on: String::from("me"), callers, last: None }
     }
 
-    /// Does what a line says. Returns its answer.
+    /// Carries out what a line says. Returns its answer.
     pub(crate) fn perform(&mut self, line: &Line<'_>) -> Outcome {
         let outcome = match line.command {
             "on" => {
@@ -82,6 +82,7 @@ impl Stage {
             match key {
                 "resident" => config.resident_bytes_max = value,
                 "index" => config.index_bytes_max = value,
+                "held" => config.held_bytes_max = value,
                 "read-ahead" => config.read_ahead_bytes_max = value,
                 "output" => config.output_bytes_max = value,
                 "unacked" => config.unacked_per_channel_max = value,
@@ -285,7 +286,7 @@ impl Stage {
         }
     }
 
-    /// Whether these are all that are ready, looked at by pages of `-page=N` messages.
+    /// Checks whether these are all that are ready, looked at by pages of `-page=N` messages.
     fn look(&mut self, line: &Line<'_>) -> Outcome {
         let page = line.option("page").map_or(Ok(usize::MAX), str::parse).map_err(said)?;
         let channel = self.test.client(&self.on).channel;
@@ -481,7 +482,7 @@ impl Stage {
         check(said == line.words, || format!("came: {}", said.join(" ")))
     }
 
-    /// The broker stops, in one way or another, and starts again.
+    /// Stops the broker, in one way or another, and starts it again.
     fn stop(&mut self, line: &Line<'_>) -> Outcome {
         match line.command {
             "shutdown" => self.test.shut_down(),

@@ -64,7 +64,7 @@ impl Story {
         scenes
     }
 
-    /// Whether it orders the store about, which only the one in memory can be.
+    /// Returns whether it orders the store about, which only the one in memory can be.
     pub(crate) fn is_for_memory(&self) -> bool {
         self.lines.iter().any(|(_, line)| line.starts_with("disk "))
     }

@@ -19,13 +19,13 @@ pub(crate) fn encode_acks(acks: &mut [(QueueId, Seq)], out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of the acks record for so many acknowledgements, at most.
+/// Returns the bytes of the acks record for so many acknowledgements, at most.
 pub(crate) const fn acks_bytes_max(count: usize) -> usize {
     // 5 for a queue, 5 for a count, 10 for a number, each in a group of its own.
     RECORD_BYTES_MIN + 20 * count
 }
 
-/// Bytes of a message's record.
+/// Returns the bytes of a message's record.
 pub(crate) fn message_bytes(new: &NewMessage<'_>) -> usize {
     MESSAGE_FIXED_BYTES
         + 8 * (new.expiries.len() + usize::from(new.visible_at.is_some()))

@@ -13,7 +13,8 @@ use quelea_store::{
 
 use crate::harness::{StoreHarness, small, tiny};
 
-/// A log with all kinds of records in several segments, all of it on the disk and said to be.
+/// Returns a log with all kinds of records in several segments, all of it on the disk and said to
+/// be.
 fn confirmed(options: Options, with_checkpoint: bool) -> StoreHarness<LogStore> {
     let mut harness = StoreHarness::new(options);
     for round in 0..14_u64 {

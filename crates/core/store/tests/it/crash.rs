@@ -1,7 +1,8 @@
 //! Crashes at every sync of scripted workloads, and what a recovery makes of the images.
 
+use quelea_model::QueueId;
 use quelea_store::fake_disk::{FakeDisk, Survival};
-use quelea_store::{Durability, LogStore, Store};
+use quelea_store::{Durability, LogStore, Options, Store};
 
 use crate::harness::{StoreHarness, small, tiny};
 
@@ -236,5 +237,22 @@ fn a_killed_processs_checkpoint_is_durable_before_it_frees_segments() {
         recovered.consume(1, 1);
         recovered.settle();
         recovered.crash(Survival::Nothing, 0);
+    }
+}
+
+#[test]
+fn numbers_of_messages_that_a_crash_took_are_not_given_again() {
+    // One segment: the end of one is synced.
+    let mut harness = StoreHarness::new(Options::default());
+    harness.publish(&[1], 40);
+    harness.sync();
+    for _ in 0..2 {
+        let given = (0..1_000).map(|_| harness.publish(&[1], 4)).last();
+        let ticket = harness.ticket(Durability::Os);
+        harness.pump();
+        assert!(harness.is_reached(ticket), "who got them has heard of them");
+        harness = harness.crash(Survival::Nothing, 0);
+        assert_eq!(harness.index(QueueId(1)).len(), 1);
+        assert!(Some(harness.next_seq) > given);
     }
 }

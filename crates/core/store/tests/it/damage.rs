@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 use quelea_model::{QueueId, Seq};
 use quelea_store::fake_disk::{Call, FakeDisk, Survival};
 use quelea_store::{
-    Damage, Disk, DroppedTail, Durability, LoadFault, LoadWhat, LogStore, LostMessages, Missed,
-    OpenError, Store,
+    CheckpointCursor, Damage, Disk, DroppedTail, Durability, LoadFault, LoadWhat, LogStore,
+    LostMessages, Missed, OpenError, Options, PagedRange, Store,
 };
 
 use crate::harness::{StoreHarness, item, small, tiny};
 
-/// A log of several segments, synced.
+/// Returns a log of several segments, synced.
 fn some_log() -> StoreHarness<LogStore> {
     let mut harness = StoreHarness::new(tiny());
     harness.put_topology("queue", "1");
@@ -50,7 +50,7 @@ fn a_flipped_bit_in_an_older_segment_is_found_at_its_record() {
     }
 }
 
-/// One batch after the other, each synced.
+/// Returns a log with one batch after the other, each synced.
 fn synced_batches(count: usize) -> StoreHarness<LogStore> {
     let mut harness = StoreHarness::new(small());
     for _ in 0..count {
@@ -465,7 +465,7 @@ fn a_body_that_cannot_be_read_is_reported_with_its_place() {
     );
 }
 
-/// Ten messages in the first segment, all on the disk.
+/// Returns a log with ten messages in the first segment, all on the disk, and what to read of it.
 fn ten_messages() -> (StoreHarness<LogStore>, LoadWhat) {
     let mut harness = StoreHarness::new(small());
     for _ in 0..10 {
@@ -501,4 +501,54 @@ fn what_the_disk_refuses_for_good_is_no_damage() {
     assert_eq!((loaded.messages.len(), loaded.errors.len()), (0, 10));
     assert!(loaded.errors.iter().all(|error| error.fault == LoadFault::Io));
     assert_eq!(harness.now.since_ms(before), 100 + 400 + 1_600 + 6_400 + 25_600);
+}
+
+/// Publishes messages, so many of which lie in a range of the index that is set aside, and checkpoints as the broker does:
+/// that range comes last. Returns it too.
+fn with_a_range_set_aside(neighbours_are_sparse: bool) -> (StoreHarness<LogStore>, PagedRange) {
+    let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+    let mut harness = StoreHarness::new(options);
+    let seqs: Vec<Seq> = (0..4_000).map(|_| harness.publish_fast(&[1], 40)).collect();
+    harness.sync();
+    if neighbours_are_sparse {
+        // What is left of the chunks before and behind it fits into one.
+        let (before, behind) = (seqs[1_024..1_536].iter(), seqs[2_048..2_560].iter());
+        let settled = before.chain(behind).filter(|seq| seq.0 % 4 > 0);
+        settled.for_each(|seq| harness.remove(1, *seq));
+    }
+    let index = harness.index(QueueId(1));
+    index.page_out(usize::MAX);
+    let ranges: Vec<_> = index.paged_ranges().copied().collect();
+    let range = *ranges.iter().find(|range| range.first == seqs[1_536]).expect("it is paged out");
+    index.remove_paged_range(range.first_location());
+    harness.store.begin_checkpoint();
+    harness.pump();
+    let mut cursor = CheckpointCursor::default();
+    let mut index = harness.ready.remove(&QueueId(1)).expect("the queue is there");
+    assert!(index.checkpoint(QueueId(1), &mut cursor, usize::MAX, &mut harness.store));
+    harness.store.checkpoint_paged_range(QueueId(1), &range);
+    harness.store.finish_checkpoint();
+    harness.settle();
+    (harness, range)
+}
+
+#[test]
+fn a_range_that_was_set_aside_is_not_read_at_the_next_start() {
+    for neighbours_are_sparse in [false, true] {
+        let (harness, range) = with_a_range_set_aside(neighbours_are_sparse);
+        let damaged = range.first_offset as usize + 30;
+        flip(&harness.disk, "segment-00000001", damaged);
+        let mut after = harness.crash_unhistoric();
+        let expected = harness.state.messages.len();
+        assert_eq!(after.index(QueueId(1)).len(), expected);
+        let loaded = after.load(QueueId(1), LoadWhat::PagedRange(range));
+        assert_eq!(loaded.errors.len(), 1, "it still cannot be read");
+        // It is where it belongs when it can.
+        flip(&after.disk, "segment-00000001", damaged);
+        after.page_in();
+        let index = after.index(QueueId(1));
+        let seqs: Vec<Seq> = index.entries().map(|(entry, _)| entry.seq).collect();
+        assert_eq!(seqs.len(), expected);
+        assert!(seqs.is_sorted_by(|a, b| a < b));
+    }
 }

@@ -61,7 +61,7 @@ fn a_failed_write_is_final() {
     assert!(!harness.is_reached(ticket));
 }
 
-/// Room for so many segments of 16 KiB and a little more.
+/// Returns a disk with room for so many segments of 16 KiB and a little more.
 fn disk_for(segments: u64) -> FakeDisk {
     let disk = FakeDisk::new();
     disk.set_capacity(Some(segments * 16 * 1024 + 8_000));

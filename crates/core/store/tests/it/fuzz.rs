@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quelea_store::fuzzing::{fuzz_checkpoint, fuzz_records};
 
-/// The golden files are the corpus: every kind of record and block is in them.
+/// Returns the golden files, which are the corpus: every kind of record and block is in them.
 fn corpus() -> Vec<Vec<u8>> {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     let mut paths: Vec<_> = ["v1", "v1-visibility"]

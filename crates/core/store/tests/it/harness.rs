@@ -44,7 +44,7 @@ struct Pass {
     cursor: CheckpointCursor,
 }
 
-/// Small segments, so that little data makes many.
+/// Returns options with small segments, so that little data makes many.
 pub(crate) fn small() -> Options {
     Options { segment_bytes: 16 * 1024, ..Options::default() }
 }
@@ -241,7 +241,7 @@ impl<S: Store> StoreHarness<S> {
         }
     }
 
-    /// A message that is delayed, sent with an id, both at once.
+    /// Appends a message that is delayed, sent with an id, both at once.
     pub(crate) fn send(&mut self, queue: u32, body_bytes: u32, visible_at: u64, key: u64) -> Seq {
         let queue = QueueId(queue);
         let visible_at = Timestamp::from_millis(visible_at);
@@ -398,7 +398,7 @@ impl<S: Store> StoreHarness<S> {
         *self.store.state() == StoreState::Healthy
     }
 
-    /// Whether a broker with this limit takes publishes.
+    /// Returns whether a broker with this limit takes publishes.
     pub(crate) fn accepts(&self, pending_bytes_max: usize) -> bool {
         self.store.has_room(0) && self.store.pending_bytes() < pending_bytes_max
     }
@@ -499,12 +499,12 @@ impl<S: Store> StoreHarness<S> {
     }
 }
 
-/// What reads an entry's body.
+/// Returns what reads an entry's body.
 pub(crate) fn item(entry: &Entry) -> LoadItem {
     LoadItem { seq: entry.seq, location: entry.location, body_bytes: entry.body_bytes }
 }
 
-/// The head of an index as a load request, if something is missing.
+/// Returns the head of an index as a load request, if something is missing.
 pub(crate) fn missing(index: &QueueIndex, bytes: usize) -> Option<LoadWhat> {
     match index.next_read(bytes) {
         NextRead::Nothing => None,

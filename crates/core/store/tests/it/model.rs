@@ -145,7 +145,7 @@ fn apply<S: Store>(harness: &mut StoreHarness<S>, operation: &Operation) {
     }
 }
 
-/// The live (queue, message) pairs that the harness knows of.
+/// Returns how many live (queue, message) pairs the harness knows of.
 fn pairs(harness: &StoreHarness<LogStore>) -> u64 {
     (harness.ready.values().map(|index| index.len()).sum::<usize>() + harness.unacked.len()) as u64
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use quelea_model::{QueueId, Seq, Timestamp};
 use quelea_store::fake_disk::Survival;
 use quelea_store::{
-    Durability, Entry, EntryFlags, Front, LoadWhat, LogStore, MemStore, NewMessage, NextRead,
-    Options, QueueIndex, Store,
+    CheckpointCursor, Durability, Entry, EntryFlags, Front, LoadWhat, LogStore, MemStore,
+    NewMessage, NextRead, Options, QueueIndex, Store,
 };
 
 use crate::harness::{StoreHarness, missing};
@@ -194,6 +194,87 @@ fn a_paged_range_survives_acknowledgements_behind_the_checkpoint() {
     let left = consume_all(&mut after, 1);
     assert_eq!(left.len(), 4_000 - consumed);
     assert_eq!(left.first(), Some(&Seq(consumed as u64 + 1)));
+}
+
+#[test]
+fn messages_delivered_during_a_checkpoint_are_there_once_after_it() {
+    let mut harness = StoreHarness::new(large());
+    for _ in 0..4_000 {
+        harness.publish_fast(&[1], 40);
+    }
+    harness.sync();
+    harness.index(QUEUE).page_out(usize::MAX);
+    harness.begin_checkpoint();
+    harness.pump();
+    harness.checkpoint_slice(usize::MAX);
+    // The checkpoint has the ranges that these come from, and gets them once more as delivered.
+    for _ in 0..2_000 {
+        fill_head(&mut harness, 1);
+        harness.deliver(1).expect("it is there");
+    }
+    harness.settle_pass();
+    let mut after = harness.successor(false);
+    assert_eq!(consume_all(&mut after, 1).len(), 4_000);
+}
+
+/// Appends so many messages of one queue, with priorities in blocks of so many. Returns the indexes of both priorities.
+fn publish_by_priority(
+    harness: &mut StoreHarness<LogStore>,
+    messages: u64,
+    block: u64,
+) -> [QueueIndex; 2] {
+    let mut indexes = [QueueIndex::new(), QueueIndex::new()];
+    for at in 0..messages {
+        let (seq, priority) = (Seq(at + 1), (at / block % 2) as u8);
+        let location = harness.store.append_message(NewMessage {
+            seq,
+            queues: &[QUEUE],
+            durable: true,
+            enqueued_at: harness.now,
+            visible_at: None,
+            expiries: &[],
+            priority,
+            message: &message(seq, 30),
+        });
+        let flags = EntryFlags::STORED.with(EntryFlags::DURABLE);
+        let entry = Entry { seq, location, body_bytes: 30, delivery_count: 0, priority, flags };
+        indexes[usize::from(priority)].push_back(entry, None, None);
+    }
+    harness.sync();
+    indexes
+}
+
+#[test]
+fn acknowledgements_behind_a_checkpoint_count_in_queues_with_priorities() {
+    for block in [1, 300] {
+        let mut harness = StoreHarness::new(large());
+        let mut indexes = publish_by_priority(&mut harness, 6_000, block);
+        harness.store.begin_checkpoint();
+        harness.pump();
+        for index in &mut indexes {
+            assert!(index.page_out(usize::MAX) > 0);
+            let mut cursor = CheckpointCursor::default();
+            assert!(index.checkpoint(QUEUE, &mut cursor, usize::MAX, &mut harness.store));
+        }
+        harness.store.finish_checkpoint();
+        harness.settle();
+        let mut acked = 0;
+        for index in &mut indexes {
+            let ranges: Vec<_> = index.paged_ranges().copied().collect();
+            for range in ranges {
+                let loaded = harness.load(QUEUE, LoadWhat::PagedRange(range));
+                assert_eq!(loaded.errors, []);
+                index.fill(loaded);
+            }
+            while let Some(ready) = index.pop_front() {
+                harness.store.append_acks(QUEUE, &[ready.entry]);
+                acked += 1;
+            }
+        }
+        assert_eq!(acked, 6_000);
+        harness.sync();
+        assert_eq!(harness.crash_unhistoric().index(QUEUE).len(), 0, "blocks of {block}");
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl State {
     }
 }
 
-/// The message of a number: its content tells whose it is.
+/// Returns the message of a number: its content tells whose it is.
 pub(crate) fn message(seq: Seq, body_bytes: u32) -> Arc<Message> {
     let body: Vec<u8> = (0..body_bytes).map(|at| (seq.0 * 31 + u64::from(at)) as u8).collect();
     let key = format!("key.{}", seq.0);

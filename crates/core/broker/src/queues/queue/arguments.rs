@@ -117,7 +117,7 @@ impl QueueArguments {
         Ok(parsed)
     }
 
-    /// Whether deliveries are counted in a header and in the log.
+    /// Returns whether deliveries are counted in a header and in the log.
     pub(crate) const fn counts_deliveries(&self) -> bool {
         self.delivery_limit.is_some() || matches!(self.kind, QueueKind::Quorum)
     }
@@ -132,8 +132,8 @@ impl QueueArguments {
     }
 }
 
-/// The first argument that differs between two declarations: its name, what was received and what
-/// stands, both as RabbitMQ words it.
+/// Returns the first argument that differs between two declarations: its name, what was received
+/// and what stands, both as RabbitMQ words it.
 pub(crate) fn difference(
     received: &Table,
     current: &Table,

@@ -29,7 +29,7 @@ impl Attempts {
         self.by_id.insert(attempt, (now, receipts));
     }
 
-    /// What the attempt got, if that is not too long ago.
+    /// Returns what the attempt got, if that is not too long ago.
     pub(crate) fn take(&mut self, attempt: u64, now: Timestamp) -> Option<Vec<Receipt>> {
         let (at, receipts) = self.by_id.remove(&attempt)?;
         (now < at.plus_ms(DEDUPLICATION_MS)).then_some(receipts)

@@ -60,7 +60,7 @@ impl QueueSettings {
         durability: None,
     };
 
-    /// Whether, and how, groups of messages matter.
+    /// Returns whether, and how, groups of messages matter.
     pub(crate) const fn ordering(&self) -> Option<Ordering> {
         match (self.fifo, self.fair) {
             (Some(_), _) => Some(Ordering::Fifo),

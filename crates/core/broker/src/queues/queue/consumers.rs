@@ -54,12 +54,12 @@ impl QueueConsumers {
         self.all.is_empty()
     }
 
-    /// By priority, then by age.
+    /// Returns the consumers by priority, then by age.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ConsumerId> {
         self.all.iter().map(|rank| rank.id)
     }
 
-    /// Consumers that could take a message now, as far as is known.
+    /// Returns how many consumers could take a message now, as far as is known.
     pub(crate) fn with_credit(&self) -> usize {
         let standing: usize = self.rings.iter().map(|ring| ring.turns.len()).sum();
         standing.saturating_sub(self.stale)
@@ -101,7 +101,7 @@ impl QueueConsumers {
         self.rings[at].turns.push_back(rank);
     }
 
-    /// Whose turn it is.
+    /// Finds whose turn it is.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<ConsumerId> {
         loop {
@@ -133,7 +133,8 @@ impl QueueConsumers {
         }
     }
 
-    /// Who becomes the single active consumer: the highest priority, among those the oldest.
+    /// Returns who becomes the single active consumer: the highest priority, among those the
+    /// oldest.
     pub(crate) fn candidate(&self) -> Option<ConsumerId> {
         self.all.first().map(|rank| rank.id)
     }

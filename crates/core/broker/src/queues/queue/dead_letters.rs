@@ -63,12 +63,12 @@ impl DeadLetters {
         self.letters.is_empty()
     }
 
-    /// Whether there are some that were received too often.
+    /// Returns whether there are some that were received too often.
     pub(crate) const fn has_redriven(&self) -> bool {
         self.redriven > 0
     }
 
-    /// Bytes of memory, bodies included.
+    /// Returns the bytes of memory, bodies included.
     pub(crate) const fn resident_bytes(&self) -> usize {
         self.bytes
     }
@@ -118,7 +118,8 @@ impl DeadLetters {
         self.letters.iter().map(|letter| &letter.message)
     }
 
-    /// Those at these places, counted from the oldest: for a checkpoint, which changes the places of entries in the log.
+    /// Returns the messages at these places, counted from the oldest: for a checkpoint, which
+    /// changes the places of entries in the log.
     pub(crate) fn range_mut(
         &mut self,
         places: Range<usize>,

@@ -13,32 +13,39 @@ pub(crate) struct Deduplications {
     by_key: FxHashMap<[u64; 2], Deduplication>,
     /// By the time at which they were sent.
     order: VecDeque<(Timestamp, [u64; 2])>,
+    last_sent_at: Timestamp,
 }
 
 impl Deduplications {
-    /// The message that was sent with this id, if that is not too long ago.
+    /// Returns the message that was sent with this id, if that is not too long ago.
     pub(crate) fn find(&mut self, key: [u64; 2], now: Timestamp) -> Option<&Deduplication> {
         self.forget_old(now);
         self.by_key.get(&key)
     }
 
-    /// What they take of the memory, about.
+    /// Returns what they take of the memory, about.
     pub(crate) fn bytes(&self) -> usize {
         const ID_BYTES: usize = 150;
         self.by_key.len() * ID_BYTES
     }
 
-    /// Whether no more can be remembered.
+    /// Returns whether no more can be remembered.
     pub(crate) fn is_full(&self) -> bool {
         self.by_key.len() >= DEDUPLICATIONS_PER_QUEUE_MAX
     }
 
+    /// Returns when none of them counts any more. Before that who sends forgets those that do not.
+    pub(crate) const fn end(&self) -> Timestamp {
+        self.last_sent_at.plus_ms(DEDUPLICATION_MS)
+    }
+
     pub(crate) fn add(&mut self, sent: Deduplication) {
+        self.last_sent_at = self.last_sent_at.max(sent.sent_at);
         self.order.push_back((sent.sent_at, sent.key));
         self.by_key.insert(sent.key, sent);
     }
 
-    /// Those that were sent from then on and still count, oldest first.
+    /// Returns the ids that were sent from then on and still count, oldest first.
     pub(crate) fn since(
         &mut self,
         since: Timestamp,

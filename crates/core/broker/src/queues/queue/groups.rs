@@ -27,8 +27,8 @@ const NOISY_TURN: u32 = 10;
 /// Time that was spent on messages counts half after this.
 const BUSY_HALF_LIFE_MS: u64 = 60_000;
 
-/// The number that stands for a group id; never that of no group. FNV-1a of 64 bits, which is the
-/// same in every version.
+/// Returns the number that stands for a group id; never that of no group. FNV-1a of 64 bits, which
+/// is the same in every version.
 pub(crate) fn group_of_id(id: &str) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -36,7 +36,7 @@ pub(crate) fn group_of_id(id: &str) -> u64 {
     hash.max(1)
 }
 
-/// The group that a message's headers name.
+/// Returns the group that a message's headers name.
 pub(crate) fn group_of(message: &Message) -> u64 {
     let headers = message.property_view().headers();
     let id = headers.as_ref().and_then(|headers| headers.get(GROUP_HEADER)?.as_text());
@@ -76,8 +76,8 @@ impl Group {
         self.ready.is_empty() && self.delayed.is_empty() && self.in_flight.is_empty()
     }
 
-    /// The message that is next. In a FIFO queue it is behind none that is delayed or in flight, but
-    /// those up to `received`, which the same receive has.
+    /// Returns the message that is next. In a FIFO queue it is behind none that is delayed or in
+    /// flight, but those up to `received`, which the same receive has.
     fn next(&self, ordering: Ordering, received: Option<Seq>) -> Option<Seq> {
         let first = *self.ready.first()?;
         if ordering == Ordering::Fair {
@@ -165,7 +165,7 @@ impl Groups {
         }
     }
 
-    /// What it takes of the memory, about: maps' entries and sets' leaves.
+    /// Returns what it takes of the memory, about: maps' entries and sets' leaves.
     pub(crate) fn bytes(&self) -> usize {
         const MESSAGE_BYTES: usize = 64;
         const GROUP_BYTES: usize = 256;
@@ -176,12 +176,12 @@ impl Groups {
         self.ordering
     }
 
-    /// Whether a message's group is known.
+    /// Returns whether a message's group is known.
     pub(crate) fn knows(&self, seq: Seq) -> bool {
         self.of.contains_key(&seq)
     }
 
-    /// The group of a message that is here.
+    /// Returns the group of a message that is here.
     pub(crate) fn group_of(&self, seq: Seq) -> u64 {
         self.of.get(&seq).copied().unwrap_or(NO_GROUP)
     }
@@ -220,8 +220,8 @@ impl Groups {
         });
     }
 
-    /// The message that is to be received next. `received` is the last one that the same receive has:
-    /// it goes on with its group as long as it can.
+    /// Returns the message that is to be received next. `received` is the last one that the same
+    /// receive has: it goes on with its group as long as it can.
     pub(crate) fn next(&mut self, received: Option<Seq>) -> Option<Seq> {
         if let (Ordering::Fifo, Some(last)) = (self.ordering, received)
             && let Some(group) = self.groups.get(&self.group_of(last))
@@ -252,8 +252,8 @@ impl Groups {
         self.groups.get(&group)?.next(self.ordering, None)
     }
 
-    /// What one receive of a FIFO queue gets, in order: of each group all that may be received, one
-    /// group after the other.
+    /// Returns what one receive of a FIFO queue gets, in order: of each group all that may be
+    /// received, one group after the other.
     pub(crate) fn upcoming(&self) -> impl Iterator<Item = Seq> {
         let groups = self.heads.values().filter_map(|group| self.groups.get(group));
         let runs = groups.flat_map(|group| {
@@ -323,7 +323,8 @@ impl Groups {
         }
     }
 
-    /// All messages are gone but these, which are delayed or in flight. Returns what is left of the others.
+    /// Forgets all messages but these, which are delayed or in flight. Returns what is left of the
+    /// others.
     pub(crate) fn keep_only(&mut self, kept: impl Iterator<Item = Seq>) -> ForgottenGroups {
         let groups = std::mem::take(&mut self.groups);
         let of = std::mem::take(&mut self.of);

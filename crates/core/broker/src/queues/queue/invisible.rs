@@ -26,7 +26,7 @@ impl InvisibleMessage {
         self.message.entry.delivery_count == 0
     }
 
-    /// As the log keeps it.
+    /// Returns the message's visibility as the log keeps it.
     pub(crate) const fn visibility(&self) -> Visibility {
         Visibility {
             seq: self.message.entry.seq,
@@ -70,7 +70,7 @@ impl InvisibleMessages {
         self.by_seq.get(&seq)
     }
 
-    /// The oldest message.
+    /// Returns the oldest message.
     pub(crate) fn first(&self) -> Option<&InvisibleMessage> {
         self.by_seq.values().next()
     }
@@ -93,7 +93,7 @@ impl InvisibleMessages {
         Some(invisible)
     }
 
-    /// Changes when a message may be received. Returns the message.
+    /// Sets when a message may be received. Returns the message.
     pub(crate) fn set_visible_at(&mut self, seq: Seq, at: Timestamp) -> Option<&InvisibleMessage> {
         let invisible = self.by_seq.get_mut(&seq)?;
         self.by_time.remove(&(invisible.visible_at, seq));
@@ -102,7 +102,7 @@ impl InvisibleMessages {
         Some(invisible)
     }
 
-    /// When the next one may be received.
+    /// Returns when the next one may be received.
     pub(crate) fn next_time(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(at, _)| *at)
     }
@@ -121,7 +121,7 @@ impl InvisibleMessages {
         self.received_before.insert(seq, first_received_at);
     }
 
-    /// When a visible message was first received, if it was.
+    /// Returns when a visible message was first received, if it was.
     pub(crate) fn received_before(&self, seq: Seq) -> Option<Timestamp> {
         self.received_before.get(&seq).copied()
     }
@@ -131,7 +131,7 @@ impl InvisibleMessages {
         self.received_before.remove(&seq);
     }
 
-    /// All visible messages left the queue. Returns what was remembered of them.
+    /// Forgets all visible messages, which left the queue. Returns what was remembered of them.
     pub(crate) fn forget_all(&mut self) -> Self {
         Self { received_before: std::mem::take(&mut self.received_before), ..Self::default() }
     }
@@ -147,18 +147,18 @@ impl InvisibleMessages {
         self.remove(seq).map(|invisible| invisible.message)
     }
 
-    /// Messages from this number on, in order. Numbers make a cursor that holds while others come
-    /// and go.
+    /// Returns the messages from this number on, in order. Numbers make a cursor that holds while
+    /// others come and go.
     pub(crate) fn starting_at(&mut self, seq: Seq) -> impl Iterator<Item = &mut InvisibleMessage> {
         self.by_seq.range_mut(seq..).map(|(_, invisible)| invisible)
     }
 
-    /// Messages from this number on, in order.
+    /// Returns the messages from this number on, in order.
     pub(crate) fn starting_from(&self, seq: Seq) -> impl Iterator<Item = &InvisibleMessage> {
         self.by_seq.range(seq..).map(|(_, invisible)| invisible)
     }
 
-    /// What the entries take of the memory, about, bodies aside.
+    /// Returns what the entries take of the memory, about, bodies aside.
     pub(crate) fn bytes(&self) -> usize {
         const HIDDEN_BYTES: usize = 160;
         const REMEMBERED_BYTES: usize = 24;
@@ -169,8 +169,8 @@ impl InvisibleMessages {
         self.by_seq.values()
     }
 
-    /// The messages from this number on that were received and are visible again, with the first
-    /// reception, in order.
+    /// Returns the messages from this number on that were received and are visible again, with the
+    /// first reception, in order.
     pub(crate) fn received_before_from(&self, seq: Seq) -> impl Iterator<Item = (Seq, Timestamp)> {
         self.received_before.range(seq..).map(|(seq, at)| (*seq, *at))
     }

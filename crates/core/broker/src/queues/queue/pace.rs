@@ -78,7 +78,7 @@ impl Pace {
         (self.taken_bytes, self.bytes_since) = (0, now);
     }
 
-    /// What each of those who waited may publish in the next window.
+    /// Returns what each of those who waited may publish in the next window.
     pub(crate) fn share(&self, window_ms: u64) -> u32 {
         let taken_eighths = self.taken_per_s.unwrap_or(0) * window_ms * SHARE_EIGHTHS;
         let sharers_eighths = 8 * 1_000 * self.sharers.max(1);

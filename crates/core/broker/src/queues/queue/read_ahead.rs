@@ -19,7 +19,7 @@ impl ReadAhead {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Whether it is time to read more, so that the disk works while the consumers do.
+    /// Returns whether it is time to read more, so that the disk works while the consumers do.
     pub(crate) const fn is_low(&self) -> bool {
         self.under_way == 0 && self.read > 0 && self.left <= self.read / 2
     }

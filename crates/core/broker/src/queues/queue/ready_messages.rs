@@ -107,7 +107,7 @@ impl ReadyMessages {
         }
     }
 
-    /// The number of what comes next; `None` if there is nothing or it is paged out.
+    /// Returns the number of what comes next; `None` if there is nothing or it is paged out.
     pub(crate) fn head_seq(&self) -> Option<Seq> {
         match self.first()?.index.front() {
             Front::Entry { entry, .. } => Some(entry.seq),
@@ -143,7 +143,7 @@ impl ReadyMessages {
         Expired::Nothing
     }
 
-    /// When the first of the heads expires.
+    /// Returns when the first of the heads expires.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         let expiries = self.levels.iter().filter_map(|level| match level.index.front() {
             Front::Entry { expires_at, .. } => expires_at,
@@ -155,22 +155,24 @@ impl ReadyMessages {
         expiries.min()
     }
 
-    /// The message of a number, if it is here and not paged out.
+    /// Returns the message of a number, if it is here and not paged out.
     pub(crate) fn get(&self, seq: Seq) -> Option<QueuedMessageRef<'_>> {
         self.levels.iter().find_map(|level| level.index.get(seq))
     }
 
-    /// The number of the message that has `n` before it, of those with the highest priority.
+    /// Returns the number of the message that has `n` before it, of those with the highest
+    /// priority.
     pub(crate) fn nth(&self, n: usize) -> Option<Seq> {
         self.first()?.index.nth(n)
     }
 
-    /// The range that a number lies in.
+    /// Returns the range that a number lies in.
     pub(crate) fn paged_range_of(&self, seq: Seq) -> Option<&PagedRange> {
         self.levels.iter().find_map(|level| level.index.paged_range_of(seq))
     }
 
-    /// Entries from this number on that are not paged out, in order within each priority.
+    /// Returns the entries from this number on that are not paged out, in order within each
+    /// priority.
     pub(crate) fn entries_from(&self, seq: Seq) -> impl Iterator<Item = &Entry> {
         self.levels.iter().flat_map(move |level| level.index.entries_from(seq))
     }
@@ -181,18 +183,18 @@ impl ReadyMessages {
         self.set_range_aside(range)
     }
 
-    /// The first range that is paged out.
+    /// Returns the first range that is paged out.
     pub(crate) fn first_paged_range(&self) -> Option<&PagedRange> {
         self.levels.iter().find_map(|level| level.index.paged_ranges().next())
     }
 
-    /// Entries that are not paged out, in order within each priority.
+    /// Returns the entries that are not paged out, in order within each priority.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.levels.iter().flat_map(|level| level.index.entries().map(|(entry, _)| entry))
     }
 
-    /// All from a place on in the order in which it is given out, each with its level's priority. A range that recovery
-    /// made may hold lower priorities, too.
+    /// Returns all from a place on in the order in which it is given out, each with its level's
+    /// priority. A range that recovery made may hold lower priorities, too.
     pub(crate) fn all_from(
         &self,
         (priority, seq): (u8, Seq),
@@ -204,12 +206,12 @@ impl ReadyMessages {
         })
     }
 
-    /// Whether a message is in it, paged out or not.
+    /// Returns whether a message is in it, paged out or not.
     pub(crate) fn may_hold(&self, seq: Seq) -> bool {
         self.get(seq).is_some() || self.paged_range_of(seq).is_some()
     }
 
-    /// The smallest number of all.
+    /// Returns the smallest number of all.
     pub(crate) fn oldest_seq(&self) -> Option<Seq> {
         let heads = self.levels.iter().filter_map(|level| match level.index.front() {
             Front::Entry { entry, .. } => Some(entry.seq),
@@ -219,7 +221,8 @@ impl ReadyMessages {
         heads.min()
     }
 
-    /// The oldest of the messages at the heads: its expiry says when it was sent.
+    /// Returns when the message at the head of the highest priority expires; of a range that is
+    /// paged out, the earliest expiry in it. It says when the message was sent.
     pub(crate) fn head_expiry(&self) -> Option<Timestamp> {
         match self.first()?.index.front() {
             Front::Entry { expires_at, .. } => expires_at,
@@ -253,7 +256,7 @@ impl ReadyMessages {
         level.index.pop_front().map(Drained::Entry)
     }
 
-    /// What has to be read so that the next messages are in memory, up to `bytes_max`.
+    /// Returns what has to be read so that the next messages are in memory, up to `bytes_max`.
     pub(crate) fn missing(&self, bytes_max: usize) -> Vec<LoadWhat> {
         let Some(level) = self.first() else {
             return Vec::new();
@@ -265,7 +268,7 @@ impl ReadyMessages {
         }
     }
 
-    /// What has to be read to find the expired messages at the head of some priority.
+    /// Returns what has to be read to find the expired messages at the head of some priority.
     pub(crate) fn missing_expired(
         &self,
         bytes_max: usize,
@@ -322,7 +325,7 @@ impl ReadyMessages {
         true
     }
 
-    /// Messages in ranges that were set aside since they cannot be read.
+    /// Returns how many messages are in ranges that were set aside since they cannot be read.
     pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable.iter().map(|range| u64::from(range.count)).sum()
     }
@@ -337,7 +340,7 @@ impl ReadyMessages {
         self.free(bytes_wanted, QueueIndex::page_out)
     }
 
-    /// Has the lowest priorities free memory first, until it is enough.
+    /// Lets the lowest priorities free memory first, until it is enough.
     fn free(&mut self, wanted: usize, free: impl Fn(&mut QueueIndex, usize) -> usize) -> usize {
         self.levels.iter_mut().rev().fold(0, |freed, level| match wanted.saturating_sub(freed) {
             0 => freed,
@@ -345,7 +348,7 @@ impl ReadyMessages {
         })
     }
 
-    /// Some messages that are only in memory.
+    /// Returns some messages that are only in memory.
     pub(crate) fn unstored(&mut self, max: usize) -> Vec<UnstoredMessage> {
         let level = self.levels.iter_mut().rev().find(|level| level.index.unstored_len() > 0);
         level.map(|level| level.index.unstored(max)).unwrap_or_default()
@@ -390,7 +393,7 @@ impl ReadyMessages {
         priority.min(self.priority_max)
     }
 
-    /// The level of a priority, made when it is first used.
+    /// Returns the level of a priority, made when it is first used.
     fn level_of(&mut self, priority: u8) -> &mut Level {
         let priority = self.capped(priority);
         let at = match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
@@ -446,7 +449,7 @@ impl ReadyMessages {
 /// What an entry costs in memory besides its body, for the bound of one read.
 const ENTRY_OVERHEAD_BYTES: u64 = 64;
 
-/// The first ranges that together stay within `bytes_max`, but at least one.
+/// Returns the first ranges that together stay within `bytes_max`, but at least one.
 fn within<'a>(ranges: impl Iterator<Item = &'a PagedRange>, bytes_max: usize) -> Vec<LoadWhat> {
     let mut bytes = 0;
     let wanted = ranges.take_while(|range| {

@@ -42,7 +42,7 @@ impl WaitingReceives {
         self.by_id.get_mut(&id)
     }
 
-    /// The one whose turn it is.
+    /// Returns the receive whose turn it is.
     pub(crate) fn first(&self) -> Option<(ReceiveId, &WaitingReceive)> {
         self.by_id.first_key_value().map(|(id, receive)| (*id, receive))
     }
@@ -63,7 +63,7 @@ impl WaitingReceives {
         Some(id)
     }
 
-    /// When the next one waits no longer.
+    /// Returns when the next one waits no longer.
     pub(crate) fn next_end(&self) -> Option<Timestamp> {
         self.by_end.first().map(|(until, _)| *until)
     }

@@ -51,7 +51,8 @@ impl Headers {
         }
     }
 
-    /// Steps that comparing any message's headers takes at most, beside one for each header.
+    /// Returns the steps that comparing any message's headers takes at most, beside one for each
+    /// header.
     pub(crate) const fn steps_max(&self) -> u64 {
         self.steps_max
     }
@@ -119,8 +120,9 @@ impl HeadersPattern {
         self.steps
     }
 
-    /// Goes through both sorted lists at once. Of a name that stands in both more than once, the
-    /// first meets the first, the second the second. Adds to the steps.
+    /// Returns whether the headers fit. Goes through both sorted lists at once. Of a name that
+    /// stands in both more than once, the first meets the first, the second the second. Adds to the
+    /// steps.
     fn fits(&self, headers: &[(&str, &Value)], steps: &mut u64) -> bool {
         *steps += 1;
         let mut rest = headers;
@@ -143,7 +145,7 @@ impl HeadersPattern {
     }
 }
 
-/// What comparing with a value takes at most.
+/// Returns the steps that comparing with a value takes at most.
 fn steps_of(wanted: Option<&Value>) -> u64 {
     fn within(value: &Value) -> u64 {
         match value {
@@ -158,7 +160,7 @@ fn steps_of(wanted: Option<&Value>) -> u64 {
     1 + wanted.map_or(0, within)
 }
 
-/// Whether two values are the same but for their AMQP types.
+/// Returns whether two values are the same but for their AMQP types.
 fn equal(a: &Value, b: &Value) -> bool {
     if let (Some(a), Some(b)) = (Number::of(a), Number::of(b)) {
         return a.equals(b);
@@ -185,7 +187,7 @@ fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Inside arrays and tables the types count.
+/// Returns whether two values inside arrays and tables are the same: there the types count.
 fn same_type_and_equal(a: &Value, b: &Value) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b) && equal(a, b)
 }

@@ -84,7 +84,7 @@ impl Topic {
         }
     }
 
-    /// Steps that matching any key takes at most.
+    /// Returns the steps that matching any key takes at most.
     fn steps_max(&self) -> u64 {
         WORDS_MAX as u64 + u64::from(self.trie.steps_max())
     }

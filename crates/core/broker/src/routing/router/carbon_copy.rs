@@ -10,8 +10,8 @@ use crate::routing::exchange::RouteError;
 
 const HEADERS: [&str; 2] = ["CC", "BCC"];
 
-/// The keys that `CC` and `BCC` add, in their order; none for nearly every message, and then
-/// nothing is decoded.
+/// Returns the keys that `CC` and `BCC` add, in their order; none for nearly every message, and
+/// then nothing is decoded.
 ///
 /// # Errors
 /// [`RouteError::HeaderType`] if a header is no array, [`RouteError::TooManyKeys`].
@@ -41,8 +41,8 @@ pub(super) fn keys(properties: PropertyView<'_>) -> Result<SmallVec<[Box<str>; 2
     Ok(keys)
 }
 
-/// A key need not be UTF-8; one that is not can only meet wildcards, and meets the same ones when
-/// its odd bytes are replaced.
+/// Returns a key as text. It need not be UTF-8; one that is not can only meet wildcards, and meets
+/// the same ones when its odd bytes are replaced.
 fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::LongString(bytes) => Some(String::from_utf8_lossy(bytes)),
@@ -50,8 +50,8 @@ fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether one of the names stands at the top level of an encoded table. Walks over the values
-/// without decoding them; on malformed bytes the answer is yes, and decoding finds out.
+/// Returns whether one of the names stands at the top level of an encoded table. Walks over the
+/// values without decoding them; on malformed bytes the answer is yes, and decoding finds out.
 fn mentions(mut content: &[u8]) -> bool {
     while let [name_len, rest @ ..] = content {
         let Some((name, rest)) = rest.split_at_checked(usize::from(*name_len)) else { return true };

@@ -64,12 +64,12 @@ impl Edges {
         edge
     }
 
-    /// The binding of a number that is in use.
+    /// Returns the binding of a number that is in use.
     pub(super) fn get(&self, key: BindingKey) -> &Edge {
         &self.edges[key as usize]
     }
 
-    /// Any binding.
+    /// Finds any binding.
     pub(super) fn any(&mut self) -> Option<BindingKey> {
         if self.edges.is_empty() {
             return None;
@@ -80,18 +80,18 @@ impl Edges {
         Some(self.next as BindingKey)
     }
 
-    /// Whether a binding of that number has that end.
+    /// Returns whether a binding of that number has that end.
     pub(super) fn has_end(&self, key: BindingKey, end: Target) -> bool {
         let edge = self.edges.get(key as usize);
         edge.is_some_and(|edge| edge.target == end || Target::Exchange(edge.source) == end)
     }
 
-    /// The binding of a number, if it is in use.
+    /// Returns the binding of a number, if it is in use.
     pub(super) fn find_at(&self, key: BindingKey) -> Option<&Edge> {
         self.edges.get(key as usize)
     }
 
-    /// All numbers in use are below this.
+    /// Returns the number that all those in use are below.
     pub(super) fn places(&self) -> usize {
         self.edges.capacity()
     }
@@ -103,8 +103,8 @@ fn hash(edge: &Edge) -> u64 {
     hasher.finish()
 }
 
-/// Arguments as bytes that are equal when the arguments are: an encoded field table, sorted by
-/// name, without its length. Nothing for no arguments.
+/// Encodes arguments as bytes that are equal when the arguments are: an encoded field table, sorted
+/// by name, without its length. Nothing for no arguments.
 pub(super) fn canonical(arguments: &Table) -> Box<[u8]> {
     if arguments.is_empty() {
         return Box::default();
@@ -121,7 +121,7 @@ pub(super) fn canonical(arguments: &Table) -> Box<[u8]> {
     bytes.into_boxed_slice()
 }
 
-/// The table of canonical bytes.
+/// Decodes the table of canonical bytes.
 pub(super) fn table(canonical: &[u8]) -> Table {
     Table::decode(canonical).expect("an encoded table decodes")
 }

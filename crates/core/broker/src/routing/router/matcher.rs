@@ -52,7 +52,7 @@ impl Matcher {
         }
     }
 
-    /// `pattern` is given for a headers exchange, and for no other.
+    /// Adds a binding. `pattern` is given for a headers exchange, and for no other.
     ///
     /// # Errors
     /// [`MatcherLimit`] for a new binding of a topic or headers exchange; nothing has changed then.

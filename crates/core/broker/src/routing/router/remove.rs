@@ -43,7 +43,7 @@ impl Router {
         Ok(removed)
     }
 
-    /// Whether this binding of a queue is there.
+    /// Returns whether this binding of a queue is there.
     pub(crate) fn is_bound(
         &self,
         source: &str,
@@ -91,7 +91,7 @@ impl Router {
         Ok(removed)
     }
 
-    /// Whether an exchange has bindings as a source, but those to what is being removed.
+    /// Returns whether an exchange has bindings as a source, but those to what is being removed.
     fn is_source(&mut self, key: ExchangeKey) -> bool {
         let exchange = &self.exchanges[key.0 as usize];
         if self.leaving.is_empty() {
@@ -133,17 +133,17 @@ impl Router {
         self.begun.push(LeavingExchange { key, name: name.clone(), durable: *durable });
     }
 
-    /// Whether bindings are left of something that is being removed.
+    /// Returns whether bindings are left of something that is being removed.
     pub(crate) fn is_removing(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// The exchanges whose removal has begun since the last call.
+    /// Takes the exchanges whose removal has begun since the last call.
     pub(crate) fn take_begun(&mut self) -> Vec<LeavingExchange> {
         std::mem::take(&mut self.begun)
     }
 
-    /// The exchanges that went with their last bindings since the last call.
+    /// Takes the exchanges that went with their last bindings since the last call.
     pub(crate) fn take_auto_deleted(&mut self) -> Vec<ExchangeName> {
         std::mem::take(&mut self.auto_deleted)
     }
@@ -254,7 +254,7 @@ impl Router {
             && !self.leaving.contains_key(&Target::Exchange(key))
     }
 
-    /// The binding is taken out of both ends.
+    /// Takes the binding out of both ends, and returns it.
     fn remove_edge(&mut self, key: BindingKey) -> Binding {
         let binding = self.binding(self.edges.get(key));
         let edge = self.edges.remove(key);

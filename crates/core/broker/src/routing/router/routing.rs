@@ -12,9 +12,9 @@ use crate::routing::exchange::targets::{RouteMatches, Target};
 use crate::routing::route_cache::Route;
 
 impl Router {
-    /// The queues for a message: through bindings between exchanges and alternate exchanges, with
-    /// the keys of `CC` and `BCC`, each queue once. Allocates nothing if exchange and key were
-    /// routed before in this epoch and the message's headers do not matter.
+    /// Returns the queues for a message: through bindings between exchanges and alternate
+    /// exchanges, with the keys of `CC` and `BCC`, each queue once. Allocates nothing if exchange
+    /// and key were routed before in this epoch and the message's headers do not matter.
     ///
     /// # Errors
     /// [`RouteError`].

@@ -29,7 +29,7 @@ pub struct NoMoveTaskId;
 impl FromStr for MoveTaskId {
     type Err = NoMoveTaskId;
 
-    /// Strict: each task has one text.
+    /// Parses a task's text. Strict: each task has one text.
     fn from_str(text: &str) -> Result<Self, NoMoveTaskId> {
         let parse = || {
             let (source, number) = text.strip_prefix("move-")?.split_once('-')?;

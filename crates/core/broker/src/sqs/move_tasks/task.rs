@@ -23,7 +23,7 @@ pub(crate) struct MoveTask {
 }
 
 impl MoveTask {
-    /// A task that begins, or goes on, now.
+    /// Creates a task that begins, or goes on, now.
     pub(super) const fn new(id: MoveTaskId, progress: MoveProgress, now: Timestamp) -> Self {
         Self {
             id,
@@ -43,7 +43,7 @@ impl MoveTask {
         }
     }
 
-    /// Whether its rate lets it move a message now. A second begins with its first message.
+    /// Returns whether its rate lets it move a message now. A second begins with its first message.
     pub(super) fn may_move(&mut self, now: Timestamp) -> bool {
         let Some(max) = self.progress.per_second_max else {
             return true;

@@ -24,7 +24,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// As it is in the other queue from now on.
+    /// Returns the message as it is in the other queue from now on.
     pub(crate) fn moved(self, now: Timestamp) -> Self {
         Self { count: 0, most: 0, visible_at: now, moves: self.moves + 1, is_back: true, ..self }
     }
@@ -79,7 +79,8 @@ impl Naive {
         }
     }
 
-    /// Who takes the message at that place, takes it from its group.
+    /// Takes the message at that place: neither it nor its group counts as one that came back any
+    /// more.
     pub(crate) fn take(&mut self, place: usize) -> &mut Known {
         let known = &mut self.messages[place];
         known.is_back = false;
@@ -93,8 +94,8 @@ impl Naive {
         self.came_back.clear();
     }
 
-    /// The place of the message that a receive takes next. `with` is the one that it took last: its
-    /// group, and its order.
+    /// Returns the place of the message that a receive takes next. `with` is the one that it took
+    /// last: its group, and its order.
     pub(crate) fn next(&self, now: Timestamp, with: Option<(u8, u64)>) -> Option<usize> {
         let visible = || self.messages.iter().filter(|known| known.is_visible(now));
         let place = |wanted: &Known| self.messages.iter().position(|k| k.order == wanted.order);
@@ -125,7 +126,7 @@ impl Naive {
         heads.min_by_key(stands).and_then(place)
     }
 
-    /// What a receipt stands for.
+    /// Returns what a receipt stands for.
     pub(crate) fn find(&mut self, held: &Held) -> Option<&mut Known> {
         let mut messages = self.messages.iter_mut();
         messages.find(|known| known.name == held.name && known.moves == held.moves)

@@ -177,7 +177,7 @@ fn bind_expensive_patterns(test: &mut BrokerTest, queue: &str) {
     }
 }
 
-/// A key that no other message has.
+/// Returns a key that no other message has.
 fn expensive_key(n: usize) -> String {
     let words: Vec<String> = (0..60).map(|n| format!("{n:02}")).collect();
     format!("{}.b.c.d.e.f.n{n}", words.join("."))

@@ -31,7 +31,7 @@ impl StoreHarness<LogStore> {
         Ok(harness)
     }
 
-    /// What remains after a crash, or what is wrong with it.
+    /// Returns what remains after a crash, or what is wrong with it.
     pub(crate) fn try_crash(&self, survival: Survival, seed: u64) -> Result<Self, OpenError> {
         Self::open(self.disk.crash(survival, seed), self.options, self.openings)
     }
@@ -46,7 +46,7 @@ impl StoreHarness<LogStore> {
         after
     }
 
-    /// The process dies, the machine goes on: what was written is there but not durable.
+    /// Kills the process, while the machine goes on: what was written is there but not durable.
     pub(crate) fn kill(&self) -> Self {
         let after = Self::open(self.disk.clone(), self.options, self.openings)
             .unwrap_or_else(|error| panic!("cannot open: {error}"));
@@ -66,8 +66,8 @@ impl StoreHarness<LogStore> {
         after
     }
 
-    /// What a restart leaves of a harness that has synced everything, checked against its state but
-    /// with its ranges as they are: after a crash, or after the process was killed.
+    /// Returns what a restart leaves of a harness that has synced everything, checked against its
+    /// state but with its ranges as they are: after a crash, or after the process was killed.
     pub(crate) fn successor(&self, killed: bool) -> Self {
         let disk = if killed { self.disk.clone() } else { self.disk.crash(Survival::Nothing, 0) };
         let nonce = self.options.nonce.wrapping_add(self.next_seq.0);
@@ -122,7 +122,7 @@ impl StoreHarness<LogStore> {
         );
     }
 
-    /// Index in the history of the last state that a ticket promised.
+    /// Returns the index in the history of the last state that a ticket promised.
     pub(crate) fn promised(&self, os_too: bool) -> usize {
         let progress = self.store.progress();
         let reached = |ticket: &Ticket| {
@@ -157,7 +157,7 @@ impl StoreHarness<LogStore> {
         self.history = vec![self.state.clone()];
     }
 
-    /// A stop after all was written and synced, and a start.
+    /// Stops after all was written and synced, and starts again.
     pub(crate) fn restart(mut self) -> Self {
         self.settle();
         let after = self.crash(Survival::Nothing, 0);

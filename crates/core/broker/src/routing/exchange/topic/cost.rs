@@ -37,7 +37,7 @@ pub(super) struct LiteralsCost {
 }
 
 impl Cost {
-    /// The bounds of a node. `lists`: each visit of it adds to the result.
+    /// Returns the bounds of a node. `lists`: each visit of it adds to the result.
     pub(super) fn of(lists: bool, star: Self, hash: Self, literals: &LiteralsCost) -> Self {
         let visit = u64::from(!lists);
         let either = |star: u32| visit + u64::from(star) + u64::from(hash.many);

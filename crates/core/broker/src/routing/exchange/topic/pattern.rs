@@ -11,13 +11,14 @@ pub(super) enum Part<'a> {
     Hash,
 }
 
-/// The words of a key or pattern. The empty text has none, as in RabbitMQ; `.` has two empty ones.
+/// Returns the words of a key or pattern. The empty text has none, as in RabbitMQ; `.` has two
+/// empty ones.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split('.').take(if text.is_empty() { 0 } else { usize::MAX })
 }
 
-/// The pattern's parts, where of neighbouring `*` and `#` all `*` come first and one `#` is left:
-/// `#.*`, `*.#` and `#.*.#` match the same keys, and so share their nodes.
+/// Returns the pattern's parts, where of neighbouring `*` and `#` all `*` come first and one `#` is
+/// left: `#.*`, `*.#` and `#.*.#` match the same keys, and so share their nodes.
 pub(super) fn normal_form(pattern: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     for word in words(pattern) {

@@ -11,9 +11,10 @@ pub(super) trait Positions: Copy + Default + PartialEq + std::fmt::Debug {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
-    /// Each position behind the word that it stood before. [`Self::LAST`] must not be in the set.
+    /// Returns the positions, each behind the word that it stood before. [`Self::LAST`] must not be
+    /// in the set.
     fn behind_next_word(self) -> Self;
-    /// All positions from the set's first one up to `last`. The set must not be empty.
+    /// Returns all positions from the set's first one up to `last`. The set must not be empty.
     fn all_from_first(self, last: usize) -> Self;
     fn first(self) -> Option<usize>;
     fn len(self) -> usize;

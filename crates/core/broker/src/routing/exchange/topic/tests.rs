@@ -25,13 +25,13 @@ fn queues(topic: &mut Topic, key: &str) -> Vec<u32> {
     found.queues.iter().map(|queue| queue.0).collect()
 }
 
-/// How many steps a key takes.
+/// Returns how many steps a key takes.
 fn steps(topic: &mut Topic, key: &str) -> u64 {
     topic.matches(key, &mut RouteMatches::default())
 }
 
-/// The definition, without any thought of the other patterns: which beginnings of the key each
-/// beginning of the pattern fits.
+/// Returns whether the pattern fits the key by the definition, without any thought of the other
+/// patterns: which beginnings of the key each beginning of the pattern fits.
 fn fits_by_definition(pattern: &str, key: &str) -> bool {
     let key: Vec<&str> = words(key).collect();
     let mut fits = vec![false; key.len() + 1];
@@ -152,7 +152,7 @@ fn fill(
     (taken, refused)
 }
 
-/// Words that are `*` wherever the number has a bit.
+/// Returns words that are `*` wherever the number has a bit.
 fn mask(number: usize) -> String {
     let words = (0..17).map(|bit| if number >> bit & 1 == 0 { "a" } else { "*" });
     words.collect::<Vec<_>>().join(".")

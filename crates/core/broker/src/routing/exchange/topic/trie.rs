@@ -63,18 +63,19 @@ impl Trie {
         self.nodes.len()
     }
 
-    /// Steps that a walk from the root takes at most, whatever the key.
+    /// Returns the steps that a walk from the root takes at most, whatever the key.
     pub(super) fn steps_max(&self) -> u32 {
         self.nodes[ROOT as usize].cost.once
     }
 
-    /// Whether each visit of the node adds to the result: `#` matches what is left of any key.
+    /// Returns whether each visit of the node adds to the result: `#` matches what is left of any
+    /// key.
     pub(super) fn always_lists(&self, node: &Node) -> bool {
         let matches_rest = |node: &Node| node.is_hash && !node.targets.is_empty();
         matches_rest(node) || node.hash.is_some_and(|hash| matches_rest(self.node(hash)))
     }
 
-    /// How many nodes the parts would need that are not there.
+    /// Returns how many nodes the parts would need that are not there.
     pub(super) fn missing(&self, parts: &[Part<'_>]) -> usize {
         parts.len() + 1 - self.path(parts).len()
     }
@@ -102,7 +103,7 @@ impl Trie {
         self.update_costs(parts, &path);
     }
 
-    /// The nodes of the parts from the root on, as far as there are any.
+    /// Returns the nodes of the parts from the root on, as far as there are any.
     fn path(&self, parts: &[Part<'_>]) -> Vec<u32> {
         let mut path = Vec::with_capacity(parts.len() + 1);
         path.push(ROOT);

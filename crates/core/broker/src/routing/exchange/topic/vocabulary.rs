@@ -20,7 +20,7 @@ impl Vocabulary {
         self.ids.get(word).copied()
     }
 
-    /// One more node names the word.
+    /// Notes that one more node names the word. Returns the word's number.
     pub(super) fn acquire(&mut self, word: &str) -> WordId {
         if let Some(id) = self.find(word) {
             self.uses[id as usize] += 1;
@@ -42,7 +42,7 @@ impl Vocabulary {
         }
     }
 
-    /// All numbers in use are smaller.
+    /// Returns a number that is greater than all in use.
     pub(super) fn ids_end(&self) -> usize {
         self.uses.capacity()
     }

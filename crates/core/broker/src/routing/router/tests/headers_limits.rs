@@ -4,7 +4,7 @@ use quelea_model::limits::HEADERS_STEPS_MAX;
 
 use super::*;
 
-/// Arguments that no other binding has, of some 200 steps, which no message fits.
+/// Returns arguments that no other binding has, of some 200 steps, which no message fits.
 fn expensive(n: u64) -> Table {
     let long = Value::text(&"x".repeat(64 * 100));
     let any = Value::text("any");
