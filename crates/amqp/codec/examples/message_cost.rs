@@ -23,7 +23,8 @@ fn main() {
     }
 }
 
-/// Nanoseconds per message to parse a publish and to write a delivery: the best of many rounds.
+/// Returns the nanoseconds per message to parse a publish and to write a delivery: the best of many
+/// rounds.
 fn measure(body_len: usize) -> (f64, f64) {
     let mut server = open_connection();
     let body = Bytes::from(vec![7; body_len]);
@@ -58,7 +59,7 @@ fn measure(body_len: usize) -> (f64, f64) {
     (parse, deliver)
 }
 
-/// A server's connection that a client has opened, with channel 1.
+/// Returns a server's connection that a client has opened, with channel 1.
 fn open_connection() -> ServerConnection {
     let start_ok = connection::StartOk {
         mechanism: "PLAIN".into(),

@@ -45,7 +45,7 @@ const CAPABILITIES: [&str; 9] = [
     "direct_reply_to",
 ];
 
-/// Quelea's server properties, for a given version of the product.
+/// Returns Quelea's server properties, for a given version of the product.
 #[must_use]
 pub fn server_properties(version: &str) -> Table {
     let capabilities = CAPABILITIES.iter().map(|name| (*name, Value::Bool(true))).collect();

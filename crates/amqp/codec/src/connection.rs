@@ -87,7 +87,7 @@ enum Phase {
 }
 
 impl ServerConnection {
-    /// A connection that was just accepted.
+    /// Returns a connection that was just accepted.
     #[must_use]
     pub fn new(config: Arc<ConnectionConfig>, now: Timestamp) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl ServerConnection {
         }
     }
 
-    /// The next event, if what was received holds one. Parses no further than that.
+    /// Returns the next event, if what was received holds one. Parses no further than that.
     pub fn poll(&mut self, now: Timestamp) -> Option<Event> {
         self.now = now;
         loop {
@@ -157,8 +157,8 @@ impl ServerConnection {
         }
     }
 
-    /// What came of the next frame, or of the next part of a large body frame whose end has not arrived; `None` when
-    /// more must be read.
+    /// Returns what came of the next frame, or of the next part of a large body frame whose end has not arrived;
+    /// `None` when more must be read.
     #[inline]
     fn next_frame(&mut self) -> Result<Option<Outcome>, FrameError> {
         if let Some(channel) = self.reader.body_channel() {
@@ -179,21 +179,28 @@ impl ServerConnection {
         Ok(frame.map(|frame| self.frame(frame)))
     }
 
-    /// Whether [`ServerConnection::poll`] has something to look at: bytes or events. False while
-    /// only the beginning of a frame is there.
+    /// Returns whether [`ServerConnection::poll`] has something to look at: bytes or events. False
+    /// while only the beginning of a frame is there.
     #[must_use]
     pub fn has_input(&self) -> bool {
         self.closed_owed || !self.channels_closed.is_empty() || self.reader.has_input()
     }
 
-    /// Whether more must be read of a large body frame before anything else can be. No event waits then.
+    /// Takes back what was received and not looked at, while the caller checks a login and all waits for that. To go on,
+    /// [`ServerConnection::receive`] it again.
+    pub fn take_input(&mut self) -> Bytes {
+        self.reader.take_input()
+    }
+
+    /// Returns whether more must be read of a large body frame before anything else can be. No event
+    /// waits then.
     #[must_use]
     pub fn is_mid_body_frame(&self) -> bool {
         self.reader.is_mid_body_frame()
     }
 
-    /// Whether another large body is likely to come soon, so that only its head should be read with what comes before: see
-    /// [`ServerConnection::body_buffer`].
+    /// Returns whether another large body is likely to come soon, so that only its head should be
+    /// read with what comes before: see [`ServerConnection::body_buffer`].
     #[must_use]
     pub fn expects_body(&self) -> bool {
         self.reader.expects_body()
@@ -256,8 +263,8 @@ impl ServerConnection {
         self.phase == Phase::Running && (channel == 0 || self.channels.is_open(channel))
     }
 
-    /// Whether a content header with these properties fits into a frame: it cannot be split, and
-    /// the client need not take a larger frame than it said.
+    /// Returns whether a content header with these properties fits into a frame: it cannot be
+    /// split, and the client need not take a larger frame than it said.
     #[inline]
     #[must_use]
     pub const fn fits(&self, properties: &[u8]) -> bool {
@@ -278,13 +285,13 @@ impl ServerConnection {
         false
     }
 
-    /// What waits to be written.
+    /// Returns what waits to be written.
     pub const fn output(&mut self) -> &mut Output {
         &mut self.output
     }
 
-    /// When to call [`ServerConnection::handle_timeout`]; `None` if there is nothing to wait for.
-    /// It changes with every other call.
+    /// Returns when to call [`ServerConnection::handle_timeout`]; `None` if there is nothing to
+    /// wait for. It changes with every other call.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.phase {
@@ -331,25 +338,25 @@ impl ServerConnection {
         }
     }
 
-    /// Whether it is over: write the output, then close the socket.
+    /// Returns whether the connection is over: write the output, then close the socket.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
 
-    /// Whether the handshake is done and nobody has closed.
+    /// Returns whether the handshake is done and nobody has closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Running
     }
 
-    /// What the client says about itself; empty before `connection.start-ok`.
+    /// Returns what the client says about itself; empty before `connection.start-ok`.
     #[must_use]
     pub const fn client_properties(&self) -> &Table {
         &self.client_properties
     }
 
-    /// Whether the client named a capability, such as `connection.blocked`.
+    /// Returns whether the client named a capability, such as `connection.blocked`.
     #[must_use]
     pub fn capability(&self, name: &str) -> bool {
         match self.client_properties.get("capabilities") {
@@ -358,31 +365,31 @@ impl ServerConnection {
         }
     }
 
-    /// Largest frame in bytes, as negotiated.
+    /// Returns the largest frame in bytes, as negotiated.
     #[must_use]
     pub const fn frame_max(&self) -> u32 {
         self.frame_max
     }
 
-    /// Largest channel number, as negotiated.
+    /// Returns the largest channel number, as negotiated.
     #[must_use]
     pub const fn channel_max(&self) -> u16 {
         self.channel_max
     }
 
-    /// Seconds between heartbeats, as negotiated; 0 is none.
+    /// Returns the seconds between heartbeats, as negotiated; 0 is none.
     #[must_use]
     pub const fn heartbeat_s(&self) -> u16 {
         self.heartbeat_s
     }
 
-    /// How the client logged in; `None` before `connection.start-ok`.
+    /// Returns how the client logged in; `None` before `connection.start-ok`.
     #[must_use]
     pub const fn mechanism(&self) -> Option<Mechanism> {
         self.mechanism
     }
 
-    /// Why the connection is over; `None` while it is not.
+    /// Returns why the connection is over; `None` while it is not.
     #[must_use]
     pub fn close_cause(&self) -> Option<&CloseCause> {
         self.close_cause.as_deref()

@@ -143,12 +143,13 @@ impl Output {
     }
 }
 
-/// Whether a body is copied as one frame.
+/// Returns whether a body is copied as one frame.
 const fn fits_in_line(body_len: usize, frame_max: u32) -> bool {
     body_len < SHARED_BYTES_MIN && body_len <= payload_max(frame_max)
 }
 
-/// Bytes of a method with content, up to the header frame's end octet, or to that of the one body frame.
+/// Returns the bytes of a method with content, up to the header frame's end octet, or to that of
+/// the one body frame.
 #[inline]
 const fn content_len(payload_len: usize, properties: &[u8], body: &[u8], in_line: bool) -> usize {
     let body_len = if in_line && !body.is_empty() { FRAME_OVERHEAD + body.len() } else { 0 };

@@ -110,8 +110,9 @@ struct BodyRest {
 }
 
 impl FrameReader {
-    /// A reader that refuses frames of more than `frame_max` bytes, as the negotiation counts them:
-    /// with their [`FRAME_OVERHEAD`]. Like RabbitMQ it forgives who counts only the payload.
+    /// Returns a reader that refuses frames of more than `frame_max` bytes, as the negotiation
+    /// counts them: with their [`FRAME_OVERHEAD`]. Like RabbitMQ it forgives who counts only the
+    /// payload.
     #[must_use]
     pub fn new(frame_max: u32) -> Self {
         let (input, partial) = (Bytes::new(), BytesMut::new());
@@ -137,16 +138,21 @@ impl FrameReader {
         }
     }
 
-    /// Whether bytes wait that [`FrameReader::next`] has not looked at.
+    /// Returns whether bytes wait that [`FrameReader::next`] has not looked at.
     #[must_use]
     pub const fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Bytes that are held.
+    /// Returns how many bytes are held.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.input.len() + self.partial.len()
+    }
+
+    /// Takes back what was pushed and not looked at; to go on, push it again.
+    pub fn take_input(&mut self) -> Bytes {
+        std::mem::take(&mut self.input)
     }
 
     /// Takes bytes that are not frames: the protocol header. `None` until there are `N`.
@@ -165,7 +171,7 @@ impl FrameReader {
         self.expects_body = false;
     }
 
-    /// The next whole frame; `None` when more must be read.
+    /// Returns the next whole frame; `None` when more must be read.
     ///
     /// # Errors
     /// [`FrameError`]; after one, the reader's position is lost and it must not be used again.
@@ -190,8 +196,8 @@ impl FrameReader {
         Ok(Some(Frame { kind: head.kind, channel: head.channel, payload }))
     }
 
-    /// The whole frame that begins at this offset of what was read, without taking it. `None` if
-    /// there is none, or if [`FrameReader::next`] has something to say about it.
+    /// Returns the whole frame that begins at this offset of what was read, without taking it.
+    /// `None` if there is none, or if [`FrameReader::next`] has something to say about it.
     #[inline]
     pub(crate) fn peek(&self, at: usize) -> Option<PeekedFrame> {
         if !self.partial.is_empty() || self.body.is_some() {
@@ -209,7 +215,7 @@ impl FrameReader {
         })
     }
 
-    /// What was read and not taken, as [`FrameReader::peek`] counts offsets.
+    /// Returns what was read and not taken, as [`FrameReader::peek`] counts offsets.
     #[inline]
     pub(crate) const fn peeked(&self) -> &Bytes {
         &self.input
@@ -225,8 +231,8 @@ impl FrameReader {
         }
     }
 
-    /// The body frame that is next, if its head has arrived and its end has not: channel and bytes of
-    /// the payload. Small ones are none, since they are joined at no cost.
+    /// Returns the body frame that is next, if its head has arrived and its end has not: its
+    /// channel and the bytes of its payload. Small ones are none, since they are joined at no cost.
     pub(crate) fn begun_body(&self) -> Option<(u16, usize)> {
         if !self.partial.is_empty() || self.body.is_some() {
             return None;
@@ -246,7 +252,7 @@ impl FrameReader {
         }
     }
 
-    /// The channel whose body frame is handed on in parts.
+    /// Returns the channel whose body frame is handed on in parts.
     #[inline]
     pub(crate) const fn body_channel(&self) -> Option<u16> {
         match &self.body {
@@ -255,8 +261,8 @@ impl FrameReader {
         }
     }
 
-    /// The next part of the body frame's payload, or its end; `None` when more must be read, or when there is no such
-    /// frame.
+    /// Returns the next part of the body frame's payload, or its end; `None` when more must be
+    /// read, or when there is no such frame.
     ///
     /// # Errors
     /// [`FrameError::BadEnd`], as [`FrameReader::next`].
@@ -280,8 +286,8 @@ impl FrameReader {
         Ok(Some(BodyPart::Payload(payload)))
     }
 
-    /// The channel of the body frame that is handed on in parts, and how many bytes of its payload have to be read, if all
-    /// that was read is used up.
+    /// Returns the channel of the body frame that is handed on in parts, and how many bytes of its
+    /// payload have to be read, if all that was read is used up.
     pub(crate) const fn awaited_body(&self) -> Option<(u16, usize)> {
         match &self.body {
             Some(BodyRest { channel, missing, .. }) if self.input.is_empty() && *missing > 0 => {
@@ -291,8 +297,8 @@ impl FrameReader {
         }
     }
 
-    /// Whether all that was read is used up, and what is next is the middle of a body frame that is handed on in parts, or the
-    /// end of a large one.
+    /// Returns whether all that was read is used up, and what is next is the middle of a body frame
+    /// that is handed on in parts, or the end of a large one.
     pub(crate) fn is_mid_body_frame(&self) -> bool {
         let body = self.body.as_ref().filter(|_| self.input.is_empty());
         body.is_some_and(|body| body.missing > 0 || body.is_large)
@@ -308,7 +314,8 @@ impl FrameReader {
         *missing -= bytes;
     }
 
-    /// Whether another large body frame is likely to come soon, so that only its head should be read with what comes before.
+    /// Returns whether another large body frame is likely to come soon, so that only its head
+    /// should be read with what comes before.
     pub(crate) fn expects_body(&self) -> bool {
         let is_at_end = |body: &BodyRest| body.missing == 0 && body.is_large;
         self.expects_body || self.body.as_ref().is_some_and(is_at_end)
@@ -377,7 +384,7 @@ pub(crate) struct PeekedFrame {
 }
 
 impl PeekedFrame {
-    /// The offset behind the frame.
+    /// Returns the offset behind the frame.
     pub(crate) const fn next(self) -> usize {
         self.to + 1
     }

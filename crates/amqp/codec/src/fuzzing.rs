@@ -21,7 +21,7 @@ use crate::short_str::ShortStr;
 /// The largest frame in these runs: small, so that limits are reached.
 const FRAME_MAX: u32 = 4_096;
 
-/// One of each method, with fields made from `data`.
+/// Returns one of each method, with fields made from `data`.
 #[must_use]
 pub fn methods_from(data: &[u8]) -> Vec<Method> {
     Method::sample_each(&mut Entropy::new(data))
@@ -87,7 +87,7 @@ pub fn fuzz_connection(data: &[u8]) {
     assert_eq!(whole, in_parts, "events depend on how the bytes were cut");
 }
 
-/// Events, as text because a float may be no number, and output.
+/// Runs a connection. Returns its events, as text because a float may be no number, and its output.
 fn run_connection<'a>(
     mode: u8,
     parts: impl IntoIterator<Item = &'a [u8]>,
@@ -115,7 +115,7 @@ fn run_connection<'a>(
     (run.events, frames)
 }
 
-/// What a client sends up to `connection.open`, for a server that offers [`FRAME_MAX`].
+/// Returns what a client sends up to `connection.open`, for a server that offers [`FRAME_MAX`].
 fn client_handshake() -> Bytes {
     let start_ok = connection::StartOk {
         mechanism: ShortStr::from_static("PLAIN"),
@@ -182,7 +182,7 @@ impl Run {
         }
     }
 
-    /// All that was written: frames, behind a protocol header perhaps.
+    /// Returns all that was written: frames, behind a protocol header perhaps.
     fn output(&mut self) -> Vec<Frame> {
         let mut output = self.connection.output().to_bytes();
         if output.starts_with(PROTOCOL_HEADER) {

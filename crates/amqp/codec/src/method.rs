@@ -66,25 +66,26 @@ macro_rules! methods {
                 }
             }
 
-            /// The class's number.
+            /// Returns the class's number.
             #[must_use]
             pub const fn class_id(&self) -> u16 {
                 match self { $(Self::$variant(_) => $class,)* }
             }
 
-            /// The method's number in its class.
+            /// Returns the method's number in its class.
             #[must_use]
             pub const fn method_id(&self) -> u16 {
                 match self { $(Self::$variant(_) => $method,)* }
             }
 
-            /// Class and method as the specification spells them, such as `queue.declare-ok`.
+            /// Returns class and method as the specification spells them, such as
+            /// `queue.declare-ok`.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            /// Which side may send it.
+            /// Returns which side may send it.
             #[must_use]
             pub const fn sender(&self) -> Sender {
                 match self { $(Self::$variant(_) => Sender::$sender,)* }
@@ -93,7 +94,7 @@ macro_rules! methods {
 
         #[cfg(feature = "fuzzing")]
         impl Method {
-            /// One of each, with any values.
+            /// Returns one of each method, with any values.
             pub(crate) fn sample_each(entropy: &mut crate::sample::Entropy<'_>) -> Vec<Self> {
                 vec![$(Self::$variant(crate::sample::Sample::sample(entropy)),)*]
             }
@@ -184,7 +185,7 @@ methods! {
 }
 
 impl Method {
-    /// Whether a content header and body follow it.
+    /// Returns whether a content header and body follow it.
     #[must_use]
     pub const fn has_content(&self) -> bool {
         matches!(

@@ -37,7 +37,7 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Empty.
+    /// Returns an empty output.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -49,25 +49,25 @@ impl Output {
         }
     }
 
-    /// Bytes that wait.
+    /// Returns how many bytes wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.chunk_bytes + self.tail.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that were written since the beginning.
+    /// Returns how many bytes were written since the beginning.
     #[must_use]
     pub const fn written(&self) -> u64 {
         self.written
     }
 
-    /// Points `slices` at the first bytes that wait; returns how many slices were set.
+    /// Sets `slices` to the first bytes that wait; returns how many slices were set.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let parts = self.chunks.iter().map(|chunk| &chunk[..]);
         let tail = Some(&self.tail[..]).filter(|tail| !tail.is_empty());
@@ -118,7 +118,7 @@ impl Output {
         self.chunks.push_back(bytes);
     }
 
-    /// All that waits, joined; for tests and for clients that have no vectored writes.
+    /// Returns all that waits, joined; for tests and for clients that have no vectored writes.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         let mut all = BytesMut::with_capacity(self.len());
@@ -127,7 +127,7 @@ impl Output {
         all.freeze()
     }
 
-    /// The buffer for small things, with room for `bytes` more.
+    /// Returns the buffer for small things, with room for `bytes` more.
     #[inline]
     pub(crate) fn buffer(&mut self, bytes: usize) -> &mut BytesMut {
         if self.tail.capacity() - self.tail.len() < bytes {
@@ -136,7 +136,7 @@ impl Output {
         &mut self.tail
     }
 
-    /// So many bytes of the buffer, all to be written by the caller.
+    /// Returns so many bytes of the buffer, all to be written by the caller.
     #[inline]
     pub(crate) fn space(&mut self, bytes: usize) -> &mut [u8] {
         let buffer = self.buffer(bytes);

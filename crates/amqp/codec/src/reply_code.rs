@@ -10,25 +10,25 @@ macro_rules! reply_codes {
         }
 
         impl ReplyCode {
-            /// The number on the wire.
+            /// Returns the number on the wire.
             #[must_use]
             pub const fn code(self) -> u16 {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// The name with which reply texts begin.
+            /// Returns the name with which reply texts begin.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Whether it ends the connection; a soft error ends only the channel.
+            /// Returns whether it ends the connection; a soft error ends only the channel.
             #[must_use]
             pub const fn is_hard(self) -> bool {
                 match self { $(Self::$name => $hard,)* }
             }
 
-            /// The code of a number, if AMQP 0-9-1 has it.
+            /// Returns the code of a number, if AMQP 0-9-1 has it.
             #[must_use]
             pub const fn from_code(code: u16) -> Option<Self> {
                 match code { $($code => Some(Self::$name),)* _ => None }

@@ -16,12 +16,12 @@ pub(crate) struct Entropy<'a> {
 }
 
 impl<'a> Entropy<'a> {
-    /// Values from these bytes.
+    /// Returns a source of values from these bytes.
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// The next octet.
+    /// Returns the next octet.
     fn octet(&mut self) -> u8 {
         match self.bytes {
             [first, rest @ ..] => {
@@ -36,7 +36,7 @@ impl<'a> Entropy<'a> {
         std::array::from_fn(|_| self.octet())
     }
 
-    /// Up to 39 characters, ASCII and not.
+    /// Returns up to 39 characters, ASCII and not.
     fn text(&mut self) -> String {
         let len = usize::from(self.octet()) % 40;
         (0..len).map(|_| char::from(self.octet())).collect()

@@ -16,7 +16,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// The mechanism of a name that a client chose.
+    /// Returns the mechanism of a name that a client chose.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -26,7 +26,7 @@ impl Mechanism {
         }
     }
 
-    /// Its name.
+    /// Returns the mechanism's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Mechanism {
         }
     }
 
-    /// User and password of a response, or `None` if it is malformed.
+    /// Returns the user and password of a response, or `None` if it is malformed.
     #[must_use]
     pub fn credentials(self, response: &[u8]) -> Option<(String, Bytes)> {
         match self {
@@ -45,7 +45,8 @@ impl Mechanism {
     }
 }
 
-/// The authorization identity, the first of the three, is ignored; RabbitMQ 3.10 wants it empty.
+/// Parses a response of PLAIN. The authorization identity, the first of the three, is ignored;
+/// RabbitMQ 3.10 wants it empty.
 fn plain(response: &[u8]) -> Option<(String, Bytes)> {
     let mut parts = response.split(|octet| *octet == 0);
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);

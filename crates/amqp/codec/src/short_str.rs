@@ -43,7 +43,7 @@ impl ShortStr {
         }
     }
 
-    /// Text that is known when the program is written; not copied.
+    /// Returns text that is known when the program is written; not copied.
     ///
     /// # Panics
     /// If it is longer than 255 bytes.
@@ -64,25 +64,25 @@ impl ShortStr {
         Self(Bytes::from(format!("{}...", &text[..end])))
     }
 
-    /// A copy that shares nothing with the read buffer.
+    /// Returns a copy that shares nothing with the read buffer.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("checked when it was made")
     }
 
-    /// The text's bytes, without checking them again.
+    /// Returns the text's bytes, without checking them again.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text's bytes, shared.
+    /// Returns the text's bytes, shared.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0

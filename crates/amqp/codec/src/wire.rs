@@ -58,12 +58,12 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of the bytes from `at` to `end`.
+    /// Returns a reader of the bytes from `at` to `end`.
     pub(crate) const fn new(bytes: &'a Bytes, at: usize, end: usize) -> Self {
         Self { bytes, at, end, bits: 0, bits_taken: 0 }
     }
 
-    /// To be called at the end: nothing may be left.
+    /// Checks that nothing is left. To be called at the end.
     #[inline]
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         match self.end - self.at {
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         Ok(*found)
     }
 
-    /// The offsets of the next `len` bytes.
+    /// Takes the next `len` bytes and returns their offsets.
     #[inline]
     fn take(&mut self, len: usize, field: &'static str) -> Result<(usize, usize), DecodeError> {
         let from = self.at;

@@ -12,12 +12,18 @@ use crate::notice::Notice;
 use crate::session::{Phase, Session};
 
 impl Session {
-    /// The login to verify, once a connection. Answer with [`Session::authenticated`].
+    /// Returns the login to verify, once a connection. Answer with [`Session::authenticated`].
     pub fn poll_auth(&mut self) -> Option<AuthRequest> {
         self.auth.take()
     }
 
-    /// The verdict on the login. Does nothing if the connection ended in the meantime.
+    /// Takes back what came behind the login and waits for the verdict: it is a part of what was read with it. To go on,
+    /// [`Session::receive`] it after that.
+    pub fn take_early_input(&mut self) -> Bytes {
+        self.wire.take_input()
+    }
+
+    /// Takes the verdict on the login. Does nothing if the connection ended in the meantime.
     ///
     /// Returns whether more input waits, as [`Session::process`].
     pub fn authenticated(
@@ -48,7 +54,7 @@ impl Session {
         self.auth = Some(AuthRequest { user, password, mechanism, is_elsewhere });
     }
 
-    /// Whether the user may come from this machine only, and does not.
+    /// Returns whether the user may come from this machine only, and does not.
     fn is_elsewhere(&self) -> bool {
         !self.peer.loopback && self.config.loopback_users.contains(&self.user)
     }
@@ -58,19 +64,19 @@ impl Session {
         self.wire.authenticated(Err(AuthFailure));
     }
 
-    /// Who has signed in, or tried to; empty before.
+    /// Returns who has signed in, or tried to; empty before.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The virtual host that is open; empty before.
+    /// Returns the virtual host that is open; empty before.
     #[must_use]
     pub fn vhost(&self) -> &str {
         &self.vhost
     }
 
-    /// What the client says that it is, product and version; empty before.
+    /// Returns what the client says that it is, product and version; empty before.
     #[must_use]
     pub fn product(&self) -> String {
         let properties = self.wire.client_properties();

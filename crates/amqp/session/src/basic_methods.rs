@@ -40,7 +40,7 @@ pub(crate) fn consume(
     Ok(Reply::now(method.no_wait, basic::ConsumeOk { consumer_tag: ShortStr::from(&*tag) }))
 }
 
-/// An unknown tag is no error (AMQP 0-9-1 §1.8.3.5).
+/// Cancels a consumer. An unknown tag is no error (AMQP 0-9-1 §1.8.3.5).
 pub(crate) fn cancel(
     context: &mut MethodContext<'_>,
     channel: &Channel,
@@ -107,7 +107,7 @@ pub(crate) fn nack(
     Ok(Reply::None)
 }
 
-/// basic.reject is basic.nack of one delivery.
+/// Carries out basic.reject, which is basic.nack of one delivery.
 pub(crate) fn reject(
     context: &mut MethodContext<'_>,
     channel: &mut Channel,
@@ -117,7 +117,8 @@ pub(crate) fn reject(
     nack(context, channel, &basic::Nack { delivery_tag, multiple: false, requeue })
 }
 
-/// Like RabbitMQ, only with requeue: "the same recipient" is a promise that a queue cannot keep.
+/// Carries out basic.recover. Like RabbitMQ, only with requeue: "the same recipient" is a promise
+/// that a queue cannot keep.
 pub(crate) fn recover(
     context: &mut MethodContext<'_>,
     channel: &Channel,

@@ -7,9 +7,10 @@ use quelea_broker::Broker;
 use crate::session::{Phase, Session};
 
 impl Session {
-    /// Whether a publish has to wait: for consumers to follow, for the store to write what it has, or for
-    /// the end of a trouble of which the client is notified. All that comes behind it waits too, and nothing more is
-    /// read, so that the pressure goes on to the one who causes it.
+    /// Returns whether a publish has to wait: for consumers to follow, for the store to write what
+    /// it has, or for the end of a trouble of which the client is notified. All that comes behind
+    /// it waits too, and nothing more is read, so that the pressure goes on to the one who causes
+    /// it.
     pub(crate) fn publish_has_to_wait(&mut self, broker: &mut Broker, bytes: usize) -> bool {
         self.is_held = self.connection.is_some_and(|connection| broker.is_held(connection));
         if self.is_held {
@@ -18,9 +19,11 @@ impl Session {
         if let Some(reason) = broker.publishers_blocked() {
             self.notify_blocked(reason);
             self.note_publisher(broker);
-            return true;
+        } else if broker.accepts_publish(bytes) {
+            return false;
         }
-        !broker.accepts_publish(bytes)
+        self.awaited_bytes = Some(bytes);
+        true
     }
 
     /// From now on the client counts as one that publishes.

@@ -6,8 +6,8 @@ use quelea_model::Timestamp;
 use crate::session::Session;
 
 impl Session {
-    /// The buffer to read the next bytes into, if they are the middle of a large body; [`Session::advance_body`] says how many
-    /// were. A body that is read there is not copied.
+    /// Returns the buffer to read the next bytes into, if they are the middle of a large body;
+    /// [`Session::advance_body`] says how many were. A body that is read there is not copied.
     pub fn body_buffer(&mut self) -> Option<Limit<&mut Vec<u8>>> {
         self.wire.body_buffer()
     }
@@ -21,13 +21,14 @@ impl Session {
         self.wire.advance_body(bytes, now);
     }
 
-    /// Whether the frame of a large body has begun to come and is not complete.
+    /// Returns whether the frame of a large body has begun to come and is not complete.
     #[must_use]
     pub fn is_mid_body_frame(&self) -> bool {
         self.wire.is_mid_body_frame()
     }
 
-    /// Whether a large body is expected: who reads little then has the most of it go to the [`Session::body_buffer`].
+    /// Returns whether a large body is expected: who reads little then has the most of it go to the
+    /// [`Session::body_buffer`].
     #[must_use]
     pub fn expects_body(&self) -> bool {
         self.wire.expects_body()

@@ -37,12 +37,12 @@ impl Channel {
         Self { id, mode: Mode::Plain, pending_replies, is_listed: false }
     }
 
-    /// Whether progress of the store or the end of the turn may release something.
+    /// Returns whether progress of the store or the end of the turn may release something.
     pub(crate) fn waits(&self) -> bool {
         !self.pending_replies.is_empty() || self.confirms_waiting() > 0
     }
 
-    /// Runs of publishes that wait for their confirm.
+    /// Returns how many runs of publishes wait for their confirm.
     pub(crate) fn confirms_waiting(&self) -> usize {
         match &self.mode {
             Mode::Confirm(confirms) => confirms.waiting(),

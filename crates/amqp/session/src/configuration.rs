@@ -25,7 +25,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The connection's name, in RabbitMQ's form: `127.0.0.1:54321 -> 127.0.0.1:5672`.
+    /// Returns the connection's name, in RabbitMQ's form: `127.0.0.1:54321 -> 127.0.0.1:5672`.
     #[must_use]
     pub fn connection_name(&self) -> String {
         format!("{} -> {}", self.address, self.local)

@@ -76,7 +76,7 @@ impl Confirms {
         self.push(Ticket::NONE, Verdict::Rejected, since);
     }
 
-    /// The next thing to send to the publisher, if something is settled.
+    /// Returns the next thing to send to the publisher, if something is settled.
     pub(crate) fn settle(
         &mut self,
         progress: Progress,
@@ -102,17 +102,17 @@ impl Confirms {
         Some(Confirm { delivery_tag, multiple, verdict })
     }
 
-    /// Publishes that the client knows to be accepted.
+    /// Returns how many publishes the client knows to be accepted.
     pub(crate) const fn confirmed(&self) -> u64 {
         self.accepted
     }
 
-    /// Publishes of which the client knows nothing yet.
+    /// Returns how many publishes the client knows nothing of yet.
     pub(crate) const fn unconfirmed(&self) -> u64 {
         self.published - self.settled
     }
 
-    /// Runs that wait: what they cost in memory, for the limit of waiting replies.
+    /// Returns how many runs wait: what they cost in memory, for the limit of waiting replies.
     pub(crate) fn waiting(&self) -> usize {
         self.runs.len()
     }

@@ -38,7 +38,7 @@ impl Deliveries {
         self.ranges = VecDeque::new();
     }
 
-    /// Bytes of deliveries that wait.
+    /// Returns the bytes of deliveries that wait.
     pub(crate) const fn waiting_bytes(&self) -> u64 {
         self.bytes
     }

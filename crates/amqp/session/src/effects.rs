@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quelea_amqp_codec::method::{Method, basic};
 use quelea_amqp_codec::{ReplyCode, ShortStr};
 use quelea_broker::{Broker, ChannelId, CloseReason, ConnectionId, Effect};
-use quelea_model::{Message, Properties, Table, Timestamp, Value};
+use quelea_model::{Message, Properties, Timestamp, Value};
 
 use crate::session::Session;
 
@@ -98,9 +98,9 @@ impl Session {
         }
     }
 
-    /// The message without its long headers, if its properties do not fit into the client's frames
-    /// with them. Those who send by other protocols know nothing of frames: what was confirmed to them
-    /// must not be lost for that.
+    /// Returns the message without its long headers, if its properties do not fit into the client's
+    /// frames with them. Those who send by other protocols know nothing of frames: what was confirmed
+    /// to them must not be lost for that.
     fn fitting(&self, message: Arc<Message>) -> Arc<Message> {
         if self.wire.fits(message.properties()) {
             return message;
@@ -108,24 +108,15 @@ impl Session {
         let Ok(mut properties) = Properties::decode(message.properties()) else {
             return message;
         };
-        let headers = properties.headers.take().unwrap_or_default();
-        let (long, mut short): (Vec<_>, Table) = {
-            let is_long = |value: &Value| match value {
-                Value::LongString(bytes) | Value::ByteArray(bytes) => {
-                    bytes.len() > LONG_HEADER_BYTES
-                }
-                _ => false,
-            };
-            let (long, short): (Vec<_>, Vec<_>) =
-                headers.iter().partition(|(_, value)| is_long(value));
-            (long, short.into_iter().map(|(name, value)| (name, value.clone())).collect())
-        };
-        if long.is_empty() {
+        let Some(headers) = &mut properties.headers else { return message };
+        let long = headers.iter().filter(|(_, value)| is_long(value));
+        let names: Vec<_> = long.map(|(name, _)| Value::text(name)).collect();
+        if names.is_empty() {
             return message;
         }
-        let names = long.iter().map(|(name, _)| Value::text(name)).collect();
-        short.set(LEFT_OUT_HEADER, Value::Array(names));
-        properties.headers = Some(short);
+        // Not one by one: there may be very many.
+        headers.retain(|_, value| !is_long(value));
+        headers.set(LEFT_OUT_HEADER, Value::Array(names));
         let (exchange, key) = (message.exchange(), message.routing_key());
         Arc::new(Message::new(exchange, key, &properties.to_bytes(), message.body_bytes()))
     }
@@ -151,7 +142,7 @@ impl Session {
         self.close(broker, ReplyCode::ConnectionForced, &reason.text(), (0, 0), now);
     }
 
-    /// Whether the channel that an effect is for is still the one of that number.
+    /// Returns whether the channel that an effect is for is still the one of that number.
     fn is_open(&self, connection: ConnectionId, channel: ChannelId, number: u16) -> bool {
         self.connection == Some(connection)
             && self.channels.get(&number).is_some_and(|open| open.id == channel)
@@ -164,6 +155,14 @@ impl Session {
         {
             self.pending_replies -= 1;
         }
+    }
+}
+
+/// Returns whether a header is left out of a message that does not fit.
+fn is_long(value: &Value) -> bool {
+    match value {
+        Value::LongString(bytes) | Value::ByteArray(bytes) => bytes.len() > LONG_HEADER_BYTES,
+        _ => false,
     }
 }
 

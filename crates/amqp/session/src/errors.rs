@@ -39,12 +39,12 @@ impl Failure {
         Self::Refused { code, text: text.to_string() }
     }
 
-    /// 540: something that RabbitMQ does not have either.
+    /// Returns a failure with code 540: something that RabbitMQ does not have either.
     pub(crate) fn not_implemented(what: impl Display) -> Self {
         Self::new(NotImplemented, what)
     }
 
-    /// 406: the method does not fit the channel's state.
+    /// Returns a failure with code 406: the method does not fit the channel's state.
     pub(crate) fn precondition(text: impl Display) -> Self {
         Self::new(PreconditionFailed, text)
     }
@@ -54,7 +54,7 @@ impl Failure {
 trait HasReplyCode: Display {
     fn code(&self) -> Option<ReplyCode>;
 
-    /// Whether it is for the sake of something that is being deleted, or asked for.
+    /// Returns whether the error is for the sake of something that is being deleted, or asked for.
     fn awaits_removal(&self) -> bool {
         false
     }
@@ -230,7 +230,7 @@ impl HasReplyCode for TransactionFull {
     }
 }
 
-/// The answer to a connection.open that is refused: always 530.
+/// Returns the answer to a connection.open that is refused: always 530.
 pub(crate) fn open_refused(error: &OpenError) -> (ReplyCode, String) {
     (NotAllowed, error.to_string())
 }

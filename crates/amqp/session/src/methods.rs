@@ -57,8 +57,8 @@ pub(crate) fn carry_out(
     }
 }
 
-/// Like RabbitMQ: deliveries are held back by prefetch. Its clients' tests expect the refusal
-/// (amqp091-go, `TestIntegrationConsumeFlow`).
+/// Answers channel.flow. Like RabbitMQ it refuses `active=false`: deliveries are held back by
+/// prefetch. Its clients' tests expect the refusal (amqp091-go, `TestIntegrationConsumeFlow`).
 fn flow(method: &channel::Flow) -> Result<Reply, Failure> {
     if !method.active {
         return Err(Failure::not_implemented("active=false"));
@@ -66,7 +66,7 @@ fn flow(method: &channel::Flow) -> Result<Reply, Failure> {
     Ok(Reply::Now(channel::FlowOk { active: true }.into()))
 }
 
-/// A second confirm.select changes nothing: the count goes on.
+/// Carries out confirm.select. A second one changes nothing: the count goes on.
 fn confirm_select(channel: &mut Channel, method: &confirm::Select) -> Result<Reply, Failure> {
     match channel.mode {
         Mode::Plain => channel.mode = Mode::Confirm(Confirms::new()),
@@ -78,7 +78,7 @@ fn confirm_select(channel: &mut Channel, method: &confirm::Select) -> Result<Rep
     Ok(Reply::now(method.no_wait, confirm::SelectOk {}))
 }
 
-/// A second tx.select changes nothing: the transaction stays open.
+/// Carries out tx.select. A second one changes nothing: the transaction stays open.
 fn tx_select(channel: &mut Channel) -> Result<Reply, Failure> {
     match channel.mode {
         Mode::Plain => channel.mode = Mode::Transactional(Transaction::default()),

@@ -82,7 +82,7 @@ fn keep(
     Ok(())
 }
 
-/// Whether a mandatory message goes back. One that a full queue rejected had a route.
+/// Returns whether a mandatory message goes back. One that a full queue rejected had a route.
 pub(crate) const fn is_returned(published: Published) -> bool {
     !published.routed && !published.rejected
 }

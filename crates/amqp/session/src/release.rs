@@ -25,7 +25,7 @@ impl Session {
         self.release(progress, meter, false);
     }
 
-    /// What the publisher on a channel knows: nothing if the channel is not open.
+    /// Returns what the publisher on a channel knows: nothing if the channel is not open.
     #[must_use]
     pub fn publisher_state(&self, channel: u16) -> PublisherState {
         let none = PublisherState::default();
@@ -41,16 +41,20 @@ impl Session {
         })
     }
 
-    /// Whether [`Session::progress`] may have something to send: the shell calls it for no others.
+    /// Returns whether [`Session::progress`] may have something to send: the shell calls it for no
+    /// others.
     #[must_use]
     pub const fn waits_for_progress(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Ends a turn, after the broker's effects are carried out: one confirm a channel for what had
-    /// to wait for nothing, and answers that had to stay behind deliveries.
-    pub fn flush_confirms(&mut self, progress: Progress, meter: &mut ConfirmMeter) {
+    /// to wait for nothing, and answers that had to stay behind deliveries. Returns whether there were any: what is
+    /// stalled may have waited for them, and goes on although none of them can be written.
+    pub fn flush_confirms(&mut self, progress: Progress, meter: &mut ConfirmMeter) -> bool {
+        let waited = (self.pending_replies, self.confirms_waiting);
         self.release(progress, meter, true);
+        waited != (self.pending_replies, self.confirms_waiting)
     }
 
     /// Sends what `progress` and the end of the turn allow, of all channels that wait.

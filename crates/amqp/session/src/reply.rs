@@ -39,12 +39,13 @@ pub(crate) enum DelayedReply {
 }
 
 impl Reply {
-    /// An answer that promises what `ticket` stands for. `no_wait` asked for none.
+    /// Returns an answer that promises what `ticket` stands for; none if `no_wait` says that none
+    /// is wanted.
     pub(crate) fn promise(no_wait: bool, ticket: Ticket, method: impl Into<Method>) -> Self {
         if no_wait { Self::None } else { Self::Later(DelayedReply::Until(ticket, method.into())) }
     }
 
-    /// An answer that promises nothing. `no_wait` asked for none.
+    /// Returns an answer that promises nothing; none if `no_wait` says that none is wanted.
     pub(crate) fn now(no_wait: bool, method: impl Into<Method>) -> Self {
         if no_wait { Self::None } else { Self::Now(method.into()) }
     }
@@ -66,7 +67,7 @@ impl DelayedReplies {
         self.0.is_empty()
     }
 
-    /// Whether a method may be carried out before the answers are sent.
+    /// Returns whether a method may be carried out before the answers are sent.
     pub(crate) fn let_pass(&self, method: &Method) -> bool {
         match self.0.back() {
             None => true,
@@ -79,7 +80,7 @@ impl DelayedReplies {
         self.0.push_back(reply);
     }
 
-    /// The first answer, if it may be sent now.
+    /// Takes the first answer, if it may be sent now.
     pub(crate) fn pop(&mut self, progress: Progress, turn_ends: bool) -> Option<Method> {
         let may_leave = match self.0.front()? {
             DelayedReply::Until(ticket, _) => progress.reached(*ticket),
@@ -95,7 +96,7 @@ impl DelayedReplies {
         }
     }
 
-    /// The answer to basic.get is out. Returns whether one was owed.
+    /// Notes that the answer to basic.get is out. Returns whether one was owed.
     pub(crate) fn got(&mut self) -> bool {
         matches!(self.0.front(), Some(DelayedReply::Get)) && self.take_first().is_some()
     }
@@ -109,8 +110,8 @@ impl DelayedReplies {
     }
 }
 
-/// Whether nothing comes of a method on its own channel but an answer: so that can wait in line. (A consumer
-/// whose queue is deleted learns of it at once, as from any other channel.)
+/// Returns whether nothing comes of a method on its own channel but an answer: so that can wait in line. (A
+/// consumer whose queue is deleted learns of it at once, as from any other channel.)
 const fn only_promises(method: &Method) -> bool {
     matches!(
         method,

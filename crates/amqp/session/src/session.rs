@@ -66,6 +66,8 @@ pub struct Session {
     pub(crate) publishes: bool,
     /// Whether its next publish was found to be held back by flow control.
     pub(crate) is_held: bool,
+    /// How many bytes its next publish has, if that was found to wait for the broker to take them.
+    pub(crate) awaited_bytes: Option<usize>,
     /// Whether the client was notified that it is blocked.
     pub(crate) notified_blocked: bool,
     pub(crate) notices: Notices,
@@ -89,7 +91,7 @@ pub(crate) enum Phase {
 }
 
 impl Session {
-    /// The session of a connection that was just accepted.
+    /// Returns the session of a connection that was just accepted.
     #[must_use]
     pub fn new(config: Arc<SessionConfig>, peer: Peer, now: Timestamp) -> Self {
         Self {
@@ -113,6 +115,7 @@ impl Session {
             transactions: TransactionUse::default(),
             publishes: false,
             is_held: false,
+            awaited_bytes: None,
             notified_blocked: false,
             notices: Notices::default(),
             deliveries: Deliveries::default(),
@@ -134,7 +137,8 @@ impl Session {
     /// [`Broker::steps_per_turn`] steps of work, or until something has
     /// to wait. Returns whether it stopped for their number alone: call it again, after
     /// others had their turn. If [`Session::is_stalled`], call it again after the broker's effects
-    /// are carried out, after progress of the store, and after output was written.
+    /// are carried out, after progress of the store, after [`Session::flush_confirms`] sent something, and after
+    /// output was written.
     pub fn process(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
         let more = self.process_events(broker, now);
         self.pause_heartbeats(now);
@@ -143,6 +147,7 @@ impl Session {
 
     fn process_events(&mut self, broker: &mut Broker, now: Timestamp) -> bool {
         self.steps_end = broker.work_done() + broker.steps_per_turn();
+        self.awaited_bytes = None;
         for _ in 0..EVENTS_PER_CALL_MAX {
             if self.is_output_full() {
                 return false;
@@ -192,7 +197,8 @@ impl Session {
         true
     }
 
-    /// Whether more should be read from the peer: not while something waits that was read already.
+    /// Returns whether more should be read from the peer: not while something waits that was read
+    /// already.
     #[must_use]
     pub fn wants_input(&mut self) -> bool {
         !self.is_stalled()
@@ -201,35 +207,34 @@ impl Session {
             && !self.is_finished()
     }
 
-    /// Whether something that was received waits to be carried out.
+    /// Returns whether something that was received waits to be carried out.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.stalled.is_some() || self.wire.has_input()
     }
 
-    /// How many bytes the message has that waits to be published; 0 if none does.
+    /// Returns how many bytes the broker has to take ([`Broker::accepts_publish`]) before what waits may go on;
+    /// `None` if it waits for something else, or nothing does.
     #[must_use]
-    pub fn awaited_bytes(&self) -> usize {
-        match &self.stalled {
-            Some(Stalled::Event(Event::Publish { body, .. })) => body.len(),
-            _ => 0,
-        }
+    pub const fn awaited_bytes(&self) -> Option<usize> {
+        self.awaited_bytes
     }
 
-    /// Whether what waits does so for [`Effect::PublisherResumed`](quelea_broker::Effect), and nothing else that
-    /// happens before lets it go on.
+    /// Returns whether what waits does so for [`Effect::PublisherResumed`](quelea_broker::Effect), and nothing
+    /// else that happens before lets it go on.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.is_held && self.stalled.is_some()
     }
 
-    /// Whether something was put aside that goes on when [`Broker::names_freed`] has changed.
+    /// Returns whether something was put aside that goes on when [`Broker::names_freed`] has
+    /// changed.
     #[must_use]
     pub const fn awaits_removal(&self) -> bool {
         self.parked.is_some()
     }
 
-    /// Bytes to write. Report those that were to [`Session::written`].
+    /// Returns the bytes to write. Report those that were written to [`Session::written`].
     pub fn output(&mut self) -> &mut Output {
         self.wire.output()
     }
@@ -246,13 +251,13 @@ impl Session {
         }
     }
 
-    /// The broker's number for this connection, once it is open and until it is closed.
+    /// Returns the broker's number for this connection, once it is open and until it is closed.
     #[must_use]
     pub const fn connection_id(&self) -> Option<ConnectionId> {
         self.connection
     }
 
-    /// When to call [`Session::handle_timeout`].
+    /// Returns when to call [`Session::handle_timeout`].
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         self.wire.deadline()
@@ -265,13 +270,13 @@ impl Session {
         self.end_if_closed(broker, now);
     }
 
-    /// Whether the connection is over: write what is left, then close the socket.
+    /// Returns whether the connection is over: write what is left, then close the socket.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.wire.is_finished()
     }
 
-    /// The next line for the log.
+    /// Returns the next line for the log.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop()
     }
@@ -287,14 +292,15 @@ impl Session {
         self.forget(broker, now);
     }
 
-    /// Deliveries do not count: the broker bounds them, and a client that has to finish a write
-    /// before it reads would wait for us as we for it.
+    /// Returns whether too much output waits. Deliveries do not count: the broker bounds them, and
+    /// a client that has to finish a write before it reads would wait for us as we for it.
     fn is_output_full(&mut self) -> bool {
         let deliveries = usize::try_from(self.deliveries.waiting_bytes()).unwrap_or(usize::MAX);
         self.wire.output().len().saturating_sub(deliveries) >= OUTPUT_FULL_BYTES
     }
 
-    /// Where the next byte of the output will stand, counted from the connection's beginning.
+    /// Returns where the next byte of the output will stand, counted from the connection's
+    /// beginning.
     fn output_position(&mut self) -> u64 {
         let output = self.wire.output();
         output.written() + output.len() as u64
@@ -317,7 +323,7 @@ impl Session {
         }
     }
 
-    /// Whether an event cannot be carried out now.
+    /// Returns whether an event cannot be carried out now.
     fn has_to_wait(&mut self, broker: &mut Broker, event: &Event) -> bool {
         let number = match event {
             Event::Publish { channel, body, .. } => {
@@ -341,7 +347,7 @@ impl Session {
         self.confirms_waiting >= REPLIES_WAITING_MAX || self.waits_for_answers(number, event)
     }
 
-    /// Whether an event has to wait for the answers that its channel owes.
+    /// Returns whether an event has to wait for the answers that its channel owes.
     fn waits_for_answers(&self, number: u16, event: &Event) -> bool {
         if self.pending_replies == 0 {
             return false;
@@ -359,15 +365,16 @@ impl Session {
         }
     }
 
-    /// Whether what is stalled cannot go on yet.
+    /// Returns whether what is stalled cannot go on yet.
     fn is_held_up(&self, broker: &Broker, stalled: &Stalled) -> bool {
         let owes =
             matches!(stalled, Stalled::Failure { channel, .. } if self.owes_answers(*channel));
         owes || stalled.waits_for(broker)
     }
 
-    /// Whether what is put aside may be tried again: something is gone, and if it fails now the close has no answers
-    /// before it. So nothing comes of it that would have to wait in the place of what is stalled.
+    /// Returns whether what is put aside may be tried again: something is gone, and if it fails now
+    /// the close has no answers before it. So nothing comes of it that would have to wait in the
+    /// place of what is stalled.
     fn may_retry(&self, broker: &Broker, parked: &Parked) -> bool {
         parked.names_freed != broker.names_freed() && !self.owes_answers(parked.channel)
     }
@@ -376,8 +383,8 @@ impl Session {
         self.channels.get(&number).is_some_and(|channel| !channel.pending_replies.is_empty())
     }
 
-    /// Whether all that comes on a channel waits behind a method that is put aside: a client that deletes and
-    /// declares anew finds its order kept.
+    /// Returns whether all that comes on a channel waits behind a method that is put aside: a client that
+    /// deletes and declares anew finds its order kept.
     fn is_parked(&self, number: u16) -> bool {
         self.parked.as_ref().is_some_and(|parked| parked.channel == number)
     }
@@ -552,6 +559,7 @@ impl Session {
         self.stalled = None;
         self.parked = None;
         self.is_held = false;
+        self.awaited_bytes = None;
         self.waiting = Vec::new();
         self.pending_replies = 0;
         self.confirms_waiting = 0;

@@ -23,7 +23,7 @@ pub(crate) enum Stalled {
 }
 
 impl Stalled {
-    /// Whether it cannot go on before something has happened in the broker.
+    /// Returns whether it cannot go on before something has happened in the broker.
     pub(crate) fn waits_for(&self, broker: &Broker) -> bool {
         match self {
             Self::Parked(parked) => parked.names_freed == broker.names_freed(),
@@ -44,7 +44,8 @@ pub(crate) struct Parked {
 }
 
 impl Parked {
-    /// Whether a method may fail for the sake of something that is being deleted, or asked for.
+    /// Returns whether a method may fail for the sake of something that is being deleted, or asked
+    /// for.
     pub(crate) fn may_be(broker: &Broker, method: &Method) -> bool {
         (broker.is_removing() || broker.checks_names())
             && matches!(

@@ -74,7 +74,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The next message whose way is to be found before the commit; `None` if there are no more.
+    /// Returns the next message whose way is to be found before the commit; `None` if there are no
+    /// more.
     pub(crate) fn next_message(&mut self) -> Option<&Message> {
         if self.routed_to > ROUTED_TO_MAX {
             return None;
@@ -91,7 +92,7 @@ impl Transaction {
         self.routes.push_back(route);
     }
 
-    /// The ways that were remembered, of the first messages.
+    /// Takes the ways that were remembered, of the first messages.
     pub(crate) fn take_routes(&mut self) -> VecDeque<PublishRoute> {
         (self.looked_at, self.routed_to) = (0, 0);
         std::mem::take(&mut self.routes)
@@ -107,7 +108,7 @@ impl Transaction {
 }
 
 impl DeferredOperation {
-    /// The message, if it is a publish.
+    /// Returns the message, if it is a publish.
     pub(crate) fn message(&self) -> Option<&Message> {
         match self {
             Self::Publish { message, .. } => Some(message),

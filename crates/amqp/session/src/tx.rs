@@ -15,9 +15,9 @@ use crate::publish::{is_returned, send_return};
 use crate::reply::Reply;
 use crate::transaction::{DeferredOperation, Transaction};
 
-/// tx.commit: all operations or none. What may have come in between (the exchange is gone, the queue
-/// is full) is found before anything is done. In RabbitMQ's order: first what was published, then
-/// what was acknowledged.
+/// Carries out tx.commit: all operations or none. What may have come in between (the exchange is
+/// gone, the queue is full) is found before anything is done. In RabbitMQ's order: first what was
+/// published, then what was acknowledged.
 ///
 /// Where the messages go is found over as many turns as that takes; then all is done in one.
 pub(crate) fn commit(
@@ -67,7 +67,7 @@ fn find_routes(
     Ok(false)
 }
 
-/// tx.rollback: publishes are forgotten, what was acknowledged is unacknowledged again.
+/// Carries out tx.rollback: publishes are forgotten, what was acknowledged is unacknowledged again.
 pub(crate) fn rollback(
     context: &mut MethodContext<'_>,
     channel: &mut Channel,
@@ -86,7 +86,7 @@ fn open_transaction(channel: &mut Channel) -> Result<&mut Transaction, Failure> 
     }
 }
 
-/// Whether it succeeded.
+/// Carries out an operation. Returns whether it succeeded.
 fn carry_out(
     context: &mut MethodContext<'_>,
     number: u16,

@@ -33,7 +33,8 @@ struct ShownCluster {
     keyspace: Arc<str>,
 }
 
-/// `/cluster` and `/replicated`. Without a cluster all answer that there is none.
+/// Returns the routes of `/cluster` and `/replicated`. Without a cluster all answer that there is
+/// none.
 #[must_use]
 pub fn routes(cluster: Option<&Cluster>, keyspace: &str) -> Vec<Route> {
     let shown = cluster.map(|cluster| ShownCluster {
@@ -113,7 +114,7 @@ async fn show_queue(
     found.map(Json).ok_or(Refusal::NoQueue { account, name })
 }
 
-/// What there is to be shown of a queue; `None`: it is not there.
+/// Returns what there is to be shown of a queue; `None`: it is not there.
 async fn queue_shown(
     queues: CassandraQueues,
     queue: QueueRef,

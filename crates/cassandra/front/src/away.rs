@@ -45,7 +45,7 @@ macro_rules! refuse {
 }
 
 impl Queues for Away {
-    /// Nothing is refused for good: what there will be is not known.
+    /// Returns capabilities by which nothing is refused for good: what there will be is not known.
     fn capabilities(&self, _: QueueClass) -> Option<Capabilities> {
         Some(Capabilities {
             order: Order::Almost,

@@ -67,13 +67,13 @@ impl Cluster {
         Ok(Self { thread, store: Store { queues, identity } })
     }
 
-    /// The queues.
+    /// Returns the queues.
     #[must_use]
     pub const fn queues(&self) -> &CassandraQueues {
         &self.store.queues
     }
 
-    /// Who may call.
+    /// Returns the identity store, which knows who may call.
     #[must_use]
     pub const fn identity(&self) -> &CassandraIdentity {
         &self.store.identity
@@ -100,7 +100,7 @@ impl Cluster {
         identity.put_default_account().await
     }
 
-    /// What it counts, for `/metrics`.
+    /// Returns a collector of what it counts, for `/metrics`.
     #[must_use]
     pub fn collector(&self) -> Arc<dyn Collector> {
         Arc::new(ClusterCounters(self.store.queues.clone()))
@@ -136,7 +136,7 @@ impl Cluster {
     }
 }
 
-/// Has a front-end speak with the others.
+/// Lets a front-end speak with the others.
 async fn join(
     queues: &CassandraQueues,
     peers: &PeerSettings,

@@ -32,12 +32,12 @@ impl ClusterThread {
         Ok(Self { handle, local_tasks })
     }
 
-    /// By which others have it run what may run anywhere.
+    /// Returns the handle by which others let it run what may run anywhere.
     pub(crate) const fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Has it run a future that cannot leave its thread. It must never block.
+    /// Lets it run a future that cannot leave its thread. It must never block.
     pub(crate) fn spawn_local<F: Future<Output = ()> + 'static>(
         &self,
         make: impl FnOnce() -> F + Send + 'static,

@@ -72,7 +72,7 @@ fn encode_sweeps(encoder: &mut DescriptorEncoder<'_>, sweeps: &SweepStats) -> fm
     single(encoder, "replicated_sweep_ended_timestamp_seconds", help, &ended_at_s)
 }
 
-/// A metric without labels.
+/// Encodes a metric without labels.
 fn single(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -30,7 +30,7 @@ pub enum FrontError {
 }
 
 impl FrontError {
-    /// Whether another attempt may succeed though nothing that was configured changes.
+    /// Returns whether another attempt may succeed though nothing that was configured changes.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_transient())

@@ -57,14 +57,14 @@ struct Reading {
 }
 
 impl Reading {
-    /// Whether all is still as it was read then.
+    /// Returns whether all is still as it was read then.
     fn holds(&self, revisions: IdentityRevisions, now: Instant) -> bool {
         self.is_second && self.revisions == revisions && now.duration_since(self.began) < READ_EVERY
     }
 }
 
 impl MirroredIdentity {
-    /// What is in Cassandra, and in the node's memory from `shown` on.
+    /// Returns a store of what is in Cassandra, and in the node's memory from `shown` on.
     pub(crate) fn new(identity: CassandraIdentity, core: CoreHandle, shown: AccessRecords) -> Self {
         let shown = Arc::new(Mutex::new(Shown { records: shown, changes: 0, reading: None }));
         Self { identity, core, changes: Arc::default(), shown }
@@ -88,7 +88,8 @@ impl MirroredIdentity {
         }
     }
 
-    /// Has the node's memory be what Cassandra says now, or said after this change at least. False: the core stops.
+    /// Updates the node's memory to what Cassandra says now, or said after this change at least.
+    /// Returns `false` if the core stops.
     async fn refresh(&self, change: Option<u64>) -> Result<bool, Fault> {
         let mut shown = self.shown.lock().await;
         // A look that began after it serves all who waited meanwhile.
@@ -143,7 +144,8 @@ impl MirroredIdentity {
         self.core.promise(delete).await.map_err(stopped)
     }
 
-    /// A change was made here: whoever made it expects it to hold here.
+    /// Updates the node's memory after a change that was made here, and returns `result`: whoever
+    /// made the change expects it to hold here.
     async fn changed<T>(&self, result: T) -> Result<T, Fault> {
         let change = self.changes.fetch_add(1, Ordering::Release) + 1;
         // If it cannot be read, it was written all the same, and the next look comes.
@@ -152,7 +154,7 @@ impl MirroredIdentity {
     }
 }
 
-/// All that Cassandra has, as the broker takes it.
+/// Returns all that Cassandra has, as the broker takes it.
 pub(crate) async fn records_of(identity: &CassandraIdentity) -> Result<AccessRecords, Fault> {
     let vhost = |name: &str| VhostName::parse(name).ok();
     let vhosts: Vec<VhostName> =
@@ -201,7 +203,7 @@ impl IdentityDirectory for MirroredIdentity {
         self.changed(is_new).await
     }
 
-    /// It goes here and there, if neither store has queues in it.
+    /// Deletes a virtual host here and there, if neither store has queues in it.
     async fn delete_vhost(&self, vhost: &str) -> Result<bool, Fault> {
         let wanted = vhost.to_owned();
         let count = move |core: &mut quelea_node::Core| {

@@ -134,8 +134,8 @@ impl PeerSocket for CmqSocket {
     }
 }
 
-/// Where others reach a socket that is bound to `local`: if that is no address in particular, at that by which this
-/// machine reaches Cassandra.
+/// Returns where others reach a socket that is bound to `local`: if that is no address in
+/// particular, at that by which this machine reaches Cassandra.
 fn reachable(local: SocketAddr, nodes: &[String]) -> io::Result<SocketAddr> {
     if !local.ip().is_unspecified() {
         return Ok(local);

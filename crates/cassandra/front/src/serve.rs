@@ -28,14 +28,14 @@ pub struct StoreOfBoth {
 }
 
 impl FrontStore {
-    /// Replicated queues alone.
+    /// Returns a store of replicated queues alone.
     #[must_use]
     pub fn new(cluster: &Cluster) -> Self {
         let Store { queues, identity } = cluster.store().clone();
         Self { queues: AnyQueues::new(queues), identity: AnyIdentity::new(identity) }
     }
 
-    /// The service on them, for other fronts than [`serve_alone`].
+    /// Returns the service on them, for other fronts than [`serve_alone`].
     #[must_use]
     pub fn service(&self, settings: ServiceSettings) -> AnyService {
         Service::new(self.queues.clone(), self.identity.clone(), settings)
@@ -43,7 +43,7 @@ impl FrontStore {
 }
 
 impl StoreOfBoth {
-    /// Those of a node and of a cluster.
+    /// Returns a store of the queues of a node and of a cluster.
     #[must_use]
     pub fn new(cluster: &Cluster, node: EmbeddedStore, held: HeldNames) -> Self {
         let replicated = cluster.store().queues.clone();
@@ -52,7 +52,7 @@ impl StoreOfBoth {
         Self { core: node.core, all: FrontStore { queues, identity } }
     }
 
-    /// The service on them, for other fronts than [`serve_both`].
+    /// Returns the service on them, for other fronts than [`serve_both`].
     #[must_use]
     pub fn service(&self, settings: ServiceSettings) -> AnyService {
         self.all.service(settings)

@@ -38,8 +38,8 @@ pub struct NodeChannels {
 pub struct HeldNames(pub(crate) NameLocks);
 
 impl Cluster {
-    /// What a node is started with that has users, permissions and keys in Cassandra. If Cassandra has no user yet it gets
-    /// those of the node's log, or else the first administrator.
+    /// Returns what a node is started with that has users, permissions and keys in Cassandra. If
+    /// Cassandra has no user yet it gets those of the node's log, or else the first administrator.
     #[must_use]
     pub fn node_parts(&self, bootstrap: Bootstrap) -> (OtherStore, NodeChannels) {
         let (name_questions, questions) = mpsc::unbounded_channel();
@@ -57,8 +57,8 @@ impl Cluster {
         (other, NodeChannels { questions, adopted })
     }
 
-    /// The node has started: its users follow Cassandra's from now on, and its questions are answered. Returns what changes
-    /// users, and what holds names of queues.
+    /// Serves a node that has started: its users follow Cassandra's from now on, and its questions
+    /// are answered. Returns what changes users, and what holds names of queues.
     ///
     /// # Errors
     /// [`Fault::Unavailable`] if the node has not asked for its users.
@@ -84,7 +84,8 @@ impl Cluster {
     }
 }
 
-/// The users of Cassandra; of the log, if Cassandra has none, or else the first administrator.
+/// Returns the users of Cassandra. If Cassandra has none, it gets those of the log, or else the
+/// first administrator.
 async fn first_records(
     identity: &CassandraIdentity,
     bootstrap: &Bootstrap,

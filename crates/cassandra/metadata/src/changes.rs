@@ -20,17 +20,17 @@ pub(crate) struct ChangePage {
     pub(crate) revision: Revision,
 }
 
-/// Where the row of a transaction's change stands: in the order of revisions.
+/// Returns where the row of a transaction's change stands: in the order of revisions.
 pub(crate) fn row_of(revision: Revision, number: usize) -> String {
     format!("{:020}/{number:04}", revision.0)
 }
 
-/// Behind all rows of a revision, and before those of the next.
+/// Returns a place behind all rows of a revision, and before those of the next.
 fn end_of(revision: Revision) -> String {
     format!("{:020}~", revision.0)
 }
 
-/// The changes behind a revision, some of them at least; none if nothing has changed.
+/// Returns the changes behind a revision, some of them at least; none if nothing has changed.
 pub(crate) async fn changes_after(
     tables: &Tables,
     after: Revision,
@@ -47,8 +47,8 @@ pub(crate) async fn changes_after(
     found(after, rows, PAGE_ROWS as usize)
 }
 
-/// What rows say that follow a revision, of which there may be more if there are `rows_max`. Each transaction has rows, so that
-/// a revision that is missing has been forgotten.
+/// Returns what rows say that follow a revision, of which there may be more if there are
+/// `rows_max`. Each transaction has rows, so that a revision that is missing has been forgotten.
 fn found(
     after: Revision,
     mut rows: Vec<ChangeRow>,
@@ -76,7 +76,7 @@ fn found(
     Ok(ChangePage { changes, revision })
 }
 
-/// A row's change; `None` if it is nobody's.
+/// Returns a row's change; `None` if it is nobody's.
 fn logged((_, name, value, created, _, lease): ChangeRow, modified: Revision) -> Option<Logged> {
     let key = name.filter(|name| !name.is_empty())?;
     let created = Revision(unsigned(created));

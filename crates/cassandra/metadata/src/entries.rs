@@ -52,7 +52,7 @@ impl EntriesRead {
     }
 }
 
-/// The entries of these keys, as far as they are there.
+/// Returns the entries of these keys, as far as they are there.
 pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<EntriesRead, MetaError> {
     keys.push(String::new());
     let mut seen = EntriesRead::default();
@@ -62,7 +62,8 @@ pub(crate) async fn read(tables: &Tables, mut keys: Vec<String>) -> Result<Entri
     Ok(seen)
 }
 
-/// All entries. They are read page by page: what changed meanwhile is made up for by the changes' own rows.
+/// Returns all entries. They are read page by page: what changed meanwhile is made up for by the
+/// changes' own rows.
 pub(crate) async fn list(tables: &Tables) -> Result<EntriesRead, MetaError> {
     let mut seen = EntriesRead::default();
     let mut began = None;

@@ -13,7 +13,7 @@ pub(crate) fn unavailable(what: &str, cause: impl Display) -> MetaError {
     MetaError::Unavailable { store: NAME, what: what.to_owned(), cause: cause.to_string() }
 }
 
-/// What `asked` answers, within the time that it may take.
+/// Waits for what `asked` answers, within the time that it may take, and returns it.
 pub(crate) async fn timed<T>(
     what: &str,
     asked: impl Future<Output = Result<T, MetaError>>,

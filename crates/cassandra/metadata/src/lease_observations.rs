@@ -65,7 +65,8 @@ mod tests {
             Self { observations: LeaseObservations::default(), start: Instant::now() }
         }
 
-        /// A read that begins so long after the start.
+        /// Observes what a read found that begins so long after the start. Returns the leases whose
+        /// time is over.
         fn observe(&mut self, at_ms: u64, found: &[ObservedLease]) -> Vec<ObservedLease> {
             let began = self.start + Duration::from_millis(at_ms);
             self.observations.observe(began, began + READ_TIME, found)

@@ -25,7 +25,7 @@ enum End {
     Revoked,
 }
 
-/// Gives a new one.
+/// Gives a new lease.
 pub(crate) async fn grant(shared: &Shared, ttl: Duration) -> Result<LeaseId, MetaError> {
     let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
     loop {
@@ -40,7 +40,7 @@ pub(crate) async fn grant(shared: &Shared, ttl: Duration) -> Result<LeaseId, Met
     }
 }
 
-/// Changes its beat.
+/// Keeps a lease alive: changes its beat.
 pub(crate) async fn keep_alive(shared: &Shared, lease: LeaseId) -> Result<(), MetaError> {
     let tables = &shared.tables;
     loop {

@@ -10,7 +10,7 @@ use crate::stored::Stored;
 /// The changes of a transaction whose conditions hold, by their keys: what the entry is then, or that it is gone.
 pub(crate) type Plan = BTreeMap<String, Option<Stored>>;
 
-/// The keys that a transaction has to know.
+/// Returns the keys that a transaction has to know.
 pub(crate) fn keys(txn: &Txn) -> Vec<String> {
     let compared = txn.compares.iter().map(|compare| match compare {
         Compare::Created(key, _) | Compare::Modified(key, _) => key,
@@ -22,13 +22,13 @@ pub(crate) fn keys(txn: &Txn) -> Vec<String> {
     keys.into_iter().cloned().collect()
 }
 
-/// Leases that have to live.
+/// Returns the leases that have to live.
 pub(crate) fn leases(plan: &Plan) -> BTreeSet<u64> {
     let stored = plan.values().flatten();
     stored.filter_map(|stored| stored.lease).map(|LeaseId(lease)| lease).collect()
 }
 
-/// What is to be done at the revision that follows; `None` if a condition does not hold.
+/// Returns what is to be done at the revision that follows; `None` if a condition does not hold.
 pub(crate) fn plan(txn: &Txn, seen: &EntriesRead) -> Option<Plan> {
     let found = |key: &String| seen.entries.get(key).map(|stored| &stored.entry);
     let holds = txn.compares.iter().all(|compare| match compare {

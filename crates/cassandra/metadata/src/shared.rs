@@ -31,7 +31,7 @@ impl Shared {
         Self { tables, changed: Notify::new(), beats }
     }
 
-    /// A beat that no lease has had.
+    /// Returns a beat that no lease has had.
     pub(crate) fn next_beat(&self) -> i64 {
         self.beats.fetch_add(1, Ordering::Relaxed)
     }

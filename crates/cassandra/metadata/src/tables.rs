@@ -107,36 +107,36 @@ impl Tables {
         })
     }
 
-    /// The partition's revision.
+    /// Returns the partition's revision.
     pub(crate) async fn revision(&self) -> Result<u64, MetaError> {
         let rows = self.keyspace.rows::<(i8, Option<i64>)>(&self.read_revision, &()).await;
         let revision = rows.map_err(failed("read the revision"))?.first().and_then(|row| row.1);
         Ok(unsigned(revision))
     }
 
-    /// The entries of these keys, as far as they are there.
+    /// Returns the entries of these keys, as far as they are there.
     pub(crate) async fn entries(&self, keys: Vec<String>) -> Result<Vec<EntryRow>, MetaError> {
         let what = format!("read {}", keys.join(", "));
         self.keyspace.rows(&self.read_entries, &(keys,)).await.map_err(failed(&what))
     }
 
-    /// Entries in the order of their keys, [`PAGE_ROWS`] at most.
+    /// Returns entries in the order of their keys, [`PAGE_ROWS`] at most.
     pub(crate) async fn entries_from(&self, key: &str) -> Result<Vec<EntryRow>, MetaError> {
         self.keyspace.rows(&self.list_entries, &(key,)).await.map_err(failed("list all entries"))
     }
 
-    /// Changes behind that place, [`PAGE_ROWS`] at most.
+    /// Returns the changes behind that place, [`PAGE_ROWS`] at most.
     pub(crate) async fn changes_after(&self, place: &str) -> Result<Vec<ChangeRow>, MetaError> {
         self.keyspace.rows(&self.read_changes, &(place,)).await.map_err(failed("read changes"))
     }
 
-    /// A lease, if it lives.
+    /// Returns a lease, if it lives.
     pub(crate) async fn lease(&self, lease: LeaseId) -> Result<Option<LeaseRow>, MetaError> {
         let found = self.keyspace.rows(&self.read_lease, &(lease_key(lease),)).await;
         Ok(found.map_err(failed("read a lease"))?.pop())
     }
 
-    /// Leases in the order of their names, [`PAGE_ROWS`] at most.
+    /// Returns leases in the order of their names, [`PAGE_ROWS`] at most.
     pub(crate) async fn leases_after(&self, key: &str) -> Result<Vec<LeaseRow>, MetaError> {
         self.keyspace.rows(&self.list_leases, &(key,)).await.map_err(failed("list leases"))
     }
@@ -155,7 +155,7 @@ impl Tables {
         (&self.begin, Box::new(()))
     }
 
-    /// The next revision, if none has come since this one.
+    /// Makes the next revision, if none has come since this one.
     pub(crate) fn advance(&self, from: u64, change: Uuid) -> Statement<'_> {
         (&self.advance, Box::new((signed(from + 1), change, signed(from))))
     }
@@ -205,17 +205,17 @@ impl Tables {
         (&self.beat, Box::new((beat, lease_key(lease))))
     }
 
-    /// Changes nothing, if the lease lives.
+    /// Checks that the lease lives, and changes nothing.
     pub(crate) fn lease_lives(&self, lease: LeaseId) -> Statement<'_> {
         (&self.lease_lives, Box::new((lease_key(lease),)))
     }
 
-    /// Has a lease live no longer, if it still has this beat; its row stays.
+    /// Ends the life of a lease, if it still has this beat; its row stays.
     pub(crate) fn begin_to_end_lease(&self, lease: LeaseId, beat: i64) -> Statement<'_> {
         (&self.begin_to_end_lease, Box::new((lease_key(lease), beat)))
     }
 
-    /// The same, if there is one.
+    /// Ends the life of a lease, if there is one; its row stays.
     pub(crate) fn begin_to_revoke_lease(&self, lease: LeaseId) -> Statement<'_> {
         (&self.begin_to_revoke_lease, Box::new((lease_key(lease),)))
     }
@@ -239,17 +239,17 @@ fn lease_key(lease: LeaseId) -> String {
     format!("{:016x}", lease.0)
 }
 
-/// A lease as the rows of entries have it.
+/// Returns the lease that the rows of entries have as this number.
 pub(crate) fn lease_from(number: i64) -> LeaseId {
     LeaseId(number.max(0).unsigned_abs())
 }
 
-/// The lease of a row of its own.
+/// Returns the lease whose own row has this key.
 pub(crate) fn lease_of(key: &str) -> Option<LeaseId> {
     u64::from_str_radix(key, 16).ok().map(LeaseId)
 }
 
-/// Cassandra's numbers are signed; none of ours is negative.
+/// Converts a number of Cassandra's, which is signed; none of ours is negative.
 pub(crate) fn unsigned(number: Option<i64>) -> u64 {
     number.unwrap_or_default().max(0).unsigned_abs()
 }

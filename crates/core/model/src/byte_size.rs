@@ -25,7 +25,7 @@ pub enum ByteSizeError {
     TooLarge(String),
 }
 
-/// Bytes from a number with an optional unit, in letters of either case.
+/// Parses a number of bytes with an optional unit, in letters of either case.
 ///
 /// # Errors
 /// [`ByteSizeError`].
@@ -43,7 +43,7 @@ pub fn parse(text: &str) -> Result<u64, ByteSizeError> {
     bytes.ok_or_else(|| ByteSizeError::TooLarge(text.to_owned()))
 }
 
-/// The shortest exact form with a binary unit.
+/// Returns the shortest exact form with a binary unit.
 #[must_use]
 pub fn format(bytes: u64) -> String {
     let unit = UNITS[1..4].iter().rev().find(|(_, size)| bytes != 0 && bytes.is_multiple_of(*size));

@@ -10,7 +10,7 @@ pub struct QueueId(pub u32);
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The number after this one.
+    /// Returns the number after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)

@@ -25,19 +25,20 @@ impl LatencyHistogram {
         self.sum_us = self.sum_us.saturating_add(us.saturating_mul(count));
     }
 
-    /// How many were counted.
+    /// Returns how many were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Microseconds of all together.
+    /// Returns the microseconds of all together.
     #[must_use]
     pub const fn sum_us(&self) -> u64 {
         self.sum_us
     }
 
-    /// Each bucket's upper bound in microseconds (`None`: it has none) and how many are in it alone, the shortest first.
+    /// Returns each bucket's upper bound in microseconds (`None`: it has none) and how many are in it alone, the
+    /// shortest first.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let bounds = LATENCY_BOUNDS_US.into_iter().map(Some).chain([None]);
         bounds.zip(self.counts)
@@ -58,8 +59,8 @@ impl SharedLatencyHistogram {
         self.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// What was counted so far. What is counted meanwhile may be in the sum and not yet in a bucket, or the other way
-    /// round.
+    /// Returns what was counted so far. What is counted meanwhile may be in the sum and not yet in
+    /// a bucket, or the other way round.
     #[must_use]
     pub fn snapshot(&self) -> LatencyHistogram {
         LatencyHistogram {

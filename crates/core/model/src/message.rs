@@ -56,7 +56,8 @@ impl Message {
         }
     }
 
-    /// The same for a message that several queues will hold: a large body is counted by `bodies` from now on.
+    /// Creates a message that several queues will hold: a large body is counted by `bodies` from
+    /// now on.
     ///
     /// # Panics
     /// As [`Self::new`].
@@ -76,26 +77,26 @@ impl Message {
         message
     }
 
-    /// The exchange it was published to; empty for the default exchange.
+    /// Returns the exchange it was published to; empty for the default exchange.
     #[must_use]
     pub fn exchange(&self) -> &str {
         text(self.exchange_bytes())
     }
 
-    /// The same, for those who only copy it.
+    /// Returns the exchange's name as bytes, for those who only copy it.
     #[must_use]
     #[inline]
     pub fn exchange_bytes(&self) -> &[u8] {
         &self.head[..self.exchange_len as usize]
     }
 
-    /// The routing key it was published with.
+    /// Returns the routing key it was published with.
     #[must_use]
     pub fn routing_key(&self) -> &str {
         text(self.routing_key_bytes())
     }
 
-    /// The same, for those who only copy it.
+    /// Returns the routing key as bytes, for those who only copy it.
     #[must_use]
     #[inline]
     pub fn routing_key_bytes(&self) -> &[u8] {
@@ -103,7 +104,7 @@ impl Message {
         &self.head[from..from + self.routing_key_len as usize]
     }
 
-    /// Wire-shaped properties, ready for a content header frame.
+    /// Returns the wire-shaped properties, ready for a content header frame.
     #[must_use]
     #[inline]
     pub fn properties(&self) -> &[u8] {
@@ -111,31 +112,31 @@ impl Message {
         &self.head[from..self.head_len as usize]
     }
 
-    /// Exchange, routing key and properties back to back, as the log stores them.
+    /// Returns exchange, routing key and properties back to back, as the log stores them.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head[..self.head_len as usize]
     }
 
-    /// Bytes of the exchange's name in the head.
+    /// Returns the length of the exchange's name in the head, in bytes.
     #[must_use]
     pub const fn exchange_len(&self) -> u8 {
         self.exchange_len
     }
 
-    /// Bytes of the routing key in the head.
+    /// Returns the length of the routing key in the head, in bytes.
     #[must_use]
     pub const fn routing_key_len(&self) -> u8 {
         self.routing_key_len
     }
 
-    /// A view that decodes single properties on demand.
+    /// Returns a view that decodes single properties on demand.
     #[must_use]
     pub fn property_view(&self) -> PropertyView<'_> {
         PropertyView::new(self.properties())
     }
 
-    /// The body.
+    /// Returns the body.
     #[must_use]
     #[inline]
     pub fn body(&self) -> &[u8] {
@@ -146,7 +147,7 @@ impl Message {
         }
     }
 
-    /// The body as shared bytes, for writing it out without a copy.
+    /// Returns the body as shared bytes, for writing it out without a copy.
     #[must_use]
     pub fn body_bytes(&self) -> Bytes {
         if self.separate_body.is_empty() {
@@ -156,21 +157,21 @@ impl Message {
         }
     }
 
-    /// The same as [`Self::resident_bytes`], and what of it is counted elsewhere.
+    /// Returns the same as [`Self::resident_bytes`], and what of it is counted elsewhere.
     #[must_use]
     pub fn resident(&self) -> Resident {
         let shared = if self.is_body_shared { self.separate_body.len() } else { 0 };
         Resident { all: self.resident_bytes(), shared }
     }
 
-    /// Bytes that this message keeps in memory, with a fair share of bookkeeping.
+    /// Returns the bytes that this message keeps in memory, with a fair share of bookkeeping.
     #[must_use]
     pub fn resident_bytes(&self) -> usize {
         self.head.len() + self.separate_body.len() + size_of::<Self>() + 2 * size_of::<usize>() + 32
     }
 }
 
-/// Only UTF-8 ever enters a head.
+/// Returns a part of a head as text. Only UTF-8 ever enters a head.
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("names were UTF-8 when the message was built")
 }

@@ -62,7 +62,7 @@ macro_rules! name {
                 Ok(Self(Arc::from(name)))
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

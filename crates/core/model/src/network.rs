@@ -2,7 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What limits and turns by address go by: of IPv6 the network of 64 bits, since a customer has all of it.
+/// Returns what limits and turns by address go by: of IPv6 the network of 64 bits, since a customer has
+/// all of it.
 #[must_use]
 pub fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {

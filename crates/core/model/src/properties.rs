@@ -69,7 +69,7 @@ pub struct PropertyView<'a> {
 }
 
 impl<'a> PropertyView<'a> {
-    /// A view of flag word and values.
+    /// Returns a view of flag word and values.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
@@ -104,61 +104,61 @@ impl<'a> PropertyView<'a> {
         }
     }
 
-    /// 2 is persistent, 1 (or absent) transient.
+    /// Returns the delivery mode: 2 is persistent, 1 (or absent) transient.
     #[must_use]
     pub fn delivery_mode(self) -> Option<u8> {
         self.find(DELIVERY_MODE).map(|v| v[0])
     }
 
-    /// Whether the message asks to survive a restart.
+    /// Returns whether the message asks to survive a restart.
     #[must_use]
     pub fn is_persistent(self) -> bool {
         self.delivery_mode() == Some(2)
     }
 
-    /// The message's priority.
+    /// Returns the message's priority.
     #[must_use]
     pub fn priority(self) -> Option<u8> {
         self.find(PRIORITY).map(|v| v[0])
     }
 
-    /// Time to live: a decimal number of milliseconds as text, as it came.
+    /// Returns the time to live: a decimal number of milliseconds as text, as it came.
     #[must_use]
     pub fn expiration(self) -> Option<&'a str> {
         self.text(EXPIRATION)
     }
 
-    /// Where replies go.
+    /// Returns where replies go.
     #[must_use]
     pub fn reply_to(self) -> Option<&'a str> {
         self.text(REPLY_TO)
     }
 
-    /// Who says to have sent it; checked against the connection's user.
+    /// Returns who says to have sent it; checked against the connection's user.
     #[must_use]
     pub fn user_id(self) -> Option<&'a str> {
         self.text(USER_ID)
     }
 
-    /// The message's identifier.
+    /// Returns the message's identifier.
     #[must_use]
     pub fn message_id(self) -> Option<&'a str> {
         self.text(MESSAGE_ID)
     }
 
-    /// Whether there are headers at all.
+    /// Returns whether there are headers at all.
     #[must_use]
     pub fn has_headers(self) -> bool {
         self.flags() & HEADERS != 0
     }
 
-    /// The headers, decoded; `None` when absent or malformed.
+    /// Returns the headers, decoded; `None` when absent or malformed.
     #[must_use]
     pub fn headers(self) -> Option<Table> {
         Table::decode(self.find(HEADERS)?).ok()
     }
 
-    /// The headers' encoded content, without its length; `None` when absent or cut short.
+    /// Returns the headers' encoded content, without its length; `None` when absent or cut short.
     #[must_use]
     pub fn headers_content(self) -> Option<&'a [u8]> {
         self.find(HEADERS)
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// The value without its length prefix.
+    /// Takes a value and returns it without its length prefix.
     fn value(&mut self, kind: Kind, property: &'static str) -> Result<&'a [u8], PropertyError> {
         let truncated = PropertyError::Truncated { property };
         let prefix = match kind {
@@ -382,7 +382,7 @@ impl Properties {
         out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
     }
 
-    /// The wire shape as bytes of their own.
+    /// Returns the wire shape as bytes of their own.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::new();
@@ -427,8 +427,8 @@ impl Properties {
     }
 }
 
-/// Properties as those see them who get the message: without the header `BCC`, whose keys are for routing alone
-/// (RabbitMQ's extension).
+/// Returns the properties as those see them who get the message: without the header `BCC`, whose
+/// keys are for routing alone (RabbitMQ's extension).
 ///
 /// # Errors
 /// [`PropertyError`], if `BCC` may stand in what cannot be decoded.

@@ -16,7 +16,8 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// What is left when each of the shared bodies is there once only, and there are so many bytes of them.
+    /// Returns what is left when each of the shared bodies is there once only, and there are so many bytes
+    /// of them.
     #[must_use]
     pub fn with_shared_once(self, shared_bytes: usize) -> usize {
         self.all - self.shared + shared_bytes.min(self.shared)
@@ -56,7 +57,7 @@ impl SubAssign for Resident {
 pub struct SharedBodies(Arc<AtomicUsize>);
 
 impl SharedBodies {
-    /// All that are there.
+    /// Returns the bytes of all that are there.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed)

@@ -82,7 +82,7 @@ pub enum TableError {
 }
 
 impl Table {
-    /// An empty table.
+    /// Returns an empty table.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -97,7 +97,7 @@ impl Table {
         reader.table(content.len(), 0)
     }
 
-    /// Whether [`Table::decode`] would take these bytes, without building what it would.
+    /// Checks that [`Table::decode`] would take these bytes, without building what it would.
     ///
     /// # Errors
     /// The same as [`Table::decode`]'s.
@@ -117,7 +117,7 @@ impl Table {
         });
     }
 
-    /// The first value of that name.
+    /// Returns the first value of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(n, _)| &**n == name).map(|(_, v)| v)
@@ -143,18 +143,23 @@ impl Table {
         Some(value)
     }
 
-    /// Names and values in order.
+    /// Keeps only the entries of which `keep` says so, in their order; a name that occurs twice is looked at twice.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(name, value)| keep(name, value));
+    }
+
+    /// Returns the names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(n, v)| (&**n, v))
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -172,13 +177,13 @@ impl<N: AsRef<str>> FromIterator<(N, Value)> for Table {
 }
 
 impl Value {
-    /// Text as a long string.
+    /// Returns the text as a long string.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self::LongString(Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// The text of a long string, if it is UTF-8.
+    /// Returns the text of a long string, if it is UTF-8.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -187,7 +192,7 @@ impl Value {
         }
     }
 
-    /// The number of any integer type.
+    /// Returns the number of any integer type.
     #[must_use]
     pub const fn as_integer(&self) -> Option<i64> {
         Some(match *self {
@@ -202,7 +207,7 @@ impl Value {
         })
     }
 
-    /// The name that clients know the type by, for error messages.
+    /// Returns the name that clients know the type by, for error messages.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self {
@@ -317,8 +322,8 @@ impl<'a> Reader<'a> {
         self.entries(len, depth, |r| r.name().and_then(|_| r.check_value(depth))).map(drop)
     }
 
-    /// What a table or an array of `len` bytes holds. What `entry` makes of each may be nothing, which
-    /// takes no memory.
+    /// Reads what a table or an array of `len` bytes holds. What `entry` makes of each may be
+    /// nothing, which takes no memory.
     fn entries<T>(
         &mut self,
         len: usize,
@@ -406,7 +411,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A nested content must end exactly where its length said.
+    /// Checks that a nested content ends exactly where its length said.
     const fn leave(&self, end: usize) -> Result<(), TableError> {
         if self.at == end { Ok(()) } else { Err(TableError::Truncated { at: end }) }
     }

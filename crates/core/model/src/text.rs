@@ -1,6 +1,6 @@
 //! Comparing text on hot paths.
 
-/// Whether two texts are equal, quickly also when they are empty.
+/// Returns whether two texts are equal, quickly also when they are empty.
 ///
 /// `==` calls `memcmp` even for no bytes, and an empty `String` or `Box<str>` points to address 1:
 /// on processors with AVX-512 the C library then makes a masked load of an unmapped page, whose

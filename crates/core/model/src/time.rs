@@ -10,25 +10,25 @@ impl Timestamp {
     /// The Unix epoch.
     pub const ZERO: Self = Self(0);
 
-    /// From milliseconds since the Unix epoch.
+    /// Creates a time from milliseconds since the Unix epoch.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Later by `ms` milliseconds; stays at the largest time instead of wrapping.
+    /// Returns the time `ms` milliseconds later; stays at the largest time instead of wrapping.
     #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
+    /// Returns the milliseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
     #[must_use]
     pub const fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -44,43 +44,43 @@ impl Time {
     /// The clock's origin.
     pub const ZERO: Self = Self(0);
 
-    /// From microseconds since the origin.
+    /// Creates a time from microseconds since the origin.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
     }
 
-    /// Microseconds since the origin.
+    /// Returns the microseconds since the origin.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Later by `us` microseconds; stays at the largest time instead of wrapping.
+    /// Returns the time `us` microseconds later; stays at the largest time instead of wrapping.
     #[must_use]
     pub const fn plus_us(self, us: u64) -> Self {
         Self(self.0.saturating_add(us))
     }
 
-    /// Later by `ms` milliseconds; stays at the largest time instead of wrapping.
+    /// Returns the time `ms` milliseconds later; stays at the largest time instead of wrapping.
     #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         self.plus_us(ms.saturating_mul(1_000))
     }
 
-    /// Later by `duration`; stays at the largest time instead of wrapping.
+    /// Returns the time that is later by `duration`; stays at the largest time instead of wrapping.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         self.plus_us(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// Microseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
+    /// Returns the microseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
     #[must_use]
     pub const fn since_us(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Whole milliseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
+    /// Returns the whole milliseconds from `earlier` to `self`; 0 if `earlier` is not earlier.
     #[must_use]
     pub const fn since_ms(self, earlier: Self) -> u64 {
         self.since_us(earlier) / 1_000

@@ -144,7 +144,8 @@ impl Authenticator {
         let _ = self.shared.on_better_hash.set(Box::new(store));
     }
 
-    /// Whether these credentials are good, if they were verified within the last minute. Costs some 10 µs.
+    /// Returns whether these credentials are good, if they were verified within the last minute. Costs
+    /// some 10 µs.
     #[must_use]
     pub fn remembered(&self, credentials: &Credentials) -> Option<bool> {
         lock(&self.shared.remembered).verdict(credentials, Instant::now())
@@ -174,14 +175,14 @@ impl Authenticator {
         self.request(None, Request::Hash(password, Box::new(reply)));
     }
 
-    /// The sign-ins that failed, at all fronts: also at those that verify no passwords. No other sign-in waits for one,
-    /// not even of the same user from the same address.
+    /// Returns the sign-ins that failed, at all fronts: also at those that verify no passwords. No
+    /// other sign-in waits for one, not even of the same user from the same address.
     #[must_use]
     pub fn failures(&self) -> &SignInFailures {
         &self.shared.failures
     }
 
-    /// How many passwords were hashed to verify them since the start: what sign-ins cost.
+    /// Returns how many passwords were hashed to verify them since the start: what sign-ins cost.
     #[must_use]
     pub fn verifications(&self) -> u64 {
         self.shared.hashed.load(Ordering::Relaxed)
@@ -224,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// The next request; `None` after none came for a while.
+    /// Waits for the next request and takes it; `None` after none came for a while.
     fn next(&self) -> Option<Request> {
         loop {
             let queue = lock(&self.queue);
@@ -268,8 +269,8 @@ impl Shared {
     }
 }
 
-/// The data behind these locks is consistent between any two statements, so a panic of another
-/// thread does not spoil it.
+/// Locks a mutex. The data behind these locks is consistent between any two statements, so a panic
+/// of another thread does not spoil it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

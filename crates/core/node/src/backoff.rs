@@ -31,14 +31,14 @@ impl Backoff {
         Self::between(FIRST, LONGEST)
     }
 
-    /// The first wait, and the longest.
+    /// Begins with the first wait, and has none that is longer than the longest.
     #[must_use]
     pub fn between(first: Duration, longest: Duration) -> Self {
         let waits = ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest);
         Self { waits: waits.without_max_times().build(), first, longest }
     }
 
-    /// The wait before the next attempt; the one after that is twice as long.
+    /// Returns the wait before the next attempt; the one after that is twice as long.
     pub fn next_wait(&mut self) -> Duration {
         self.waits.next().unwrap_or(self.longest)
     }

@@ -7,14 +7,15 @@ use crate::core::Core;
 use crate::traffic::Traffic;
 
 impl Core {
-    /// What went through a connection's socket: nothing if it has none.
+    /// Returns what went through a connection's socket: nothing if it has none.
     #[must_use]
     pub fn traffic(&self, connection: ConnectionId) -> Traffic {
         let slot = self.connections.slot(connection);
         slot.map_or_else(Traffic::default, |slot| self.connections[slot].traffic)
     }
 
-    /// What the publisher on a channel has asked for, and knows: nothing if the channel has no socket.
+    /// Returns what the publisher on a channel has asked for, and knows: nothing if the channel has no
+    /// socket.
     #[must_use]
     pub fn publisher_state(&self, connection: ConnectionId, channel: u16) -> PublisherState {
         let slot = self.connections.slot(connection);
@@ -23,15 +24,15 @@ impl Core {
         })
     }
 
-    /// The traffic of some of the connections that samples begin with. Returns how many of the keys it has looked at, too; 1
-    /// at least.
+    /// Returns the traffic of some of the connections that samples begin with, and how many of the
+    /// keys it has looked at; 1 at least.
     pub fn sample_traffic(&mut self, keys: &[ListKey]) -> (Vec<(ConnectionId, Traffic)>, usize) {
         let (connections, looked_at) = self.broker.sample_connections(keys);
         (connections.into_iter().map(|id| (id, self.traffic(id))).collect(), looked_at)
     }
 
-    /// The counters of some of the channels, each with what was confirmed. Returns how many of the keys it has looked at,
-    /// too; 1 at least.
+    /// Returns the counters of some of the channels, each with what was confirmed, and how many of
+    /// the keys it has looked at; 1 at least.
     pub fn sample_channels(&mut self, keys: &[ListKey]) -> (Vec<(ChannelSample, u64)>, usize) {
         let (channels, looked_at) = self.broker.sample_channels(keys);
         let with_confirmed = |channel: ChannelSample| {

@@ -13,31 +13,31 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that agrees with the system's wall clock now and never jumps after.
+    /// Returns a clock that agrees with the system's wall clock now and never jumps after.
     #[must_use]
     pub fn start() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { base_ms: wall.as_millis() as u64, started: Instant::now() }
     }
 
-    /// The time now, in milliseconds since the Unix epoch.
+    /// Returns the time now, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.at(Instant::now())
     }
 
-    /// The time at an instant; the clock's start if that was before.
+    /// Returns the time at an instant; the clock's start if that was before.
     pub(crate) fn at(&self, instant: Instant) -> Timestamp {
         let since = instant.saturating_duration_since(self.started);
         Timestamp::from_millis(self.base_ms).plus_ms(since.as_millis() as u64)
     }
 
-    /// Microseconds from the clock's start to an instant; 0 if that was before.
+    /// Returns the microseconds from the clock's start to an instant; 0 if that was before.
     pub(crate) fn time(&self, at: Instant) -> Time {
         Time::ZERO.after(at.saturating_duration_since(self.started))
     }
 
-    /// The instant at which [`Clock::now`] first returns `at`; at once if that has passed.
+    /// Returns the instant at which [`Clock::now`] first returns `at`; at once if that has passed.
     #[must_use]
     pub fn instant(&self, at: Timestamp) -> Instant {
         let after_start = at.since_ms(Timestamp::from_millis(self.base_ms));

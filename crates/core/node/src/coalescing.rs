@@ -167,13 +167,13 @@ impl InputCoalescing {
         self.window_paused += duration;
     }
 
-    /// Pauses since the start of the process.
+    /// Returns how many pauses there were since the start of the process.
     pub(crate) const fn pauses(&self) -> u64 {
         self.pauses
     }
 
-    /// A turn has ended at `now`. `usage` gives what the thread has used: without that it never pauses. Returns whether
-    /// to pause if there is no more to do.
+    /// Ends a turn at `now`. `usage` gives what the thread has used: without that it never pauses.
+    /// Returns whether to pause if there is no more to do.
     pub(crate) fn end_turn(
         &mut self,
         now: Instant,
@@ -255,7 +255,7 @@ impl Input {
 }
 
 impl Sample {
-    /// Whether a pause may be worth an attempt, or goes on.
+    /// Returns whether a pause may be worth an attempt, or goes on.
     fn is_wanted_in(&self, state: &State) -> bool {
         matches!(state, State::Pausing(_)) || self.is_of_small_reads()
     }
@@ -269,7 +269,7 @@ impl Sample {
         per_s(self.all.bytes, self.elapsed)
     }
 
-    /// Whether one of those clients that sent often sends far less now.
+    /// Returns whether one of those clients that sent often sends far less now.
     fn has_slowed_any_of(&self, before: &Self) -> bool {
         before
             .clients

@@ -140,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// When the task or the session has to act although nothing happens.
+    /// Returns when the task or the session has to act although nothing happens.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Open => {
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// When the peer is to learn that its sign-in has failed.
+    /// Returns when the peer is to learn that its sign-in has failed.
     pub(crate) const fn answer_at(&self) -> Option<Timestamp> {
         match self.sign_in {
             SignIn::Failed { answer_at } => Some(answer_at),
@@ -160,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// Whether the session waits for the end of a sign-in.
+    /// Returns whether the session waits for the end of a sign-in.
     pub(crate) const fn is_signing_in(&self) -> bool {
         !matches!(self.sign_in, SignIn::Idle)
     }
@@ -191,7 +191,8 @@ impl Connection {
         }
     }
 
-    /// Whether to read from the socket now. If not, the task is woken when that may have changed.
+    /// Returns whether to read from the socket now. If not, the task is woken when that may have
+    /// changed.
     pub(crate) fn wants_input(&mut self) -> bool {
         let wants = self.session.wants_input();
         if !wants {
@@ -232,6 +233,9 @@ impl Connection {
             self.phase = Phase::Lingering(deadline);
         } else if self.phase == Phase::Open {
             self.phase = Phase::Flushing(deadline);
+        } else {
+            // The socket wakes the task when it takes more; to wake it now would only have it ask again.
+            return;
         }
         self.wake();
     }

@@ -103,7 +103,7 @@ enum Step {
     End,
 }
 
-/// One step of a connection: writes are the turn's, reads are done here.
+/// Carries out one step of a connection: writes are the turn's, reads are done here.
 fn poll(
     core: &mut Core,
     slot: usize,
@@ -184,7 +184,8 @@ fn poll_input(
     }
 }
 
-/// While the password of a connection is checked only its end matters. What comes is kept for later.
+/// Reads while the password of a connection is checked: only the connection's end matters. What
+/// comes is kept for later.
 fn poll_signing_in(
     core: &mut Core,
     slot: usize,

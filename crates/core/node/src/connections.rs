@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use quelea_amqp_session::{AuthOutcome, AuthRequest, ConfirmMeter, Notice, Peer, SessionConfig};
 use quelea_broker::{Broker, ConnectionId, Effect};
+use quelea_model::limits::EARLY_BYTES_MAX;
 use quelea_model::{Time, Timestamp};
 use quelea_store::Progress;
 use slab::Slab;
@@ -37,8 +38,8 @@ pub(crate) struct Connections {
     /// Slots of those that promised something that waits for the store.
     waiting: Vec<usize>,
     timers: Timers,
-    /// Whether the broker took publishes when last asked, and no session has stalled since. It may
-    /// have refused one and have room again within the same turn.
+    /// Whether the broker took publishes when last asked, and no session has stalled since because it did not. It
+    /// may have refused one and have room again within the same turn.
     accepts_publishes: bool,
     /// What the largest message has that waits since then.
     awaited_bytes: usize,
@@ -84,7 +85,7 @@ impl Connections {
         }
     }
 
-    /// All counts but that of turns.
+    /// Returns all counts but that of turns.
     pub(crate) fn counters(&self) -> NetCounters {
         let ConfirmMeter { latencies: confirm_latencies, accepted: confirmed, .. } = self.confirms;
         let (connections, connections_max) = (self.open.len() as u64, self.connections_max as u64);
@@ -104,7 +105,7 @@ impl Connections {
         self.slots.get(connection).copied()
     }
 
-    /// Slots of connections whose session is alive.
+    /// Returns the slots of connections whose session is alive.
     fn alive(&self) -> Vec<usize> {
         let alive = self.open.iter().filter(|(_, c)| c.phase == Phase::Open);
         alive.map(|(slot, _)| slot).collect()
@@ -207,9 +208,10 @@ impl Connections {
             connection.id = Some(id);
             self.slots.insert(id, slot);
         }
-        if connection.session.is_stalled() && !connection.session.is_held() {
+        // Whatever else it may wait for, that touches it when it happens.
+        if let Some(bytes) = connection.session.awaited_bytes() {
             self.accepts_publishes = false;
-            self.awaited_bytes = self.awaited_bytes.max(connection.session.awaited_bytes());
+            self.awaited_bytes = self.awaited_bytes.max(bytes);
         }
         self.mark_dirty(slot);
     }
@@ -233,7 +235,8 @@ impl Connections {
         self.mark_dirty(slot);
     }
 
-    /// How many bytes the broker has to have room for before those that were held back may go on.
+    /// Returns how many bytes the broker has to have room for before those that were held back may
+    /// go on.
     pub(crate) const fn awaited_bytes(&self) -> usize {
         self.awaited_bytes
     }
@@ -297,7 +300,7 @@ impl Connections {
 
     // Timers.
 
-    /// When the first timer may be due.
+    /// Returns when the first timer may be due.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         self.timers.next()
     }
@@ -355,11 +358,29 @@ impl Connections {
         match logins.check(slot, connection.generation, connection.peer, credentials) {
             LoginCheck::Known(verdict) => self.conclude(slot, &user, verdict, broker, logins, now),
             LoginCheck::Waits(_verification) => {
-                connection.sign_in = SignIn::Waits { user, _verification };
-                // Its task sees from now on whether the peer goes away.
-                connection.wake();
+                let sign_in = SignIn::Waits { user, _verification };
+                self.wait_for_sign_in(slot, sign_in, broker, now);
             }
         }
+    }
+
+    /// From now on the connection's task sees whether the peer goes away, and counts what it sends early. That begins
+    /// with what came behind the login in the same read: a copy, since it would hold all of the arena.
+    fn wait_for_sign_in(
+        &mut self,
+        slot: usize,
+        sign_in: SignIn,
+        broker: &mut Broker,
+        now: Timestamp,
+    ) {
+        let connection = &mut self.open[slot];
+        connection.sign_in = sign_in;
+        let rest = connection.session.take_early_input();
+        if connection.early.len() + rest.len() > EARLY_BYTES_MAX {
+            return self.disconnect(slot, broker, now);
+        }
+        connection.early.extend_from_slice(&rest);
+        connection.wake();
     }
 
     /// What comes of a verdict: only one that the peer has earned is late.
@@ -379,8 +400,8 @@ impl Connections {
         if verdict == Verdict::Wrong {
             let delay = logins.failed(connection.peer, user).delay;
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            connection.sign_in = SignIn::Failed { answer_at: now.plus_ms(delay_ms) };
-            connection.wake();
+            let sign_in = SignIn::Failed { answer_at: now.plus_ms(delay_ms) };
+            self.wait_for_sign_in(slot, sign_in, broker, now);
             self.mark_dirty(slot);
             return;
         }
@@ -406,7 +427,7 @@ impl Connections {
 
     // Output.
 
-    /// The end of the turn for all connections that took part in it. Returns whether that changed
+    /// Ends the turn for all connections that took part in it. Returns whether that changed
     /// something for the broker: output was written, or a connection broke.
     pub(crate) fn write_output(
         &mut self,
@@ -449,7 +470,8 @@ impl Connections {
         progress: Progress,
         now: Timestamp,
     ) -> bool {
-        self.open[slot].session.flush_confirms(progress, &mut self.confirms);
+        let connection = &mut self.open[slot];
+        connection.retry |= connection.session.flush_confirms(progress, &mut self.confirms);
         let changed = self.write(slot, broker, now);
         let connection = &mut self.open[slot];
         if connection.session.waits_for_progress() && !connection.waits {

@@ -65,13 +65,13 @@ pub struct Core {
 }
 
 impl Core {
-    /// The time of this turn.
+    /// Returns the time of this turn.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.schedule.now()
     }
 
-    /// What the sockets did since the start.
+    /// Returns what the sockets did since the start.
     #[must_use]
     pub fn counters(&self) -> NetCounters {
         let (turns, turn_times) = (self.schedule.turns(), self.turn_times);

@@ -78,7 +78,7 @@ impl DataDir {
         Ok(Self { path, lock: file, after_crash })
     }
 
-    /// Whether the last holder ended without [`DataDir::leave_clean`].
+    /// Returns whether the last holder ended without [`DataDir::leave_clean`].
     #[must_use]
     pub const fn after_crash(&self) -> bool {
         self.after_crash
@@ -101,14 +101,14 @@ impl DataDir {
         }
     }
 
-    /// The directory, absolute.
+    /// Returns the directory, absolute.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Synced: a power cut must not leave a `clean` of long ago.
+/// Writes the lock file, synced: a power cut must not leave a `clean` of long ago.
 fn write(file: &mut File, text: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -123,7 +123,7 @@ fn holder(file: &mut File) -> String {
     }
 }
 
-/// The first word of the lock file; what cannot be read is like a crash, not like a clean stop.
+/// Returns the text of the lock file; what cannot be read is like a crash, not like a clean stop.
 fn content(file: &mut File) -> String {
     let mut text = String::new();
     match file.take(32).read_to_string(&mut text) {

@@ -115,7 +115,7 @@ fn retry(mut operation: impl FnMut() -> io::Result<usize>) -> io::Result<usize> 
     }
 }
 
-/// A used-up quota is a full disk to the log.
+/// Turns an error into what it is to the log: a used-up quota is a full disk.
 fn full(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(Errno::DQUOT.raw_os_error()) {
         return io::Error::new(io::ErrorKind::StorageFull, error);

@@ -16,8 +16,9 @@ pub fn raise_file_limit() -> u64 {
     files.saturating_sub(OTHER_FILES)
 }
 
-/// How many connections each front may have, so that all together find files: what it `wanted` if that is possible. Else each that
-/// is served keeps a reserve, half of an equal share, which no other front can take; the rest goes to them by what they want.
+/// Returns how many connections each front may have, so that all together find files: what it
+/// `wanted` if that is possible. Else each that is served keeps a reserve, half of an equal share,
+/// which no other front can take; the rest goes to them by what they want.
 #[must_use]
 pub fn share_files<const FRONTS: usize>(files: u64, wanted: [usize; FRONTS]) -> [usize; FRONTS] {
     let files = usize::try_from(files).unwrap_or(usize::MAX);

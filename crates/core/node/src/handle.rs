@@ -45,8 +45,8 @@ impl CoreHandle {
         (Self { calls, wake, queues_epoch: Arc::default() }, receiver)
     }
 
-    /// Changes after anything that is known of queues, users and permissions may have changed: what
-    /// was looked up before is then looked up anew. Costs no call.
+    /// Returns a number that changes after anything that is known of queues, users and permissions
+    /// may have changed: what was looked up before is then looked up anew. Costs no call.
     #[must_use]
     pub fn queues_epoch(&self) -> u64 {
         self.queues_epoch.load(Ordering::Acquire)
@@ -137,8 +137,8 @@ impl CoreHandle {
         Ok((result, Promise(promise)))
     }
 
-    /// Has the core's own thread run a future, beside the connections. Its calls of the core cost no
-    /// hand-over; it must never block. It is dropped when the core stops.
+    /// Lets the core's own thread run a future, beside the connections. Its calls of the core cost
+    /// no hand-over; it must never block. It is dropped when the core stops.
     ///
     /// # Errors
     /// [`CoreStopped`] if the core will not run it.

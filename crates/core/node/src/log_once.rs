@@ -14,7 +14,7 @@ impl LogOnce {
         true
     }
 
-    /// It goes on; returns whether there was a fault that was logged.
+    /// Notes that it goes on; returns whether there was a fault that was logged.
     pub fn resolved(&mut self) -> bool {
         self.0.take().is_some()
     }

@@ -69,14 +69,14 @@ impl LogThreads {
         }
     }
 
-    /// A job's result.
+    /// Takes the result of a job, if one is there.
     pub(crate) fn poll_done(&mut self) -> Option<JobDone> {
         let done = self.done.try_recv().ok()?;
         self.under_way -= 1;
         Some(done)
     }
 
-    /// Whether no job is under way or waits.
+    /// Returns whether no job is under way or waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.under_way == 0 && self.held.is_none()
     }

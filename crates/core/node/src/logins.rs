@@ -60,7 +60,7 @@ impl Logins {
         LoginCheck::Waits(self.authenticator.verify(peer, credentials, reply))
     }
 
-    /// A login has failed.
+    /// Counts a login that has failed; returns how long its answer is to wait.
     pub(crate) fn failed(&self, peer: IpAddr, user: &str) -> Failed {
         self.authenticator.failures().add(Front::Amqp, peer, user)
     }

@@ -45,9 +45,9 @@ pub fn hash_password(password: &[u8]) -> Result<String, HashError> {
     Ok(hash.to_string())
 }
 
-/// Whether `password` belongs to the PHC string `hash`; `None` is a user that does not exist, takes
-/// as long, and is never verified. Nor is an empty password, whatever is stored, or any by an empty
-/// hash, as in RabbitMQ. Not for the core thread either.
+/// Returns whether `password` belongs to the PHC string `hash`; `None` is a user that does not
+/// exist, takes as long, and is never verified. Nor is an empty password, whatever is stored, or
+/// any by an empty hash, as in RabbitMQ. Not for the core thread either.
 #[must_use]
 pub fn verify_password(password: &[u8], hash: Option<&str>) -> bool {
     let hash = hash.filter(|hash| !password.is_empty() && !hash.is_empty());

@@ -19,7 +19,7 @@ impl<C> Promises<C> {
         Self { progress, waiting: Vec::new() }
     }
 
-    /// How far the store had come at the last [`Promises::advance`].
+    /// Returns how far the store had come at the last [`Promises::advance`].
     pub(crate) const fn progress(&self) -> Progress {
         self.progress
     }

@@ -37,7 +37,7 @@ pub enum NoRabbitmqHash {
     },
 }
 
-/// What is stored of a hash that RabbitMQ exported.
+/// Returns what is to be stored of a hash that RabbitMQ exported.
 ///
 /// # Errors
 /// [`NoRabbitmqHash`].
@@ -52,7 +52,7 @@ pub fn from_rabbitmq(algorithm: &str, hash: &str) -> Result<String, NoRabbitmqHa
     }
 }
 
-/// A password's hash as RabbitMQ has it by its default algorithm, in base64 with a fresh salt.
+/// Hashes a password as RabbitMQ does by its default algorithm, in base64 with a fresh salt.
 ///
 /// # Errors
 /// If the system gives no random bytes.
@@ -63,13 +63,13 @@ pub fn hash_as_rabbitmq(password: &[u8]) -> io::Result<String> {
     Ok(STANDARD.encode([&salt[..], &digest[..]].concat()))
 }
 
-/// RabbitMQ's algorithm and hash, of a stored hash that is one.
+/// Returns RabbitMQ's algorithm and hash, of a stored hash that is one.
 #[must_use]
 pub fn to_rabbitmq(stored: &str) -> Option<(&'static str, &str)> {
     ALGORITHMS.iter().find_map(|(name, prefix, _)| Some((*name, stored.strip_prefix(prefix)?)))
 }
 
-/// Whether the password belongs to a stored hash; `None` if RabbitMQ did not make that.
+/// Returns whether the password belongs to a stored hash; `None` if RabbitMQ did not make that.
 pub(crate) fn verify(password: &[u8], stored: &str) -> Option<bool> {
     let (algorithm, hash) = to_rabbitmq(stored)?;
     let Ok(decoded) = STANDARD.decode(hash) else { return Some(false) };
@@ -81,7 +81,7 @@ pub(crate) fn verify(password: &[u8], stored: &str) -> Option<bool> {
     })
 }
 
-/// Takes as long wherever they differ.
+/// Returns whether both are the same; takes as long wherever they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
 }

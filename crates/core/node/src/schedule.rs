@@ -25,7 +25,7 @@ impl TurnSchedule {
         Self { now: clock.now(), clock, wake, due: false, input_since: None, turns: 0 }
     }
 
-    /// The time of this turn, or of the input before it.
+    /// Returns the time of this turn, or of the input before it.
     pub(crate) const fn now(&self) -> Timestamp {
         self.now
     }
@@ -34,22 +34,22 @@ impl TurnSchedule {
         self.turns
     }
 
-    /// What time it is outside of a turn.
+    /// Returns what time it is outside of a turn.
     pub(crate) fn clock_time(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// When the input began that the next turn deals with, or now.
+    /// Returns when the input began that the next turn deals with, or now.
     pub(crate) fn input_time(&self) -> Time {
         self.clock.time(self.input_since.unwrap_or_else(Instant::now))
     }
 
-    /// What time it is while a turn runs.
+    /// Returns what time it is while a turn runs.
     pub(crate) fn time(&self) -> Time {
         self.time_at(Instant::now())
     }
 
-    /// What time it is at an instant of a turn.
+    /// Returns what time it is at an instant of a turn.
     pub(crate) fn time_at(&self, now: Instant) -> Time {
         self.clock.time(now)
     }
@@ -67,8 +67,8 @@ impl TurnSchedule {
         self.now
     }
 
-    /// A turn begins now: requests until its end are part of it. Returns how long the input took that it deals
-    /// with, which from now on counts as dealt with.
+    /// Begins a turn now: requests until its end are part of it. Returns how long the input took
+    /// that it deals with, which from now on counts as dealt with.
     pub(crate) fn begin_turn(&mut self, now: Instant) -> Duration {
         self.due = true;
         self.turns += 1;

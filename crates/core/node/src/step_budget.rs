@@ -32,8 +32,8 @@ impl StepBudget {
         Self { steps, done: 0 }
     }
 
-    /// A turn has ended that took so long, with the input before it. `done`: the steps since the start.
-    /// Returns how many the next turn may have.
+    /// Measures a turn that has ended and took so long, with the input before it. `done`: the steps
+    /// since the start. Returns how many the next turn may have.
     pub(crate) fn measure(&mut self, done: u64, elapsed: Duration) -> u64 {
         let steps = done - self.done;
         self.done = done;

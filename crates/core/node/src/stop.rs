@@ -61,7 +61,7 @@ impl Stop {
         }
     }
 
-    /// The end of a turn while the node stops. Returns whether another has to follow at once.
+    /// Ends a turn while the node stops. Returns whether another has to follow at once.
     pub(crate) fn advance(
         &mut self,
         broker: &mut Broker,

@@ -14,7 +14,7 @@ pub(crate) struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// Of the calling thread; none where the system does not count by thread.
+    /// Returns the usage of the calling thread; none where the system does not count by thread.
     pub(crate) fn now() -> Option<Self> {
         let usage = usage().ok()?;
         let cpu_us = (usage.user_time() + usage.system_time()).num_microseconds();

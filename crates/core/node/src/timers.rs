@@ -35,13 +35,13 @@ impl Timers {
         }
     }
 
-    /// A connection whose entry is due. The caller disarms it, looks at its real deadline, acts if
-    /// that is due too, and arms it again.
+    /// Returns a connection whose entry is due. The caller disarms it, looks at its real deadline,
+    /// acts if that is due too, and arms it again.
     pub(crate) fn due(&self, now: Timestamp) -> Option<usize> {
         self.entries.first().filter(|(at, _)| *at <= now).map(|(_, slot)| *slot)
     }
 
-    /// When to look again.
+    /// Returns when to look again.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.entries.first().map(|(at, _)| *at)
     }

@@ -72,8 +72,8 @@ enum Next {
 }
 
 impl Core {
-    /// One turn: input, broker, jobs, output. What connections read was given to the broker before, by their tasks
-    /// (`connection_task.rs`).
+    /// Runs one turn: input, broker, jobs, output. What connections read was given to the broker
+    /// before, by their tasks (`connection_task.rs`).
     fn turn(&mut self) -> Next {
         let started = Instant::now();
         let input_time = self.schedule.begin_turn(started);
@@ -105,7 +105,7 @@ impl Core {
         }
     }
 
-    /// When the loop has to run a turn although nothing happens.
+    /// Returns when the loop has to run a turn although nothing happens.
     fn deadline(&mut self) -> Option<Timestamp> {
         let deadlines = [
             self.broker.deadline(),
@@ -116,8 +116,8 @@ impl Core {
         deadlines.into_iter().flatten().min()
     }
 
-    /// What came from other threads, and timers that are due. Returns whether calls may be left: those of one turn
-    /// have its steps together.
+    /// Takes what came from other threads, and timers that are due. Returns whether calls may be
+    /// left: those of one turn have its steps together.
     fn take_input(&mut self) -> bool {
         while let Some(done) = self.log.poll_done() {
             self.broker.store_mut().complete(done);
@@ -215,8 +215,8 @@ impl Core {
         any
     }
 
-    /// If the store came further: confirms, and answers that promised durability.
-    /// Returns whether anything was done that the broker may have to act on.
+    /// Releases confirms, and answers that promised durability, if the store came further. Returns
+    /// whether anything was done that the broker may have to act on.
     fn keep_promises(&mut self) -> bool {
         let progress = self.broker.progress();
         let Some(reached) = self.promises.advance(progress) else {

@@ -58,7 +58,8 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// SIGTERM and Ctrl-C let the handlers finish; what they had not begun goes back to the queue.
+/// Stops the worker at SIGTERM and Ctrl-C, which let the handlers finish; what they had not begun
+/// goes back to the queue.
 fn stop_at_a_signal(stop: Stop) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     std::thread::spawn(move || {

@@ -33,13 +33,13 @@ impl Canceller {
         self.0.changed.notify_all();
     }
 
-    /// Whether calls fail now.
+    /// Returns whether calls fail now.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.lock().is_cancelled
     }
 
-    /// What to shut down when it comes to that; false if it has already.
+    /// Remembers what to shut down when it comes to that; false if it has already.
     pub(crate) fn watch(&self, socket: TcpStream) -> bool {
         let mut state = self.lock();
         state.socket = Some(socket);
@@ -53,7 +53,8 @@ impl Canceller {
         waited.unwrap_or_else(PoisonError::into_inner).0.is_cancelled
     }
 
-    /// The state is two fields that are always in order, so a panic elsewhere does not spoil it.
+    /// Locks the state. It is two fields that are always in order, so a panic elsewhere does not
+    /// spoil it.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

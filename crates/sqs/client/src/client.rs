@@ -63,7 +63,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that connects with its first call. Without credentials its requests carry a
+    /// Returns a client that connects with its first call. Without credentials its requests carry a
     /// signature in form only.
     #[must_use]
     pub fn new(endpoint: Endpoint, credentials: Option<Credentials>) -> Self {
@@ -89,39 +89,39 @@ impl Client {
         }
     }
 
-    /// The same client with another policy of retries.
+    /// Returns the same client with another policy of retries.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// The same client, waiting so long for an answer or a connection; a long poll's own time comes
-    /// on top of it. Without it, 30 seconds.
+    /// Returns the same client, waiting so long for an answer or a connection; a long poll's own
+    /// time comes on top of it. Without it, 30 seconds.
     #[must_use]
     pub const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How long an answer may take.
+    /// Returns how long an answer may take.
     pub(crate) const fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Where its calls go.
+    /// Returns where its calls go.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// From now on `faults` decides before each try whether it is to lose something. For tests and
-    /// experiments.
+    /// Lets `faults` decide, from now on, before each try whether it is to lose something. For
+    /// tests and experiments.
     pub fn inject(&mut self, faults: impl FnMut() -> Option<Loss> + Send + Sync + 'static) {
         self.faults = Some(Box::new(faults));
     }
 
-    /// What ends this client's calls from another thread.
+    /// Returns what ends this client's calls from another thread.
     pub fn canceller(&mut self) -> Canceller {
         let canceller = self.canceller.clone().unwrap_or_default();
         self.watch_canceller(&canceller);
@@ -143,7 +143,7 @@ impl Client {
         self.call_patiently(action, body, self.patience)
     }
 
-    /// As [`Self::call`], for a call that the service may answer late.
+    /// Makes a call as [`Self::call`] does, but one that the service may answer late.
     ///
     /// # Errors
     /// [`Error`] of the last try.
@@ -303,7 +303,8 @@ fn signer(credentials: &Credentials) -> Signer {
 }
 
 impl Clone for Client {
-    /// Another client of the same endpoint, with a connection of its own and without the faults.
+    /// Returns another client of the same endpoint, with a connection of its own and without the
+    /// faults.
     fn clone(&self) -> Self {
         Self {
             endpoint: Arc::clone(&self.endpoint),

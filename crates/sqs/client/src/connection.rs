@@ -39,7 +39,8 @@ impl Connection {
         Ok(Self { stream, read_timeout: Duration::ZERO, served: 0 })
     }
 
-    /// Whether the service has closed it, as far as is known here. Three system calls, some 1 µs.
+    /// Returns whether the service has closed it, as far as is known here. Three system calls, some
+    /// 1 µs.
     pub(crate) fn has_ended(&self) -> bool {
         let looked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
         let is_blocking = self.stream.set_nonblocking(false).is_ok();
@@ -73,12 +74,12 @@ impl Connection {
         }
     }
 
-    /// A second handle on the socket, to end a read from another thread.
+    /// Returns a second handle on the socket, to end a read from another thread.
     pub(crate) fn socket(&self) -> io::Result<TcpStream> {
         self.stream.try_clone()
     }
 
-    /// One system call, where the patience changes.
+    /// Sets for how long a read waits: one system call, where the patience changes.
     fn set_patience(&mut self, patience: Duration) -> Result<(), ResponseError> {
         if self.read_timeout != patience {
             self.stream.set_read_timeout(Some(patience)).map_err(ResponseError::Socket)?;

@@ -32,7 +32,7 @@ pub enum CredentialsError {
 const DEFAULT_REGION: &str = "us-east-1";
 
 impl Credentials {
-    /// A key for the default region.
+    /// Returns a key for the default region.
     #[must_use]
     pub fn new(access_key_id: impl Into<String>, secret_access_key: impl Into<String>) -> Self {
         Self {
@@ -43,8 +43,9 @@ impl Credentials {
         }
     }
 
-    /// From the variables that all AWS tools read: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_SESSION_TOKEN`, `AWS_REGION` or `AWS_DEFAULT_REGION`. `None` if there is no key.
+    /// Reads a key from the variables that all AWS tools read: `AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION` or `AWS_DEFAULT_REGION`. `None`
+    /// if there is no key.
     ///
     /// # Errors
     /// [`CredentialsError`] if only one half of a key is set.
@@ -72,7 +73,7 @@ impl Credentials {
 }
 
 impl fmt::Debug for Credentials {
-    /// Without the secret.
+    /// Writes the key without the secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
             .field("access_key_id", &self.access_key_id)

@@ -47,7 +47,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// As in a `Host` header.
+    /// Returns host and port, as in a `Host` header.
     #[must_use]
     pub fn authority(&self) -> String {
         if self.host.contains(':') {

@@ -78,7 +78,7 @@ const COME_AGAIN: [&str; 5] = [
 ];
 
 impl Error {
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -93,20 +93,20 @@ impl Error {
 }
 
 impl Error {
-    /// Whether the answer is longer than a client takes. Another answer may not be.
+    /// Returns whether the answer is longer than a client takes. Another answer may not be.
     pub(crate) const fn is_too_long(&self) -> bool {
         matches!(self, Self::Response(ResponseError::TooLong { .. }))
     }
 }
 
 impl ServiceError {
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.status >= 500 || self.status == 429 || COME_AGAIN.contains(&self.code.as_str())
     }
 
-    /// From a response's body: `{"__type": "prefix#Code", "message": "…"}`. Some servers write
+    /// Parses a response's body: `{"__type": "prefix#Code", "message": "…"}`. Some servers write
     /// `Message`, some send no JSON.
     pub(crate) fn parse(status: u16, body: &[u8]) -> Self {
         #[derive(Deserialize)]

@@ -23,14 +23,14 @@ pub struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    /// A message with nothing but its text.
+    /// Returns a message with nothing but its text.
     #[must_use]
     pub fn new(body: impl Into<String>) -> Self {
         Self { body: body.into(), ..Self::default() }
     }
 
-    /// A message for a FIFO queue. It gets a deduplication id of its own, so that a sending that is
-    /// repeated because its answer was lost counts once.
+    /// Returns a message for a FIFO queue. It gets a deduplication id of its own, so that a sending
+    /// that is repeated because its answer was lost counts once.
     #[must_use]
     pub fn fifo(group_id: impl Into<String>, body: impl Into<String>) -> Self {
         Self {
@@ -83,7 +83,7 @@ pub struct Receive {
 }
 
 impl Default for Receive {
-    /// One message, without waiting.
+    /// Returns a request for one message, without waiting.
     fn default() -> Self {
         Self { max: 1, wait_seconds: 0, visibility_timeout_seconds: None }
     }
@@ -107,7 +107,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// How often it has been received, this time included; 1 if the service does not say.
+    /// Returns how often it has been received, this time included; 1 if the service does not say.
     #[must_use]
     pub fn receive_count(&self) -> u32 {
         let count = self.attributes.get("ApproximateReceiveCount");
@@ -115,7 +115,7 @@ impl Message {
     }
 }
 
-/// 32 hexadecimal digits that nobody else has; they need not be unpredictable.
+/// Returns 32 hexadecimal digits that nobody else has; they need not be unpredictable.
 pub(crate) fn unique_id(random: &mut fastrand::Rng) -> String {
     format!("{:032x}", random.u128(..))
 }

@@ -104,7 +104,7 @@ impl Client {
         self.ask::<QueueAnswer>("CreateQueue", &call).map(|answer| answer.queue_url)
     }
 
-    /// The URL of a queue.
+    /// Returns the URL of a queue.
     ///
     /// # Errors
     /// As [`Self::create_queue`].
@@ -129,7 +129,7 @@ impl Client {
         self.command("PurgeQueue", &json!({ "QueueUrl": url }))
     }
 
-    /// All attributes of a queue.
+    /// Returns all attributes of a queue.
     ///
     /// # Errors
     /// As [`Self::create_queue`].
@@ -201,7 +201,7 @@ impl Client {
         self.batch("DeleteMessageBatch", url, entries)
     }
 
-    /// From now on nobody else gets the message for so many seconds; 0 gives it back at once.
+    /// Hides the message from everybody else for so many seconds from now; 0 gives it back at once.
     ///
     /// # Errors
     /// As [`Self::create_queue`].
@@ -217,7 +217,8 @@ impl Client {
         self.command("ChangeMessageVisibility", &call)
     }
 
-    /// [`Self::change_visibility`] of up to ten messages in one call; those that the service refused.
+    /// Makes the same change as [`Self::change_visibility`] for up to ten messages in one call;
+    /// returns those that the service refused.
     ///
     /// # Errors
     /// As [`Self::create_queue`]; [`Error::BatchSize`].

@@ -106,7 +106,7 @@ impl ResponseReader {
         Ok((head.status, head.keeps_open))
     }
 
-    /// The last response's body.
+    /// Returns the last response's body.
     pub(crate) fn body(&self) -> &[u8] {
         match &self.body {
             Body::None => &[],
@@ -167,7 +167,7 @@ impl ResponseReader {
         }
     }
 
-    /// Trailer fields mean nothing to us; they end with an empty line.
+    /// Reads trailer fields, which mean nothing to us; they end with an empty line.
     fn trailers(&mut self, stream: &mut impl Read, begin: usize) -> Result<(), ResponseError> {
         let mut line = begin;
         loop {
@@ -193,7 +193,7 @@ impl ResponseReader {
         if self.fill(stream)? == 0 { Err(ResponseError::Truncated) } else { Ok(()) }
     }
 
-    /// One read; 0 is the connection's end.
+    /// Reads once, and returns how many bytes there were; 0 is the connection's end.
     fn fill(&mut self, stream: &mut impl Read) -> Result<usize, ResponseError> {
         if self.filled == self.buffer.len() {
             if self.filled > BODY_MAX + HEAD_MAX {
@@ -224,7 +224,7 @@ impl ResponseReader {
     }
 }
 
-/// The head if it is complete.
+/// Parses the head if it is complete.
 fn parse_head(bytes: &[u8]) -> Result<Option<ResponseHead>, ResponseError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);

@@ -15,27 +15,27 @@ pub struct Retry {
 }
 
 impl Default for Retry {
-    /// Six tries, some 1.5 s of waiting in all: a restart of the service is survived by the worker
-    /// loop, which tries for ever; a single call should rather fail soon.
+    /// Returns six tries, some 1.5 s of waiting in all: a restart of the service is survived by the
+    /// worker loop, which tries for ever; a single call should rather fail soon.
     fn default() -> Self {
         Self { attempts: 6, first: Duration::from_millis(100), longest: Duration::from_secs(5) }
     }
 }
 
 impl Retry {
-    /// Every failure is the caller's.
+    /// Returns a single try: every failure is the caller's.
     #[must_use]
     pub const fn never() -> Self {
         Self { attempts: 1, first: Duration::ZERO, longest: Duration::ZERO }
     }
 
-    /// The span after so many failures.
+    /// Returns the span after so many failures.
     pub(crate) fn span(&self, failures: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(30));
         doubled.min(self.longest)
     }
 
-    /// How long to wait after so many failures.
+    /// Returns how long to wait after so many failures.
     pub(crate) fn wait(&self, failures: u32, random: &mut fastrand::Rng) -> Duration {
         self.span(failures).mul_f64(random.f64())
     }

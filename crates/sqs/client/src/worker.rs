@@ -93,7 +93,8 @@ pub enum WorkerError {
 }
 
 impl Worker {
-    /// One handler, long polls of 20 seconds, a visibility timeout of 30 seconds, and no back-off.
+    /// Returns a worker with one handler, long polls of 20 seconds, a visibility timeout of 30
+    /// seconds, and no back-off.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self {
@@ -112,38 +113,38 @@ impl Worker {
         }
     }
 
-    /// Messages handled at once, 1 to 1,024. No more are received than can be handled, so that
-    /// none waits here while another worker has time.
+    /// Sets how many messages are handled at once, 1 to 1,024. No more are received than can be
+    /// handled, so that none waits here while another worker has time.
     #[must_use]
     pub const fn concurrency(mut self, handlers: usize) -> Self {
         self.concurrency = handlers;
         self
     }
 
-    /// Seconds of a long poll, 0 to 20.
+    /// Sets the seconds of a long poll, 0 to 20.
     #[must_use]
     pub const fn wait_seconds(mut self, seconds: u32) -> Self {
         self.wait_seconds = seconds;
         self
     }
 
-    /// After so many seconds a message comes back if this process dies, 1 to 43,200. While the
-    /// process lives, it is extended every third of that time, however long the handler takes.
+    /// Sets after how many seconds a message comes back if this process dies, 1 to 43,200. While
+    /// the process lives, it is extended every third of that time, however long the handler takes.
     #[must_use]
     pub const fn visibility_timeout_seconds(mut self, seconds: u32) -> Self {
         self.visibility_timeout_seconds = seconds;
         self
     }
 
-    /// How long a message stays away when its handler failed: `first` after the first time, twice as
-    /// long after each further time, at most `longest`. Without it: not at all.
+    /// Sets how long a message stays away when its handler failed: `first` after the first time,
+    /// twice as long after each further time, at most `longest`. Without it: not at all.
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
         self.back_off = Retry { attempts: u32::MAX, first, longest };
         self
     }
 
-    /// What ends it.
+    /// Returns a handle that ends the worker.
     #[must_use]
     pub fn stop_handle(&self) -> Stop {
         self.stop.clone()
@@ -245,7 +246,7 @@ impl Stop {
         self.0.cancel();
     }
 
-    /// Whether it is to end.
+    /// Returns whether the worker is to end.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.is_cancelled()

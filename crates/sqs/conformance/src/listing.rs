@@ -70,7 +70,7 @@ pub(crate) async fn sources_of_a_dead_letter_queue_are_listed_in_pages<Q: Queues
     assert_eq!(listed(10).await, names(&sources));
 }
 
-/// All that comes in pages of that size.
+/// Returns all that comes in pages of that size.
 async fn pages(size: usize, page: impl AsyncFn(Option<String>) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     loop {

@@ -96,7 +96,7 @@ pub(crate) async fn tasks_of_another_queue_or_that_never_were_are_not_found<Q: Q
     suite.store.cancel_move(&dead, &handle).await.unwrap();
 }
 
-/// A queue and its dead-letter queue, in which so many messages are, `0` and so on.
+/// Makes a queue and its dead-letter queue, in which so many messages are, `0` and so on.
 async fn with_dead_letters<Q: Queues>(
     suite: &Suite<Q>,
     count: usize,
@@ -120,7 +120,7 @@ async fn with_dead_letters<Q: Queues>(
     (queue, dead)
 }
 
-/// The newest task, when it is over.
+/// Waits until the newest task is over, and returns it.
 async fn until_over<Q: Queues>(suite: &Suite<Q>, queue: &Arc<QueueFacts>) -> MoveTask {
     let look = async || suite.store.move_tasks(queue, 1).await.unwrap().remove(0);
     let over =

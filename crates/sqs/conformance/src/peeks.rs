@@ -110,7 +110,7 @@ pub(crate) async fn a_look_into_a_fifo_queue_is_in_its_order<Q: Queues>(suite: &
     assert_eq!((&next.body[..], next.receive_count), (&b"b"[..], 1), "the group g still waits");
 }
 
-/// A look; `None`: such queues have none, and say so.
+/// Peeks at a queue; `None`: such queues have no peeks, and say so.
 async fn peek<Q: Queues>(suite: &Suite<Q>, queue: &Arc<QueueFacts>, max: usize) -> Option<Peeked> {
     let peeked = suite.store.peek(queue, max).await;
     if suite.capabilities().peeks {

@@ -101,7 +101,7 @@ async fn calls_find_no_queue<Q: Queues>(suite: &Suite<Q>, facts: &Arc<QueueFacts
     assert_eq!(store.put_tags(facts, map(&[("a", "b")])).await, Err(gone));
 }
 
-/// The queue of that name that is made when it may be.
+/// Makes a queue of that name again as soon as it may be made.
 async fn made_anew<Q: Queues>(suite: &Suite<Q>, old: &QueueFacts) -> Arc<QueueFacts> {
     let create = async || suite.store.create(&old.queue, suite.new_queue(&[])).await.unwrap();
     suite.until("the name to be free", create, |created| *created == Created::New).await;

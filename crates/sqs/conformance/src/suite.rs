@@ -47,7 +47,7 @@ pub struct Suite<Q> {
 }
 
 impl<Q: Queues> Suite<Q> {
-    /// A suite for that store.
+    /// Returns a suite for that store.
     pub fn new(store: Q, class: QueueClass, account: &str, prefix: &str, cooldown_ms: u64) -> Self {
         let (account, prefix) = (account.into(), prefix.to_owned());
         Self { store, class, account, prefix, cooldown_ms, next: AtomicU64::new(0) }
@@ -57,7 +57,7 @@ impl<Q: Queues> Suite<Q> {
         self.store.capabilities(self.class).expect("the store has queues of its class")
     }
 
-    /// A name that no other queue of this run has.
+    /// Returns a name that no other queue of this run has.
     pub(crate) fn name(&self) -> String {
         format!("{}-{}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -70,7 +70,7 @@ impl<Q: Queues> Suite<Q> {
         NewQueue { class: self.class, attributes: map(attributes), tags: BTreeMap::new() }
     }
 
-    /// A new queue of that name.
+    /// Makes a queue of that name.
     pub(crate) async fn create(&self, name: &str, attributes: &[(&str, &str)]) -> Arc<QueueFacts> {
         let queue = self.queue_ref(name);
         let created = self.store.create(&queue, self.new_queue(attributes)).await;
@@ -78,7 +78,7 @@ impl<Q: Queues> Suite<Q> {
         self.facts(&queue).await.expect("a queue that was just made is found")
     }
 
-    /// A new queue of any name.
+    /// Makes a queue of any name.
     pub(crate) async fn queue(&self, attributes: &[(&str, &str)]) -> Arc<QueueFacts> {
         self.create(&self.name(), attributes).await
     }
@@ -88,7 +88,8 @@ impl<Q: Queues> Suite<Q> {
         self.create(&format!("{}.fifo", self.name()), &attributes).await
     }
 
-    /// A queue whose messages go to another when they were received so often; that one comes second.
+    /// Makes a queue whose messages go to another when they were received so often; that one comes
+    /// second.
     pub(crate) async fn queue_with_dead_letters(
         &self,
         receives_max: u32,
@@ -212,23 +213,23 @@ impl<Q: Queues> Suite<Q> {
     }
 }
 
-/// A receive that does not wait.
+/// Returns a receive that does not wait.
 pub(crate) const fn at_once(max: usize, hidden_ms: u64) -> Receive {
     Receive { max, visibility_timeout_ms: hidden_ms, wait_ms: 0, attempt_id: None }
 }
 
-/// A receive that waits for as long as there may be.
+/// Returns a receive that waits for as long as one may.
 pub(crate) const fn waiting(max: usize, hidden_ms: u64) -> Receive {
     Receive { max, visibility_timeout_ms: hidden_ms, wait_ms: WAIT_MS, attempt_id: None }
 }
 
-/// A message of a standard queue.
+/// Returns a message of a standard queue.
 pub(crate) fn message(body: &str) -> NewMessage {
     let body = Bytes::copy_from_slice(body.as_bytes());
     NewMessage { body, sender_id: "sender".into(), ..NewMessage::default() }
 }
 
-/// A message of a FIFO queue.
+/// Returns a message of a FIFO queue.
 pub(crate) fn fifo_message(group: &str, id: &str, body: &str) -> NewMessage {
     let (group_id, deduplication_id) = (Some(group.to_owned()), Some(id.to_owned()));
     NewMessage { group_id, deduplication_id, ..message(body) }

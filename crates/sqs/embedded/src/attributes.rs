@@ -12,7 +12,8 @@ use quelea_store::Durability;
 
 type Pairs = BTreeMap<String, String>;
 
-/// What the broker is given to keep. `account` is the queue's: a redrive policy stays within it.
+/// Returns what the broker is given to keep. `account` is the queue's: a redrive policy stays
+/// within it.
 ///
 /// # Errors
 /// [`Fault::Unsupported`] of a dead-letter queue in another account.
@@ -30,7 +31,7 @@ pub fn to_broker(
     })
 }
 
-/// Names and values, as fronts have them.
+/// Returns names and values as fronts have them.
 #[must_use]
 pub fn from_broker(pairs: &[(Box<str>, Box<str>)]) -> Pairs {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()

@@ -34,7 +34,7 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Those of that node.
+    /// Returns the store of that node.
     #[must_use]
     pub fn new(core: &CoreHandle, settings: EmbeddedSettings) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl EmbeddedStore {
         }
     }
 
-    /// The service on them, for other fronts than [`serve`].
+    /// Returns the service on this store, for other fronts than [`serve`].
     #[must_use]
     pub fn service(&self, settings: ServiceSettings) -> AnyService {
         let queues = AnyQueues::new(self.queues.clone());

@@ -17,7 +17,7 @@ pub struct EmbeddedIdentity {
 }
 
 impl EmbeddedIdentity {
-    /// The users of a node.
+    /// Returns the users of a node.
     #[must_use]
     pub fn new(core: CoreHandle, settings: EmbeddedSettings) -> Self {
         Self { calls: BrokerCalls::new(core, settings), cache: Arc::default() }

@@ -20,7 +20,7 @@ struct Cached {
 }
 
 impl IdentityCache {
-    /// An access key.
+    /// Returns an access key, if it is remembered.
     pub(crate) fn key(&self, epoch: u64, id: &str) -> Option<AccessKey> {
         self.at(epoch).keys.get(id).cloned()
     }
@@ -31,7 +31,7 @@ impl IdentityCache {
         cached.keys.insert(id.into(), key.clone());
     }
 
-    /// What a user may do with a queue.
+    /// Returns what a user may do with a queue, if it is remembered.
     pub(crate) fn permits(&self, epoch: u64, user: &Arc<str>, queue: &QueueRef) -> Option<Permits> {
         self.at(epoch).permits.get(&(Arc::clone(user), queue.clone())).copied()
     }

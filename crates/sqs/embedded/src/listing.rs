@@ -9,7 +9,7 @@ use quelea_sqs_protocol::Fault;
 
 use crate::broker_calls::BrokerCalls;
 
-/// The first `max` names after `after`. `page` returns those that it finds in one call.
+/// Returns the first `max` names after `after`. `page` returns those that it finds in one call.
 pub(crate) async fn names(
     calls: &BrokerCalls,
     after: Option<&str>,

@@ -27,7 +27,7 @@ const TYPES: &str = "x-sqs-attribute-types";
 /// A table: the attributes whose names are those of headers that mean something to the broker.
 const ATTRIBUTES: &str = "x-sqs-attributes";
 
-/// A message as the broker sends it.
+/// Returns a message as the broker sends it.
 pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
     let mut headers = Table::new();
     let (mut types, mut apart) = (Table::new(), Table::new());
@@ -79,7 +79,8 @@ pub(crate) fn outgoing(new: NewMessage, id: Uuid, now_ms: u64) -> Send {
     }
 }
 
-/// What a receiver sees. Of a message that came by AMQP, its own message id if that is a UUID.
+/// Returns what a receiver sees: of a message that came by AMQP, its own message id if that is a
+/// UUID.
 pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: bool) -> Received {
     let message = &received.message;
     // Properties were checked when they came in.
@@ -120,19 +121,22 @@ pub(crate) fn incoming(received: &ReceivedMessage, account: &Arc<str>, is_fifo: 
     }
 }
 
-/// How often a message was received in queues that it was redriven from.
+/// Returns how often a message was received in queues that it was redriven from.
 fn receives_before(headers: &Table) -> u32 {
     let count = headers.get(REDRIVE_RECEIVES_HEADER).and_then(Value::as_integer);
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
-/// The attributes among the headers, sorted by name.
+/// Returns the attributes among the headers, sorted by name.
 fn attributes(headers: &Table) -> Vec<MessageAttribute> {
     let none = Table::new();
-    let types = match headers.get(TYPES) {
-        Some(Value::Table(types)) => types,
-        _ => &none,
+    let mut types: Vec<_> = match headers.get(TYPES) {
+        Some(Value::Table(types)) => types.iter().collect(),
+        _ => Vec::new(),
     };
+    // A publisher may have written very many, too many to look for each from the beginning. Of one name the first stays
+    // the first.
+    types.sort_by_key(|(name, _)| *name);
     let apart = match headers.get(ATTRIBUTES) {
         Some(Value::Table(apart)) => apart,
         _ => &none,
@@ -143,7 +147,9 @@ fn attributes(headers: &Table) -> Vec<MessageAttribute> {
         .chain(apart.iter().filter(|(name, _)| is_reserved(name)))
         .filter_map(|(name, value)| {
             let (plain, value) = attribute_value(value)?;
-            let given = types.get(name).and_then(Value::as_text);
+            let at = types.partition_point(|(other, _)| *other < name);
+            let given = types.get(at).filter(|(other, _)| *other == name);
+            let given = given.and_then(|(_, value)| value.as_text());
             let data_type = given.unwrap_or(plain).to_owned();
             Some(MessageAttribute { name: name.to_owned(), data_type, value })
         })
@@ -152,7 +158,7 @@ fn attributes(headers: &Table) -> Vec<MessageAttribute> {
     attributes
 }
 
-/// Headers that are not the sender's attributes.
+/// Returns whether a header is not the sender's attribute.
 fn is_own(name: &str) -> bool {
     name.starts_with("x-sqs-")
         || name == GROUP_HEADER
@@ -163,13 +169,13 @@ fn is_own(name: &str) -> bool {
         || name.starts_with("x-last-death-")
 }
 
-/// Names of attributes that are no headers of their own: the broker would take them for its own, or
-/// lose them when it dead-letters the message.
+/// Returns whether an attribute of that name is no header of its own: the broker would take it for
+/// its own, or lose it when it dead-letters the message.
 fn is_reserved(name: &str) -> bool {
     is_own(name) || matches!(name, "CC" | "BCC" | "x-delivery-count")
 }
 
-/// A header as an attribute's type and value; `None` of a type that SQS has not.
+/// Returns a header as an attribute's type and value; `None` of a type that SQS has not.
 fn attribute_value(value: &Value) -> Option<(&'static str, Bytes)> {
     let number = |text: String| Some(("Number", Bytes::from(text)));
     match value {
@@ -196,6 +202,7 @@ fn attribute_value(value: &Value) -> Option<(&'static str, Bytes)> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
     use quelea_broker::Receipt;
     use quelea_model::{Message, QueueId, Seq, Timestamp};
 
@@ -304,6 +311,40 @@ mod tests {
             assert_eq!((back.group_id, back.dead_letter_source), (None, None), "{name}");
             assert_eq!((back.sender_id.as_deref(), back.sent_at_ms), (Some("ada"), 1_234));
         }
+    }
+
+    #[test]
+    fn each_of_very_many_headers_has_the_first_type_of_its_name() {
+        const HEADERS: usize = 8_000;
+        let name = |n: usize| format!("{n:04}");
+        let headers = (0..HEADERS).map(|n| (name(n), Value::text("v")));
+        let types = (0..HEADERS).rev().filter(|n| n % 2 == 0);
+        let types = types.map(|n| (name(n), Value::text(&format!("String.{n}"))));
+        let twice = [("0002", "String.later"), ("0001", "String.late")];
+        let twice = twice.map(|(name, text)| (name.to_owned(), Value::text(text)));
+        let types = Value::Table(table_of(types.chain(twice)));
+        let table = table_of(headers.chain([(TYPES.to_owned(), types)]));
+        let attributes = attributes(&table);
+        assert_eq!(attributes.len(), HEADERS);
+        for (n, attribute) in attributes.iter().enumerate() {
+            let data_type = match n {
+                1 => "String.late".to_owned(),
+                n if n % 2 == 0 => format!("String.{n}"),
+                _ => "String".to_owned(),
+            };
+            assert_eq!((&attribute.name, &attribute.data_type), (&name(n), &data_type));
+        }
+    }
+
+    /// Returns a table as a publisher may write it: with names that occur twice.
+    fn table_of(entries: impl Iterator<Item = (String, Value)>) -> Table {
+        let mut content = Vec::new();
+        for entry in entries {
+            let mut one = BytesMut::new();
+            Table::from_iter([entry]).encode(&mut one);
+            content.extend_from_slice(&one[4..]);
+        }
+        Table::decode(&content).unwrap()
     }
 
     #[test]

@@ -87,8 +87,8 @@ fn task(calls: &BrokerCalls, source: &QueueRef, report: &MoveTaskReport) -> Move
     }
 }
 
-/// The task of that queue that a handle means. Handles can be guessed, and the permission was asked
-/// for that queue only.
+/// Returns the task of that queue that a handle means. Handles can be guessed, and the permission
+/// was asked for that queue only.
 fn task_of(queue: QueueKey, handle: &str) -> Result<MoveTaskId, Fault> {
     let id: MoveTaskId =
         handle.parse().map_err(|error: NoMoveTaskId| Fault::NotFound(error.to_string()))?;
@@ -98,7 +98,7 @@ fn task_of(queue: QueueKey, handle: &str) -> Result<MoveTaskId, Fault> {
     }
 }
 
-/// Why a task failed: SQS gives an error's code where it has one, and clients compare it.
+/// Returns why a task failed: SQS gives an error's code where it has one, and clients compare it.
 fn reason(failure: MoveFailure) -> String {
     match failure {
         MoveFailure::DestinationGone => ErrorKind::QueueDoesNotExist.code().to_owned(),

@@ -20,7 +20,7 @@ struct Cached {
 }
 
 impl QueueCache {
-    /// What was found when a queue was looked up, if that was since the last change.
+    /// Returns what was found when a queue was looked up, if that was since the last change.
     pub(crate) fn get(&self, epoch: u64, queue: &QueueRef) -> Option<Option<Arc<QueueFacts>>> {
         self.at(epoch).queues.get(queue).cloned()
     }

@@ -6,6 +6,7 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use quelea_broker::{CreateQueueError, NoSuchQueueId, ReceiptOutcome as BrokerOutcome, SendError};
+use quelea_model::limits::SHORT_STRING_BYTES_MAX;
 use quelea_model::{QueueId, Timestamp};
 use quelea_node::{Core, CoreHandle};
 use quelea_sqs_protocol::{
@@ -34,14 +35,14 @@ thread_local! {
 }
 
 impl EmbeddedQueues {
-    /// The queues of a node.
+    /// Returns the queues of a node.
     #[must_use]
     pub fn new(core: CoreHandle, settings: EmbeddedSettings) -> Self {
         Self { calls: BrokerCalls::new(core, settings), cache: Arc::default() }
     }
 }
 
-/// What the broker knows of a queue.
+/// Returns what the broker knows of a queue.
 fn look_up(core: &mut Core, vhost: &str, queue: &QueueRef) -> Option<QueueFacts> {
     let id = core.broker.queue_id(vhost, &queue.name)?;
     let (kept, created_at) = core.broker.queue_attributes(id)?;
@@ -59,7 +60,7 @@ fn look_up(core: &mut Core, vhost: &str, queue: &QueueRef) -> Option<QueueFacts>
     })
 }
 
-/// The broker counts no changes, so it is a hash.
+/// Returns a hash as the revision: the broker counts no changes.
 fn revision(attributes: &BTreeMap<String, String>, tags: &BTreeMap<String, String>) -> u64 {
     FxBuildHasher.hash_one((attributes, tags))
 }
@@ -87,6 +88,10 @@ impl Queues for EmbeddedQueues {
         let epoch = self.calls.core().queues_epoch();
         if let Some(found) = self.cache.get(epoch, queue) {
             return Ok(found);
+        }
+        // No queue has such a name, and what nobody has may not be remembered at any length.
+        if queue.account.len().max(queue.name.len()) > SHORT_STRING_BYTES_MAX {
+            return Ok(None);
         }
         let Some(vhost) = self.calls.vhost(&queue.account) else { return Ok(None) };
         let wanted = queue.clone();
@@ -349,7 +354,7 @@ fn put(
     Ok(((), ticket))
 }
 
-/// Outcomes in the order of the receipts; what is no receipt was not given to the broker.
+/// Returns outcomes in the order of the receipts; what is no receipt was not given to the broker.
 fn merge(
     receipts: &[Option<quelea_broker::Receipt>],
     outcomes: Vec<BrokerOutcome>,
@@ -394,7 +399,7 @@ fn no_account(account: &str) -> Fault {
     Fault::Invalid(format!("The account {account} does not exist."))
 }
 
-/// Random enough for names that nobody has to guess.
+/// Returns a UUID that is random enough for names that nobody has to guess.
 fn random_uuid() -> Uuid {
     let number = RANDOM.with_borrow_mut(|random| random.u128(..));
     uuid::Builder::from_random_bytes(number.to_ne_bytes()).into_uuid()

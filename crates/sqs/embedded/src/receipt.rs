@@ -20,7 +20,7 @@ const VERSION: u8 = 1;
 const SUMMED_BYTES: usize = 15;
 const BYTES: usize = 19;
 
-/// A receipt's bytes.
+/// Encodes a receipt.
 pub(crate) fn encode(receipt: Receipt) -> Delivery {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.push(VERSION);
@@ -32,7 +32,7 @@ pub(crate) fn encode(receipt: Receipt) -> Delivery {
     bytes
 }
 
-/// The receipt of these bytes, if they are one.
+/// Decodes a receipt, if these bytes are one.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Receipt> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let (summed, sum) = bytes.split_at(SUMMED_BYTES);
@@ -46,7 +46,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Receipt> {
     })
 }
 
-/// A message id for a message that has none of its own: always the same.
+/// Returns a message id for a message that has none of its own: always the same.
 pub(crate) fn uuid_of(receipt: Receipt) -> Uuid {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&receipt.queue.0.to_be_bytes());

@@ -16,8 +16,8 @@ pub struct EmbeddedSettings {
 }
 
 impl EmbeddedSettings {
-    /// The virtual host that an account is. `/` is no account: each virtual host has one name here,
-    /// else a queue could be reached under a name that its policy does not speak of.
+    /// Returns the virtual host that an account is. `/` is no account: each virtual host has one
+    /// name here, else a queue could be reached under a name that its policy does not speak of.
     pub(crate) fn vhost(&self, account: &str) -> Option<Arc<str>> {
         if *account == *self.account_id {
             return Some(DEFAULT_VHOST.into());
@@ -25,7 +25,7 @@ impl EmbeddedSettings {
         (account != DEFAULT_VHOST).then(|| account.into())
     }
 
-    /// The account that a virtual host is.
+    /// Returns the account that a virtual host is.
     pub(crate) fn account(&self, vhost: &str) -> Arc<str> {
         if vhost == DEFAULT_VHOST { Arc::clone(&self.account_id) } else { vhost.into() }
     }

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 /// How the core answers a receive.
 pub(crate) type ReceiveAnswer = Result<Option<Vec<ReceivedMessage>>, ReceiveError>;
 
-/// What was received and will not be taken. An answer that is still to come finds nobody from now
-/// on, and is taken back by the core.
+/// Closes the channel of an answer, and returns what was received and will not be taken. An answer
+/// that is still to come finds nobody from now on, and is taken back by the core.
 pub(crate) fn undelivered(answer: &mut oneshot::Receiver<ReceiveAnswer>) -> Vec<Receipt> {
     answer.close();
     let messages = answer.try_recv().ok().and_then(Result::ok).flatten();

@@ -9,19 +9,20 @@ const DEFAULT_VHOST: &str = "/";
 pub struct AccountNames(Arc<str>);
 
 impl AccountNames {
-    /// `/` is that account.
+    /// Returns the names where virtual host `/` is that account.
     #[must_use]
     pub fn new(default_account: &str) -> Self {
         Self(default_account.into())
     }
 
-    /// The account that virtual host `/` is.
+    /// Returns the account that virtual host `/` is.
     #[must_use]
     pub fn default_account(&self) -> &str {
         &self.0
     }
 
-    /// The account that a virtual host is. One that has the default account's name is none: that is another one's.
+    /// Returns the account that a virtual host is. One that has the default account's name is none:
+    /// that is another one's.
     #[must_use]
     pub fn account_of<'a>(&'a self, vhost: &'a str) -> Option<&'a str> {
         if vhost == DEFAULT_VHOST {
@@ -30,7 +31,7 @@ impl AccountNames {
         (*vhost != *self.0).then_some(vhost)
     }
 
-    /// The virtual host that an account is; an account `/` is none.
+    /// Returns the virtual host that an account is; an account `/` is none.
     #[must_use]
     pub fn vhost_of<'a>(&self, account: &'a str) -> Option<&'a str> {
         if *account == *self.0 {

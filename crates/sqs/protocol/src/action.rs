@@ -65,7 +65,7 @@ macro_rules! operations {
             /// Every operation, sorted by name.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The name that clients use.
+            /// Returns the name that clients use.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -73,7 +73,7 @@ macro_rules! operations {
                 }
             }
 
-            /// The operation of that name.
+            /// Returns the operation of that name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -84,7 +84,7 @@ macro_rules! operations {
         }
 
         impl Action {
-            /// The shape of its request.
+            /// Returns the shape of its request.
             #[must_use]
             pub const fn input(self) -> &'static Description {
                 match self {
@@ -92,7 +92,7 @@ macro_rules! operations {
                 }
             }
 
-            /// The shape of its result, if it has one.
+            /// Returns the shape of its result, if it has one.
             #[must_use]
             pub const fn output(self) -> Option<&'static Description> {
                 match self {
@@ -110,7 +110,7 @@ macro_rules! operations {
         }
 
         impl Request {
-            /// The operation.
+            /// Returns the operation.
             #[must_use]
             pub const fn action(&self) -> Action {
                 match self {
@@ -118,7 +118,7 @@ macro_rules! operations {
                 }
             }
 
-            /// The URL of the queue that it is about, if it is about one and says so.
+            /// Returns the URL of the queue that it is about, if it is about one and says so.
             #[must_use]
             pub fn queue_url(&self) -> Option<&str> {
                 match self {
@@ -227,8 +227,8 @@ operations! {
 }
 
 impl Request {
-    /// Whether its answer may wait for messages that are not there yet, as far as the request says: a receive whose
-    /// `WaitTimeSeconds` is not 0. Without one the queue's own holds.
+    /// Returns whether its answer may wait for messages that are not there yet, as far as the
+    /// request says: a receive whose `WaitTimeSeconds` is not 0. Without one the queue's own holds.
     #[must_use]
     pub fn may_wait(&self) -> bool {
         matches!(self, Self::ReceiveMessage(receive) if receive.wait_time_seconds != Some(0))

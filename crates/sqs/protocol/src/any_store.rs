@@ -34,7 +34,7 @@ macro_rules! erase {
         }
 
         impl $any {
-            /// Of this one.
+            /// Returns a handle on this one.
             #[must_use]
             pub fn new(of: impl $of) -> Self {
                 Self(Arc::new(of))

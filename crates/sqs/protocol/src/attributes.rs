@@ -112,17 +112,17 @@ fn find(name: &str) -> Option<&'static Attribute> {
     SETTABLE.iter().find(|attribute| attribute.name == name)
 }
 
-/// Whether there is an attribute of this name that can be asked for.
+/// Returns whether there is an attribute of this name that can be asked for.
 pub(crate) fn is_known(name: &str) -> bool {
     name == "All" || name == OLDEST_AGE || COMPUTED.contains(&name) || find(name).is_some()
 }
 
-/// Whether these are the attributes of a FIFO queue.
+/// Returns whether these are the attributes of a FIFO queue.
 pub(crate) fn is_fifo(attributes: &Attributes) -> bool {
     attributes.get("FifoQueue").is_some_and(|value| value == "true")
 }
 
-/// The value that holds for a queue, set or by default.
+/// Returns the value that holds for a queue, set or by default.
 pub(crate) fn effective<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
     if let Some(value) = attributes.get(name) {
         return Some(value);
@@ -138,14 +138,15 @@ pub(crate) fn effective<'a>(attributes: &'a Attributes, name: &str) -> Option<&'
     own.or_else(|| attribute.default.filter(|_| !attribute.fifo || is_fifo(attributes)))
 }
 
-/// A number that holds for a queue.
+/// Returns a number that holds for a queue.
 pub(crate) fn number(attributes: &Attributes, name: &str) -> u64 {
     let text = effective(attributes, name);
     // What is stored was checked; what has no default is no number.
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Every attribute that holds for a queue and that SQS has, and those of BDQS that were set.
+/// Returns every attribute that holds for a queue and that SQS has, and those of BDQS that were
+/// set.
 pub(crate) fn all_effective(attributes: &Attributes) -> Attributes {
     let names = SETTABLE.iter().map(|attribute| attribute.name);
     let own = |name: &&str| {
@@ -157,7 +158,7 @@ pub(crate) fn all_effective(attributes: &Attributes) -> Attributes {
     pairs.collect()
 }
 
-/// The class that is asked for.
+/// Returns the class that is asked for.
 ///
 /// # Errors
 /// InvalidAttributeValue.
@@ -198,7 +199,7 @@ pub(crate) fn check_of_class(
     Ok(())
 }
 
-/// The attributes of a queue to be made, checked and in the form in which they are stored.
+/// Returns the attributes of a queue to be made, checked and in the form in which they are stored.
 ///
 /// # Errors
 /// As SQS refuses names, values and combinations.
@@ -216,7 +217,7 @@ pub(crate) fn for_new_queue(given: &Attributes) -> Result<Attributes, Error> {
     Ok(attributes)
 }
 
-/// A queue's attributes after `given` were set.
+/// Returns a queue's attributes after `given` were set.
 ///
 /// # Errors
 /// As SQS refuses names, values and combinations.
@@ -236,7 +237,7 @@ pub(crate) fn after_setting(old: &Attributes, given: &Attributes) -> Result<Attr
     Ok(attributes)
 }
 
-/// The first attribute in which a queue that exists differs from what is wished.
+/// Returns the first attribute in which a queue that exists differs from what is wished.
 pub(crate) fn first_difference<'a>(
     existing: &Attributes,
     wished: &'a Attributes,
@@ -261,7 +262,7 @@ fn check_names(given: &Attributes) -> Result<(), Error> {
     }
 }
 
-/// Attributes of FIFO queues in a standard queue.
+/// Refuses attributes of FIFO queues in a standard queue.
 fn check_type(given: &Attributes, is_fifo: bool) -> Result<(), Error> {
     if is_fifo {
         return Ok(());

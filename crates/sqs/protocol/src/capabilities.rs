@@ -77,7 +77,7 @@ impl Consistency {
     pub(crate) const NAMES: [&'static str; Self::ALL.len()] =
         [Self::ALL[0].name(), Self::ALL[1].name()];
 
-    /// The attribute's value.
+    /// Returns the attribute's value.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Consistency {
         }
     }
 
-    /// The consistency of that name.
+    /// Returns the consistency of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|consistency| consistency.name() == name)
@@ -109,7 +109,7 @@ impl QueueDurability {
     pub(crate) const NAMES: [&'static str; Self::ALL.len()] =
         [Self::ALL[0].name(), Self::ALL[1].name()];
 
-    /// The attribute's value.
+    /// Returns the attribute's value.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl QueueDurability {
         }
     }
 
-    /// The durability of that name.
+    /// Returns the durability of that name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|durability| durability.name() == name)
     }

@@ -56,7 +56,7 @@ impl NameLock for () {
 }
 
 impl<O: Queues, R: Queues> ClassRouter<O, R> {
-    /// Routes between these two.
+    /// Returns a store that routes between these two.
     #[must_use]
     pub const fn new(ordered: O, replicated: R) -> Self {
         Self { ordered, replicated, names: () }
@@ -64,7 +64,8 @@ impl<O: Queues, R: Queues> ClassRouter<O, R> {
 }
 
 impl<O: Queues, R: Queues, L: NameLock> ClassRouter<O, R, L> {
-    /// Routes between these two, where others hold names of queues, too, to make them.
+    /// Returns a store that routes between these two, where others hold names of queues, too, to
+    /// make them.
     #[must_use]
     pub const fn holding(ordered: O, replicated: R, names: L) -> Self {
         Self { ordered, replicated, names }
@@ -79,7 +80,7 @@ impl<O: Queues, R: Queues, L: NameLock> ClassRouter<O, R, L> {
         }
     }
 
-    /// Whether the store of the other class has a queue of that name.
+    /// Returns the queue of that name in the store of the other class, if there is one.
     async fn in_other_class(
         &self,
         queue: &QueueRef,

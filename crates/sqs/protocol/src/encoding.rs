@@ -89,7 +89,7 @@ pub fn decode(http: &EncodedRequest<'_>) -> Result<Decoded, Undecodable> {
     }
 }
 
-/// The protocol of a request, as far as it is known before it is read.
+/// Returns the protocol of a request, as far as it is known before it is read.
 #[must_use]
 pub fn protocol(http: &EncodedRequest<'_>) -> Protocol {
     // Some clients say of every request that it is JSON, also of one that has no body.
@@ -106,7 +106,7 @@ pub fn protocol(http: &EncodedRequest<'_>) -> Protocol {
 /// What a client accepts that wants JSON in answer to Query.
 const JSON_ACCEPTED: &str = "application/json";
 
-/// The content type without its parameters.
+/// Returns the content type without its parameters.
 fn media_type<'a>(http: &EncodedRequest<'a>) -> Option<&'a str> {
     http.content_type.map(without_parameters)
 }
@@ -115,7 +115,7 @@ fn without_parameters(header: &str) -> &str {
     header.split_once(';').map_or(header, |(media_type, _)| media_type).trim()
 }
 
-/// SDKs say the first; people with curl say others.
+/// Returns whether a media type is JSON. SDKs say the first; people with curl say others.
 fn is_json(media_type: &str) -> bool {
     ["application/x-amz-json-1.0", "application/x-amz-json-1.1", "application/json"]
         .iter()
@@ -171,7 +171,7 @@ fn decode_query(http: &EncodedRequest<'_>) -> Result<Request, Error> {
     Request::from_query(action, &parameters)
 }
 
-/// Whether that is the path of a queue's URL.
+/// Returns whether that is the path of a queue's URL.
 fn queue_path(path: &str) -> bool {
     path.split('/').filter(|part| !part.is_empty()).count() >= 2
 }
@@ -314,7 +314,7 @@ pub fn encode_request(request: &Request) -> Bytes {
     out.freeze()
 }
 
-/// The header `X-Amz-Target` of a request in JSON.
+/// Returns the header `X-Amz-Target` of a request in JSON.
 #[must_use]
 pub fn target(action: Action) -> String {
     format!("{TARGET_PREFIX}{}", action.name())

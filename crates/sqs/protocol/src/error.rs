@@ -12,7 +12,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this kind.
+    /// Returns an error of this kind.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
@@ -29,7 +29,7 @@ pub enum Blame {
 }
 
 impl Blame {
-    /// As it is written in both protocols.
+    /// Returns the name as it is written in both protocols.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,8 +52,9 @@ macro_rules! kinds {
             /// All of them: those of the service model first, then those that all services share.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its `__type` in JSON. What stands before the number sign is `com.amazonaws.sqs` for the
-            /// exceptions of the service model, and something else for those that services share.
+            /// Returns its `__type` in JSON. What stands before the number sign is
+            /// `com.amazonaws.sqs` for the exceptions of the service model, and something else for
+            /// those that services share.
             #[must_use]
             pub const fn type_name(self) -> &'static str {
                 match self {
@@ -61,7 +62,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// Its code in the Query protocol, and in the header `x-amzn-query-error` of a reply in JSON.
+            /// Returns its code in the Query protocol, and in the header `x-amzn-query-error` of a
+            /// reply in JSON.
             #[must_use]
             pub const fn code(self) -> &'static str {
                 match self {
@@ -69,7 +71,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The HTTP status.
+            /// Returns the HTTP status.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self {
@@ -77,7 +79,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Who is to blame.
+            /// Returns who is to blame.
             #[must_use]
             pub const fn fault(self) -> Blame {
                 match self {

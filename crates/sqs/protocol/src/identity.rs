@@ -51,7 +51,7 @@ impl Permits {
     /// Everything.
     pub const ALL: Self = Self { configure: true, write: true, read: true };
 
-    /// Whether the queue may be seen at all.
+    /// Returns whether the queue may be seen at all.
     #[must_use]
     pub const fn any(self) -> bool {
         self.configure || self.write || self.read
@@ -63,18 +63,30 @@ impl Permits {
 /// was disabled signs for so long.
 pub trait Identity: Clone + Send + Sync + 'static {
     /// Looks up an access key.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if the store cannot be asked now.
     fn access_key(&self, id: &str)
     -> impl Future<Output = Result<Option<AccessKey>, Fault>> + Send;
 
-    /// What a user may do with a queue, whether or not there is one of that name. Not asked for users
-    /// without a name, who may do everything.
+    /// Returns what a user may do with a queue, whether or not there is one of that name. Not asked
+    /// for users without a name, who may do everything.
+    ///
+    /// # Errors
+    ///
+    /// As [`Identity::access_key`].
     fn permits(
         &self,
         user: &User,
         queue: &QueueRef,
     ) -> impl Future<Output = Result<Permits, Fault>> + Send;
 
-    /// Of these names of an account's queues, those that the user may see, in their order.
+    /// Returns those of these names of an account's queues that the user may see, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Identity::access_key`].
     fn visible(
         &self,
         user: &User,

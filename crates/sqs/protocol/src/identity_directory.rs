@@ -57,7 +57,7 @@ pub struct PermissionRecord {
 }
 
 impl PermissionRecord {
-    /// All of them.
+    /// Returns a record of all permissions.
     #[must_use]
     pub fn all(user: &str, vhost: &str) -> Self {
         let all = || ".*".to_owned();
@@ -103,7 +103,7 @@ pub struct TakenOver {
 /// [`Fault::NotFound`]; what else cannot be, such as a key for a user that is not there, or one more than a limit allows, is
 /// [`Fault::Invalid`].
 pub trait IdentityDirectory: Clone + Send + Sync + 'static {
-    /// All virtual hosts, by name.
+    /// Returns all virtual hosts, by name.
     fn vhosts(&self) -> impl Future<Output = Result<Vec<VhostRecord>, Fault>> + Send;
 
     /// Makes a virtual host, with all permissions for who makes it if that is a user; false if it was there.
@@ -117,13 +117,13 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
     /// there are any.
     fn delete_vhost(&self, vhost: &str) -> impl Future<Output = Result<bool, Fault>> + Send;
 
-    /// All users, by name.
+    /// Returns all users, by name.
     fn users(&self) -> impl Future<Output = Result<Vec<UserRecord>, Fault>> + Send;
 
-    /// One user.
+    /// Returns one user.
     fn user(&self, name: &str) -> impl Future<Output = Result<Option<UserRecord>, Fault>> + Send;
 
-    /// One user, and the virtual hosts in which the user has permissions.
+    /// Returns one user, and the virtual hosts in which the user has permissions.
     fn user_with_vhosts(
         &self,
         name: &str,
@@ -150,7 +150,7 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
     /// Deletes a user with permissions and keys.
     fn delete_user(&self, name: &str) -> impl Future<Output = Result<bool, Fault>> + Send;
 
-    /// All permissions, by user and virtual host.
+    /// Returns all permissions, by user and virtual host.
     fn permissions(&self) -> impl Future<Output = Result<Vec<PermissionRecord>, Fault>> + Send;
 
     /// Sets what a user may do in a virtual host; false if there were permissions before.
@@ -166,10 +166,10 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
         vhost: &str,
     ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
-    /// All access keys, by id.
+    /// Returns all access keys, by id.
     fn access_keys(&self) -> impl Future<Output = Result<Vec<AccessKeyRecord>, Fault>> + Send;
 
-    /// One access key.
+    /// Returns one access key.
     fn access_key_record(
         &self,
         id: &str,
@@ -203,7 +203,11 @@ pub trait IdentityDirectory: Clone + Send + Sync + 'static {
         std::future::ready(Err(Fault::Unsupported(reason.to_owned())))
     }
 
-    /// Whether the store answers now.
+    /// Checks that the store answers now.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if it does not.
     fn check(&self) -> impl Future<Output = Result<(), Fault>> + Send {
         std::future::ready(Ok(()))
     }

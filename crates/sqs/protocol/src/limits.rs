@@ -91,6 +91,10 @@ pub const PRINCIPALS_MAX: usize = 50;
 /// Of all statements together.
 pub const CONDITIONS_MAX: usize = 10;
 
+/// Bytes of the region that a request is signed for: a label of a host's name, as regions are at AWS, has no more. The
+/// key that is derived for it is kept by it.
+pub(crate) const REGION_BYTES_MAX: usize = 63;
+
 /// How far the clocks of the two ends may be apart.
 pub const SKEW_S_MAX: u64 = 15 * 60;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Bytes as text; what is none gives U+FFFD.
+/// Returns bytes as text; what is none gives U+FFFD.
 ///
 /// Unlike `String::from_utf8_lossy`, which goes through the text a character at a time, it looks at blocks where all is ASCII.
 pub(crate) fn lossy_text(bytes: &[u8]) -> Cow<'_, str> {

@@ -4,16 +4,16 @@ use md5::{Digest, Md5};
 
 use crate::MessageAttribute;
 
-/// The MD5 of a body, in hexadecimal.
+/// Returns the MD5 of a body, in hexadecimal.
 #[must_use]
 pub fn md5_of_body(body: &[u8]) -> String {
     hexadecimal(Md5::new_with_prefix(body))
 }
 
-/// The MD5 of attributes, which are sorted by name; `None` if there are none. System attributes have
-/// theirs by the same rule: each attribute's name, type and value with their lengths before them, and
-/// before the value a byte that says in which member it came (SQS developer guide, "Calculating the
-/// MD5 message digest for message attributes").
+/// Returns the MD5 of attributes, which are sorted by name; `None` if there are none. System
+/// attributes have theirs by the same rule: each attribute's name, type and value with their
+/// lengths before them, and before the value a byte that says in which member it came (SQS
+/// developer guide, "Calculating the MD5 message digest for message attributes").
 #[must_use]
 pub fn md5_of_attributes<'a>(
     attributes: impl IntoIterator<Item = &'a MessageAttribute>,

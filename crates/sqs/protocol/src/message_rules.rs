@@ -30,7 +30,7 @@ pub(crate) fn check_body(body: &str) -> Result<(), Error> {
 const INVALID_CHARACTERS: &str = "Invalid characters found. Valid unicode characters are #x9 | \
      #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF";
 
-/// Whether a text holds only characters that XML 1.0 has: `#x9 | #xA | #xD | #x20–#xD7FF |
+/// Returns whether a text holds only characters that XML 1.0 has: `#x9 | #xA | #xD | #x20–#xD7FF |
 /// #xE000–#xFFFD | #x10000–#x10FFFF`.
 pub(crate) fn is_xml_text(text: &str) -> bool {
     // Most bodies are plain ASCII, which the compiler looks at a block at a time. DEL is allowed.
@@ -39,7 +39,7 @@ pub(crate) fn is_xml_text(text: &str) -> bool {
     text.as_bytes().chunks(64).all(is_plain_block) || text.chars().all(is_xml_character)
 }
 
-/// Surrogates are no `char`s.
+/// Returns whether XML 1.0 has this character. Surrogates are no `char`s.
 pub(crate) const fn is_xml_character(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => true,
@@ -151,7 +151,7 @@ fn check_attribute_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The value of a type that is text.
+/// Returns the value of an attribute whose type is text.
 fn text(name: &str, kind: &str, given: &MessageAttributeValue) -> Result<Bytes, Error> {
     let value = given.string_value.as_deref().filter(|value| !value.is_empty());
     let value = value.ok_or_else(|| empty_value(name, kind))?;
@@ -167,7 +167,8 @@ fn empty_value(name: &str, kind: &str) -> Error {
     ))
 }
 
-/// A decimal number with an optional sign, fraction and exponent. SQS keeps it as text.
+/// Returns whether it is a decimal number with an optional sign, fraction and exponent. SQS keeps
+/// it as text.
 fn is_number(value: &[u8]) -> bool {
     let text = std::str::from_utf8(value).unwrap_or_default();
     let decimal = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
@@ -208,8 +209,8 @@ pub(crate) fn check_system_attributes(
     Ok(header)
 }
 
-/// Bytes that count against a message's limit: the body and each attribute's name, type and value.
-/// The trace header does not count.
+/// Returns the bytes that count against a message's limit: the body and each attribute's name, type
+/// and value. The trace header does not count.
 pub(crate) fn message_bytes(body: &str, attributes: &[MessageAttribute]) -> u64 {
     let attribute = |attribute: &MessageAttribute| {
         attribute.name.len() + attribute.data_type.len() + attribute.value.len()

@@ -9,26 +9,26 @@ use crate::sigv4::RESERVED;
 /// What the names of FIFO queues end with.
 pub(crate) const FIFO_SUFFIX: &str = ".fifo";
 
-/// Whether a standard queue may have this name.
+/// Returns whether a standard queue may have this name.
 pub(crate) fn is_standard_queue_name(name: &str) -> bool {
     (1..=QUEUE_NAME_LENGTH_MAX).contains(&name.len()) && is_word(name)
 }
 
-/// Whether a FIFO queue may have this name.
+/// Returns whether a FIFO queue may have this name.
 pub(crate) fn is_fifo_queue_name(name: &str) -> bool {
     let stem = name.strip_suffix(FIFO_SUFFIX);
     name.len() <= QUEUE_NAME_LENGTH_MAX
         && stem.is_some_and(|stem| !stem.is_empty() && is_word(stem))
 }
 
-/// Letters, digits, hyphens and underscores, of ASCII only; of queue names, batch entries' ids and
-/// permissions' labels.
+/// Returns whether a text has only letters, digits, hyphens and underscores, of ASCII only; of
+/// queue names, batch entries' ids and permissions' labels.
 pub(crate) fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// The queue that a URL means: of any host, with or without one, or only a name, which is one of the
-/// caller's account. `None` if it names nothing.
+/// Returns the queue that a URL means: of any host, with or without one, or only a name, which is
+/// one of the caller's account. `None` if it names nothing.
 ///
 /// ```
 /// # use quelea_sqs_protocol::queue_of_url;
@@ -59,7 +59,7 @@ pub fn queue_of_url(url: &str, own_account: &str) -> Option<QueueRef> {
     Some(QueueRef { account, name: decoded(name) })
 }
 
-/// Virtual hosts' names may hold what a URL cannot.
+/// Decodes a part of a URL. Virtual hosts' names may hold what a URL cannot.
 fn decoded(part: &str) -> Arc<str> {
     match part.contains('%') {
         true => percent_encoding::percent_decode_str(part).decode_utf8_lossy().into(),
@@ -67,21 +67,21 @@ fn decoded(part: &str) -> Arc<str> {
     }
 }
 
-/// The path of a queue's URL, `/account/name`.
+/// Returns the path of a queue's URL, `/account/name`.
 #[must_use]
 pub fn path_of_queue(queue: &QueueRef) -> String {
     let encode = |part| percent_encoding::utf8_percent_encode(part, RESERVED);
     format!("/{}/{}", encode(&queue.account), encode(&queue.name))
 }
 
-/// A queue's ARN, `arn:aws:sqs:region:account:name`.
+/// Returns a queue's ARN, `arn:aws:sqs:region:account:name`.
 #[must_use]
 pub fn arn_of_queue(queue: &QueueRef, region: &str) -> String {
     format!("arn:aws:sqs:{region}:{}:{}", queue.account, queue.name)
 }
 
-/// The queue that an ARN means; any partition and region will do, since there is one of each here.
-/// `None` if it is no ARN of a queue.
+/// Returns the queue that an ARN means; any partition and region will do, since there is one of
+/// each here. `None` if it is no ARN of a queue.
 #[must_use]
 pub fn queue_of_arn(arn: &str) -> Option<QueueRef> {
     let mut parts = arn.splitn(6, ':');
@@ -95,7 +95,7 @@ pub fn queue_of_arn(arn: &str) -> Option<QueueRef> {
 /// What a number is added to, so that it has twenty digits, as Amazon's sequence numbers have.
 const SEQUENCE_BASE: u64 = 10_000_000_000_000_000_000;
 
-/// SequenceNumber: a message's place in the order of its FIFO queue.
+/// Returns a SequenceNumber: a message's place in the order of its FIFO queue.
 #[must_use]
 pub fn sequence_number(number: u64) -> String {
     SEQUENCE_BASE.saturating_add(number).to_string()

@@ -153,7 +153,7 @@ impl Policy {
         document::parse(text)
     }
 
-    /// What the policy says about a request.
+    /// Returns what the policy says about a request.
     #[must_use]
     pub fn evaluate(&self, question: &PolicyQuestion<'_>) -> Verdict {
         // Actions are compared in small letters.

@@ -27,7 +27,7 @@ impl QueueClass {
     pub(crate) const NAMES: [&'static str; Self::ALL.len()] =
         [Self::ALL[0].name(), Self::ALL[1].name()];
 
-    /// The attribute's value.
+    /// Returns the attribute's value.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl QueueClass {
         }
     }
 
-    /// The class of that name.
+    /// Returns the class of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
@@ -52,19 +52,20 @@ pub struct QueueKey {
 }
 
 impl QueueKey {
-    /// The key of a queue of that class; `id` is what its store finds it by.
+    /// Returns the key of a queue of that class; `id` is what its store finds it by.
     #[must_use]
     pub const fn new(class: QueueClass, id: u128) -> Self {
         Self { class, id }
     }
 
-    /// The class of the queue.
+    /// Returns the class of the queue.
     #[must_use]
     pub const fn class(self) -> QueueClass {
         self.class
     }
 
-    /// What a store of that class finds the queue by; `None` if the queue is of another class.
+    /// Returns what a store of that class finds the queue by; `None` if the queue is of another
+    /// class.
     #[must_use]
     pub fn id_in(self, class: QueueClass) -> Option<u128> {
         (self.class == class).then_some(self.id)

@@ -105,7 +105,7 @@ impl QueueSettings {
         }
     }
 
-    /// Whether it is a FIFO queue.
+    /// Returns whether it is a FIFO queue.
     #[must_use]
     pub const fn is_fifo(&self) -> bool {
         self.fifo.is_some()

@@ -195,17 +195,26 @@ pub struct MoveTask {
 /// [`Queues::put_attributes`] and [`Queues::put_tags`] compare what they replace. A key of another class
 /// is [`Fault::NoSuchQueue`].
 pub trait Queues: Clone + Send + Sync + 'static {
-    /// What the store of queues of that class is like; `None`: there is none here.
+    /// Returns what the store of queues of that class is like; `None`: there is none here.
     fn capabilities(&self, class: QueueClass) -> Option<Capabilities>;
 
     /// Looks up a queue. Mostly answered from memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if the store cannot be asked now.
     fn facts(
         &self,
         queue: &QueueRef,
     ) -> impl Future<Output = Result<Option<Arc<QueueFacts>>, Fault>> + Send;
 
-    /// The same, as it is now: what any front-end has done before this call is seen. For calls about the queue itself, whose
-    /// clients expect to see what they have just set, through whichever front-end.
+    /// Looks up a queue as it is now: what any front-end has done before this call is seen. For
+    /// calls about the queue itself, whose clients expect to see what they have just set, through
+    /// whichever front-end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::facts`].
     fn facts_now(
         &self,
         queue: &QueueRef,
@@ -215,6 +224,12 @@ pub trait Queues: Clone + Send + Sync + 'static {
 
     /// Makes a queue, unless there is one of that name, of whatever class. Of two that are made at once one
     /// is new, and the other call returns its facts.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unsupported`] of a class or of settings that the store does not have;
+    /// [`Fault::Invalid`] of what else it does not take, such as an account that is not there;
+    /// otherwise as [`Queues::facts`].
     fn create(
         &self,
         queue: &QueueRef,
@@ -222,16 +237,30 @@ pub trait Queues: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Created, Fault>> + Send;
 
     /// Deletes a queue with its messages.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::NoSuchQueue`] if the queue is gone; [`Fault::Unavailable`] if it cannot be done
+    /// now.
     fn delete_queue(
         &self,
         queue: &Arc<QueueFacts>,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Deletes all messages of a queue that were sent before, those in flight and delayed included.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::PurgeInProgress`] if the last purge was less than a minute ago; otherwise as
+    /// [`Queues::delete_queue`].
     fn purge(&self, queue: &Arc<QueueFacts>) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Names of an account's queues that begin with `prefix`, sorted by their bytes; those after `after`,
-    /// at most `max`. Fewer than `max` only if there are no more.
+    /// Lists names of an account's queues that begin with `prefix`, sorted by their bytes; those
+    /// after `after`, at most `max`. Fewer than `max` only if there are no more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::facts`].
     fn list(
         &self,
         account: &Arc<str>,
@@ -240,7 +269,11 @@ pub trait Queues: Clone + Send + Sync + 'static {
         max: usize,
     ) -> impl Future<Output = Result<Vec<String>, Fault>> + Send;
 
-    /// Queues of the account whose redrive policy names this queue, as [`Queues::list`].
+    /// Lists queues of the account whose redrive policy names this queue, as [`Queues::list`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::facts`].
     fn dead_letter_sources(
         &self,
         queue: &Arc<QueueFacts>,
@@ -250,6 +283,11 @@ pub trait Queues: Clone + Send + Sync + 'static {
 
     /// Replaces the attributes of the queue that was seen, if they still are as they were; else it
     /// is [`Fault::Conflict`], and nothing happens. The new ones are complete and valid.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Conflict`] if they are not as they were; [`Fault::Unsupported`] of settings that
+    /// the store does not have; otherwise as [`Queues::delete_queue`].
     fn put_attributes(
         &self,
         seen: &Arc<QueueFacts>,
@@ -257,6 +295,10 @@ pub trait Queues: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Replaces the tags of the queue that was seen, as [`Queues::put_attributes`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Conflict`] if they are not as they were; otherwise as [`Queues::delete_queue`].
     fn put_tags(
         &self,
         seen: &Arc<QueueFacts>,
@@ -264,6 +306,10 @@ pub trait Queues: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Counts what waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::delete_queue`].
     fn backlog(
         &self,
         queue: &Arc<QueueFacts>,
@@ -272,6 +318,11 @@ pub trait Queues: Clone + Send + Sync + 'static {
     /// Looks at the oldest messages, at most `max` (up to [`PEEKED_MESSAGES_MAX`](crate::PEEKED_MESSAGES_MAX)), whether or not
     /// they can be received. It is no reception, and changes nothing: the store writes nothing, takes nothing over and counts
     /// nothing. A store whose [`Capabilities::peeks`] is false answers [`Fault::Unsupported`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unsupported`] where such queues have no peeks; otherwise as
+    /// [`Queues::delete_queue`].
     fn peek(
         &self,
         queue: &Arc<QueueFacts>,
@@ -283,6 +334,10 @@ pub trait Queues: Clone + Send + Sync + 'static {
     }
 
     /// Sends up to ten messages, in order; an outcome for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::delete_queue`]. What fails of one message alone is its outcome.
     fn send(
         &self,
         queue: &Arc<QueueFacts>,
@@ -290,6 +345,11 @@ pub trait Queues: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<SendOutcome>, Fault>> + Send;
 
     /// Receives messages; waits for the first if asked to. Drop the future to stop waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::OverLimit`] if too many messages are in flight; otherwise as
+    /// [`Queues::delete_queue`].
     fn receive(
         &self,
         queue: &Arc<QueueFacts>,
@@ -297,6 +357,10 @@ pub trait Queues: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Received>, Fault>> + Send;
 
     /// Deletes messages; an outcome for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::delete_queue`].
     fn delete(
         &self,
         queue: &Arc<QueueFacts>,
@@ -305,6 +369,10 @@ pub trait Queues: Clone + Send + Sync + 'static {
 
     /// Sets for how long from now the others will not see messages; 0: they see them at once. An
     /// outcome for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::delete_queue`].
     fn change_visibility(
         &self,
         queue: &Arc<QueueFacts>,
@@ -317,6 +385,11 @@ pub trait Queues: Clone + Send + Sync + 'static {
     /// queues may take a task's next step, so a front-end that ends only delays it, and of two that step
     /// it at once the worst that comes is a duplicate. At most one task of a queue runs: a second is
     /// [`Fault::Unsupported`]. Each message is at its destination before it leaves its source.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unsupported`] while a task of the queue runs; [`Fault::NoSuchQueue`] also if the
+    /// destination is not there; otherwise as [`Queues::delete_queue`].
     fn start_move(
         &self,
         queue: &Arc<QueueFacts>,
@@ -325,13 +398,22 @@ pub trait Queues: Clone + Send + Sync + 'static {
 
     /// Stops a task of that queue by its handle, at any front-end; returns the messages moved so far. The
     /// handle of another queue's task, and of one that has ended, is [`Fault::NotFound`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::NotFound`] of a handle that is none of a running task of the queue; otherwise as
+    /// [`Queues::facts`].
     fn cancel_move(
         &self,
         queue: &Arc<QueueFacts>,
         handle: &str,
     ) -> impl Future<Output = Result<u64, Fault>> + Send;
 
-    /// The last tasks of a queue, newest first, at most `max`.
+    /// Returns the last tasks of a queue, newest first, at most `max`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queues::facts`].
     fn move_tasks(
         &self,
         queue: &Arc<QueueFacts>,

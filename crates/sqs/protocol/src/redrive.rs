@@ -56,8 +56,8 @@ impl RedrivePolicy {
         Ok(Self { dead_letter_queue, receive_count_max })
     }
 
-    /// The attribute's text as it is stored: the ARN as it was given, and the count as a number, so
-    /// that clients which compare see what they set.
+    /// Returns the attribute's text as it is stored: the ARN as it was given, and the count as a
+    /// number, so that clients which compare see what they set.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -72,7 +72,7 @@ impl RedrivePolicy {
     }
 }
 
-/// Clients send the number as a number or as text.
+/// Parses the number, which clients send as a number or as text.
 fn receive_count(value: &Value) -> Option<u32> {
     let count = match value {
         Value::Number(number) => number.as_u64()?,
@@ -139,7 +139,7 @@ impl RedriveAllowPolicy {
         }
     }
 
-    /// Whether `source` may name the queue `target` with this policy.
+    /// Returns whether `source` may name the queue `target` with this policy.
     #[must_use]
     pub fn allows(&self, source: &QueueRef, target: &QueueRef) -> bool {
         match self {
@@ -150,7 +150,8 @@ impl RedriveAllowPolicy {
     }
 }
 
-/// `None`: it is there, but not a list of texts.
+/// Reads the queues of `sourceQueueArns`, if it is there. `None`: it is there, but not a list of
+/// texts.
 fn sources(map: &Map<String, Value>) -> Option<Option<Vec<&str>>> {
     match map.get("sourceQueueArns") {
         None => Some(None),

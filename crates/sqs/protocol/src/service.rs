@@ -55,19 +55,19 @@ pub struct Service<Q, I> {
 pub type AnyService = Service<AnyQueues, AnyIdentity>;
 
 impl<Q: Queues, I: Identity> Service<Q, I> {
-    /// A service on these queues, for those whom `identity` knows.
+    /// Returns a service on these queues, for those whom `identity` knows.
     #[must_use]
     pub const fn new(queues: Q, identity: I, settings: ServiceSettings) -> Self {
         Self { queues, identity, settings }
     }
 
-    /// Who may call, to look up access keys.
+    /// Returns the identity store, which knows who may call, to look up access keys.
     #[must_use]
     pub const fn identity(&self) -> &I {
         &self.identity
     }
 
-    /// Does what is asked for. A dropped future may have done it, see [`Queues`].
+    /// Carries out a request. A dropped future may have done it, see [`Queues`].
     ///
     /// # Errors
     /// As SQS refuses, with its texts.
@@ -131,7 +131,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         operation.await
     }
 
-    /// The queue that a request names, if the caller may do that with it.
+    /// Returns the queue that a request names, if the caller may do that with it.
     async fn target(
         &self,
         caller: &Caller,
@@ -153,12 +153,12 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         Ok(target)
     }
 
-    /// The same, as it is now.
+    /// Returns the same as [`Self::find`], as it is now.
     async fn find_now(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Error> {
         self.queues.facts_now(queue).await.map_err(refusal::fault)
     }
 
-    /// A queue, whatever the caller may do with it.
+    /// Returns a queue, whatever the caller may do with it.
     async fn find(&self, queue: &QueueRef) -> Result<Option<Arc<QueueFacts>>, Error> {
         self.queues.facts(queue).await.map_err(refusal::fault)
     }
@@ -168,8 +168,8 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
     }
 }
 
-/// Whether an action goes by what is remembered of its queue: those that come by the thousand. All others see what was
-/// done before them through any front-end.
+/// Returns whether an action goes by what is remembered of its queue: those do that come by the
+/// thousand. All others see what was done before them through any front-end.
 const fn is_about_messages(action: Action) -> bool {
     matches!(
         action,
@@ -188,7 +188,7 @@ impl Caller {
         format!("{}{}", self.base_url, path_of_queue(queue))
     }
 
-    /// Of a queue of the caller's account.
+    /// Returns the URL of a queue of the caller's account.
     fn url_of_own(&self, name: &str) -> String {
         self.url_of(&QueueRef { account: self.user.account.clone(), name: name.into() })
     }

@@ -43,7 +43,7 @@ const UNSIGNED: [&str; 9] = [
 ];
 
 impl Signer {
-    /// A signer of requests to SQS.
+    /// Returns a signer of requests to SQS.
     #[must_use]
     pub fn new(access_key_id: &str, secret: &str, region: &str) -> Self {
         Self {
@@ -56,14 +56,14 @@ impl Signer {
         }
     }
 
-    /// Also sends a session token.
+    /// Returns the same signer, which also sends a session token.
     #[must_use]
     pub fn with_session_token(mut self, token: &str) -> Self {
         self.session_token = Some(token.to_owned());
         self
     }
 
-    /// For another service than SQS.
+    /// Returns the same signer for another service than SQS.
     #[must_use]
     pub const fn for_service(mut self, service: &'static str) -> Self {
         self.service = service;
@@ -164,7 +164,7 @@ fn signable<'a>(request: &HttpRequest<'a>) -> Vec<(&'a str, &'a [u8])> {
     request.headers.iter().filter(|(name, _)| signed(name)).copied().collect()
 }
 
-/// `host;x-amz-date`: sorted, distinct, in small letters.
+/// Returns the names as `host;x-amz-date`: sorted, distinct, in small letters.
 fn list(headers: &[(&str, &[u8])]) -> String {
     let mut names: Vec<String> =
         headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();

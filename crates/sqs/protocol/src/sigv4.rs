@@ -55,7 +55,7 @@ pub struct HttpRequest<'a> {
 }
 
 impl<'a> HttpRequest<'a> {
-    /// All values of a header, in the order in which they came.
+    /// Returns all values of a header, in the order in which they came.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let named =
             |(of, value): &'a (&str, &[u8])| of.eq_ignore_ascii_case(name).then_some(*value);

@@ -45,7 +45,8 @@ impl Authentication {
         Self { verify, hosts, origins, account, verifier: RefCell::default() }
     }
 
-    /// Who sends a request, and the content of its body, which may be signed in chunks.
+    /// Authenticates a request. Returns who sends it, and the content of its body, which may be
+    /// signed in chunks.
     pub(crate) async fn check(
         &self,
         identity: &impl Identity,
@@ -96,7 +97,7 @@ impl Authentication {
     }
 }
 
-/// Others have their turn between the pieces of a large body.
+/// Hashes the body. Others have their turn between the pieces of a large one.
 async fn digest_in_pieces(request: &HttpRequest<'_>) -> BodyDigest {
     let mut hasher = BodyHasher::new(request);
     loop {
@@ -107,9 +108,9 @@ async fn digest_in_pieces(request: &HttpRequest<'_>) -> BodyDigest {
     }
 }
 
-/// The header that says that somebody else than a program on this machine may be behind a request
-/// from it: a proxy has passed it on, or a browser sends it for a web page, which needs no leave to
-/// do so.
+/// Returns the header that says that somebody else than a program on this machine may be behind a
+/// request from it: a proxy has passed it on, or a browser sends it for a web page, which needs no
+/// leave to do so.
 fn forwarding_header<'a>(request: &HttpRequest<'a>) -> Option<&'a str> {
     let forwards = |name: &str, value: &[u8]| {
         let is = |header: &&str| name.eq_ignore_ascii_case(header);
@@ -151,12 +152,13 @@ fn needs_key(untrusted: UntrustedOrigin<'_>) -> Error {
     Error::new(ErrorKind::AccessDenied, message)
 }
 
-/// A page can have a browser follow any link.
+/// Returns the error for a browser's GET: a page can have a browser follow any link.
 fn no_browser() -> Error {
     Error::new(ErrorKind::AccessDenied, "A GET that a browser sends carries out nothing.")
 }
 
-/// A key that a page got hold of is its user's, not its origin's: whether its origin may ask is the operator's to say.
+/// Returns the error for a web page's request. A key that a page got hold of is its user's, not its
+/// origin's: whether its origin may ask is the operator's to say.
 fn foreign_page(header: &str) -> Error {
     let message = format!(
         "By its header {header} the request is a web page's, whose origin is not in sqs.origins."
@@ -179,8 +181,8 @@ fn web_headers<'a>(request: &HttpRequest<'a>) -> WebHeaders<'a> {
     }
 }
 
-/// A signature's error as the client gets it; what it was compared with goes to the debug log, which
-/// never holds the secret.
+/// Returns a signature's error as the client gets it; what it was compared with goes to the debug
+/// log, which never holds the secret.
 fn signature_error(error: &SignatureError) -> Error {
     if let SignatureError::Mismatch(computed) = error {
         tracing::debug!(

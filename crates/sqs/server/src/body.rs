@@ -18,7 +18,8 @@ pub(crate) enum BodyError {
     Broken,
 }
 
-/// The whole body, whose memory is taken of `share` as it arrives. A body that comes in one piece is not copied.
+/// Reads the whole body, whose memory is taken of `share` as it arrives. A body that comes in one
+/// piece is not copied.
 pub(crate) async fn read(mut body: Incoming, share: &mut Share) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     // Refused before a client that waits for `100 Continue` is asked to go on.

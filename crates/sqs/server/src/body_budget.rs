@@ -17,7 +17,7 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    /// As many bytes for each.
+    /// Returns budgets of as many bytes for each.
     pub(crate) fn new(max: usize) -> Self {
         Self { requests: BodyBudget::new(max), answers: BodyBudget::new(max) }
     }
@@ -42,18 +42,19 @@ impl BodyBudget {
         Self { max, taken: Arc::default() }
     }
 
-    /// A share of nothing yet.
+    /// Returns a share of nothing yet.
     pub(crate) fn share(&self) -> Share {
         Share { budget: self.clone(), bytes: 0 }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     pub(crate) fn is_spent(&self) -> bool {
         self.taken.load(Ordering::Relaxed) >= self.max
     }
 
-    /// An answer that counts until its last byte is written, or its connection ends; and what is gone by then. What is there already
-    /// is not refused: the budget may be exceeded by those that were waited for when it was spent.
+    /// Returns an answer that counts until its last byte is written, or its connection ends; and
+    /// what is gone by then. What is there already is not refused: the budget may be exceeded by
+    /// those that were waited for when it was spent.
     pub(crate) fn counted(&self, answer: Bytes) -> (Bytes, Weak<()>) {
         if answer.len() < COUNTED_ANSWER_BYTES_MIN {
             return (answer, Weak::new());

@@ -53,7 +53,7 @@ impl Outcome {
     /// All of them.
     pub const ALL: [Self; OUTCOMES] = [Self::Done, Self::Refused, Self::Failed];
 
-    /// As metrics call it.
+    /// Returns the name that metrics use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,43 +75,45 @@ impl From<Option<ErrorKind>> for Outcome {
 }
 
 impl SqsCounters {
-    /// Requests for an operation (`None`: it was not known which) that ended so.
+    /// Returns how many requests for an operation (`None`: it was not known which) ended so.
     #[must_use]
     pub fn requests(&self, action: Option<Action>, outcome: Outcome) -> u64 {
         self.of(action)[outcome as usize].load(Ordering::Relaxed)
     }
 
-    /// How long the requests for an operation took, from when their body was read until their answer was there.
+    /// Returns how long the requests for an operation took, from when their body was read until
+    /// their answer was there.
     #[must_use]
     pub fn request_times(&self, action: Action) -> LatencyHistogram {
         self.request_times[action as usize].snapshot()
     }
 
-    /// The same of all operations together, without receives that may wait for messages.
+    /// Returns how long requests for all operations together took, without receives that may wait
+    /// for messages.
     #[must_use]
     pub fn response_times(&self) -> LatencyHistogram {
         self.response_times.snapshot()
     }
 
-    /// Open connections.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Connections closed at once, since there were too many.
+    /// Returns the number of connections closed at once, since there were too many.
     #[must_use]
     pub fn connections_refused(&self) -> u64 {
         self.connections_refused.load(Ordering::Relaxed)
     }
 
-    /// Requests whose signature was missing or wrong.
+    /// Returns the number of requests whose signature was missing or wrong.
     #[must_use]
     pub fn signatures_refused(&self) -> u64 {
         self.signatures_refused.load(Ordering::Relaxed)
     }
 
-    /// Connections closed because the client took too long.
+    /// Returns the number of connections closed because the client took too long.
     #[must_use]
     pub fn slow_clients_closed(&self) -> u64 {
         self.slow_clients_closed.load(Ordering::Relaxed)

@@ -59,17 +59,17 @@ impl<'a> KnownHeaders<'a> {
         text(self.accept)
     }
 
-    /// The host, as long as it may be for as long as the request is served.
+    /// Returns the host, no longer than it may be for as long as the request is served.
     pub(crate) fn kept_host(&self) -> Option<&'a str> {
         self.host().map(cut)
     }
 
-    /// The user agent, for as long as the request is served.
+    /// Returns the user agent, for as long as the request is served.
     pub(crate) fn kept_user_agent(&self) -> Option<String> {
         text(self.user_agent).map(|text| cut(text).to_owned())
     }
 
-    /// The trace header, for as long as the request is served.
+    /// Returns the trace header, for as long as the request is served.
     pub(crate) fn kept_trace(&self) -> Option<String> {
         text(self.trace).map(|text| cut(text).to_owned())
     }
@@ -79,7 +79,7 @@ fn text(value: Option<&HeaderValue>) -> Option<&str> {
     value.and_then(|value| value.to_str().ok())
 }
 
-/// Nothing sensible is longer. The text of a header is ASCII, so that it may be cut anywhere.
+/// Cuts a header: nothing sensible is longer. Its text is ASCII, so that it may be cut anywhere.
 fn cut(text: &str) -> &str {
     &text[..text.len().min(KEPT_HEADER_BYTES_MAX)]
 }

@@ -19,7 +19,7 @@ const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
 pub struct AllowedOrigins(Arc<[String]>);
 
 impl AllowedOrigins {
-    /// Of origins as a browser writes them, `https://app.example.com`, without a path.
+    /// Allows these origins, as a browser writes them, `https://app.example.com`, without a path.
     #[must_use]
     pub fn new(origins: &[String]) -> Self {
         Self(origins.into())
@@ -29,7 +29,7 @@ impl AllowedOrigins {
         self.0.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
     }
 
-    /// The origin of a request, if its pages may ask.
+    /// Returns the origin of a request, if its pages may ask.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
         origin.to_str().is_ok_and(|text| self.has(text)).then(|| origin.clone())

@@ -79,7 +79,7 @@ impl Connections {
         }
     }
 
-    /// A new connection: its number, and where it notes its phase.
+    /// Adds a connection. Returns its number, and where it notes its phase.
     pub(crate) fn add(&self) -> (usize, Rc<Progress>) {
         let progress = Rc::new(Progress {
             phase: Cell::new(Phase::Reading),
@@ -114,7 +114,7 @@ impl Connections {
         self.open.borrow().len()
     }
 
-    /// Whether a request is being answered.
+    /// Returns whether a request is being answered.
     pub(crate) fn is_any_answering(&self) -> bool {
         let open = self.open.borrow();
         open.iter().any(|(_, (progress, _))| progress.phase.get() == Phase::Answering)

@@ -163,7 +163,7 @@ async fn exchange<Q: Queues, I: Identity>(
     }
 }
 
-/// A request as the encodings look at it.
+/// Returns a request as the encodings look at it.
 fn encoded<'a>(
     parts: &'a Parts,
     known: KnownHeaders<'a>,
@@ -181,7 +181,7 @@ fn encoded<'a>(
     }
 }
 
-/// What the URLs of queues begin with.
+/// Returns what the URLs of queues begin with.
 fn base_url(host: Option<&str>, local: SocketAddr) -> String {
     host.map_or_else(|| format!("http://{local}"), |host| ["http://", host].concat())
 }
@@ -208,7 +208,8 @@ fn too_many_answers() -> Error {
     Error::new(ErrorKind::ServiceUnavailable, text)
 }
 
-/// The Query protocol has a text of its own for the commonest error, which clients compare.
+/// Puts an error into a protocol's words: Query has a text of its own for the commonest error,
+/// which clients compare.
 fn in_words_of(protocol: Protocol, mut error: Error) -> Error {
     if protocol != Protocol::Json && error.kind == ErrorKind::QueueDoesNotExist {
         error.message = "The specified queue does not exist for this wsdl version.".to_owned();

@@ -2,7 +2,7 @@
 
 use uuid::Builder;
 
-/// A UUID. They have to differ, not to be secret.
+/// Returns a UUID. Ids have to differ, not to be secret.
 pub(crate) fn request_id() -> String {
     Builder::from_random_bytes(fastrand::u128(..).to_be_bytes()).into_uuid().to_string()
 }

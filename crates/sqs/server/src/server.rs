@@ -133,7 +133,7 @@ impl SqsServer {
         Ok((Self { addresses, stop, threads: Vec::new(), task: Some(task) }, run))
     }
 
-    /// Where it listens.
+    /// Returns the addresses at which it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -156,7 +156,7 @@ impl SqsServer {
     }
 }
 
-/// A thread, from start to end.
+/// Runs a thread, from start to end.
 fn run<Q: Queues, I: Identity>(
     listeners: Vec<StdListener>,
     store: (Q, I),

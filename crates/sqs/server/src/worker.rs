@@ -32,8 +32,8 @@ pub(crate) struct Worker<Q, I> {
 }
 
 impl<Q, I> Worker<Q, I> {
-    /// What a receive answers. One that waits when the server stops has received nothing, and its client asks elsewhere; one that
-    /// is taking messages has the time to.
+    /// Returns what a receive answers. One that waits when the server stops has received nothing,
+    /// and its client asks elsewhere; one that is taking messages has the time to.
     pub(crate) async fn unless_stopped(
         &self,
         receive: impl Future<Output = Result<Reply, Error>>,

@@ -45,7 +45,8 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Bytes that it holds, as the connection counts them; no more than its publish's names beside.
+    /// Returns the bytes that it holds, as the connection counts them; beside these it holds no
+    /// more than its publish's names.
     pub(super) fn bytes(&self) -> usize {
         self.properties.len() + self.body.capacity()
     }
@@ -105,7 +106,7 @@ impl Channels {
         self.list.get_mut(self.hint)
     }
 
-    /// Whether the channel is in use, so that something may be sent on it.
+    /// Returns whether the channel is in use, so that something may be sent on it.
     #[inline]
     pub(super) fn is_open(&mut self, number: u16) -> bool {
         self.get_mut(number).is_some_and(|channel| matches!(channel.state, ChannelState::Open(_)))
@@ -119,7 +120,7 @@ impl Channels {
         }
     }
 
-    /// How many are not closed.
+    /// Returns how many channels are not closed.
     pub(super) const fn count(&self) -> usize {
         self.list.len()
     }

@@ -78,13 +78,15 @@ impl ServerConnection {
         }
     }
 
-    /// The client closes a channel: the caller is notified and owes the close-ok.
+    /// Notes that the client closes a channel. Returns the event that notifies the caller, who owes
+    /// the close-ok.
     pub(super) fn channel_closed_by_client(&mut self, channel: u16) -> Event {
         self.set_state(channel, ChannelState::ClosedByClient);
         Event::ChannelClosed(channel)
     }
 
-    /// The client closes the connection: the caller is notified and owes the close-ok.
+    /// Notes that the client closes the connection. Returns the event that notifies the caller, who
+    /// owes the close-ok.
     pub(super) fn closed_by_client(&mut self, close: connection::Close) -> Event {
         self.phase = Phase::ClosedByClient;
         self.over(CloseCause::Client { code: close.reply_code, text: close.reply_text.detached() });
@@ -116,7 +118,7 @@ impl ServerConnection {
         self.reader.clear();
     }
 
-    /// The next event that does not come from input.
+    /// Returns the next event that does not come from input.
     pub(super) fn owed_event(&mut self) -> Option<Event> {
         if std::mem::take(&mut self.closed_owed) {
             return Some(Event::Closed);
@@ -147,12 +149,12 @@ impl ServerConnection {
     }
 }
 
-/// A reply text as clients know it: `CODE_NAME - detail`, cut to what a short string holds.
+/// Returns a reply text as clients know it: `CODE_NAME - detail`, cut to what a short string holds.
 pub(super) fn reply_text(code: ReplyCode, text: &str) -> ShortStr {
     ShortStr::cut(&format!("{} - {text}", code.text()))
 }
 
-/// The method that ends a connection.
+/// Returns the method that ends a connection.
 fn close_method(code: ReplyCode, text: &str, class_id: u16, method_id: u16) -> connection::Close {
     let reply_text = reply_text(code, text);
     connection::Close { reply_code: code.code(), reply_text, class_id, method_id }

@@ -25,9 +25,9 @@ const CLASS_ID: u16 = 60;
 const METHOD_ID: u16 = 40;
 
 impl ServerConnection {
-    /// The message that is next, if all its frames lie one after the other in what was read, which
-    /// is how nearly all come: one look at each, and no state in between. Whatever is not so, and
-    /// whatever is wrong, is left to the way frame by frame.
+    /// Takes the message that is next, if all its frames lie one after the other in what was read,
+    /// which is how nearly all come: one look at each, and no state in between. Whatever is not so,
+    /// and whatever is wrong, is left to the way frame by frame.
     #[inline]
     pub(super) fn whole_publish(&mut self) -> Option<Event> {
         let method = self.reader.peek(0)?;
@@ -65,7 +65,7 @@ impl ServerConnection {
         Some(Event::Publish { channel, publish, properties, body })
     }
 
-    /// A `basic.publish`; its content header is next.
+    /// Takes a `basic.publish`; its content header is next.
     #[inline]
     pub(super) fn publish(&mut self, number: u16, payload: &Bytes) -> Result<(), Box<Refusal>> {
         let publish = read_publish(payload, 0, payload.len())?;
@@ -76,7 +76,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// The content header; the body is next unless it is empty.
+    /// Takes the content header; the body is next unless it is empty.
     #[inline]
     pub(super) fn content_header(&mut self, number: u16, mut payload: Bytes) -> Outcome {
         let size = check_header(&payload)?;
@@ -109,7 +109,7 @@ impl ServerConnection {
         self.check_assembling()
     }
 
-    /// A part of the body: all of it, most often, and then it is not copied.
+    /// Takes a part of the body: all of it, most often, and then it is not copied.
     #[inline]
     pub(super) fn content_body(&mut self, number: u16, payload: Bytes) -> Outcome {
         let Some(content) = self.content_of(number) else {
@@ -134,13 +134,15 @@ impl ServerConnection {
         Ok(self.finish_body(number, None))
     }
 
-    /// Whether this channel takes a body frame of so many bytes in parts: not if there is something to refuse.
+    /// Returns whether this channel takes a body frame of so many bytes in parts: not if there is something to
+    /// refuse.
     pub(super) fn takes_parts(&mut self, number: u16, bytes: usize) -> bool {
         let content = self.content_of(number);
         matches!(content, Some(Content::Body(assembly)) if assembly.body.len() + bytes <= assembly.size)
     }
 
-    /// A part of a body frame, or its end. What belongs to a channel that was closed meanwhile is dropped.
+    /// Takes a part of a body frame, or its end. What belongs to a channel that was closed
+    /// meanwhile is dropped.
     pub(super) fn content_part(&mut self, number: u16, part: &BodyPart) -> Outcome {
         match (self.content_of(number), part) {
             (Some(Content::Body(_)), BodyPart::Payload(payload)) => {
@@ -169,9 +171,10 @@ impl ServerConnection {
         self.check_assembling()
     }
 
-    /// The buffer to read on into, if what is missing next is the middle of a large body frame: behind what has come of
-    /// the body, up to the frame's end. Whoever reads there says so by [`ServerConnection::advance_body`]; to read elsewhere, and
-    /// [`ServerConnection::receive`] it, costs a copy.
+    /// Returns the buffer to read on into, if what is missing next is the middle of a large body
+    /// frame: behind what has come of the body, up to the frame's end. Whoever reads there says so
+    /// by [`ServerConnection::advance_body`]; to read elsewhere, and [`ServerConnection::receive`]
+    /// it, costs a copy.
     pub fn body_buffer(&mut self) -> Option<Limit<&mut Vec<u8>>> {
         let (number, missing) = self.reader.awaited_body()?;
         if self.phase != Phase::Running {
@@ -200,7 +203,8 @@ impl ServerConnection {
         self.reader.advance_body(bytes);
     }
 
-    /// The message is complete: its body is what was put together, unless it came in one piece.
+    /// Completes the message and returns its event. The body is what was put together, unless it
+    /// came in one piece.
     fn finish_body(&mut self, number: u16, whole: Option<Bytes>) -> Option<Event> {
         let content = self.content_of(number)?;
         let Content::Body(assembly) = std::mem::replace(content, Content::None) else {

@@ -41,7 +41,7 @@ impl ServerConnection {
         Some(())
     }
 
-    /// A method before the connection is open.
+    /// Carries out a method that comes before the connection is open.
     pub(super) fn handshake_method(
         &mut self,
         method: Method,

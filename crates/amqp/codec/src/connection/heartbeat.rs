@@ -60,13 +60,13 @@ impl Heartbeat {
         Some(silent.map_or(self.next_look, |silent| silent.min(self.next_look)))
     }
 
-    /// Whether the client has been silent for too long.
+    /// Returns whether the client has been silent for too long.
     pub(super) fn is_silent(&self, now: Timestamp) -> bool {
         self.interval_ms > 0 && !self.paused && now >= self.silent_at()
     }
 
-    /// Whether to send a heartbeat, given the bytes written so far and whether others wait. To be
-    /// called at the deadline.
+    /// Returns whether to send a heartbeat, given the bytes written so far and whether others wait.
+    /// To be called at the deadline.
     pub(super) fn is_due(&mut self, written: u64, others_wait: bool, now: Timestamp) -> bool {
         if self.interval_ms == 0 || now < self.next_look {
             return false;

@@ -19,7 +19,7 @@ const CONNECTION_CLOSE_OK: [u8; 4] = [0, 10, 0, 51];
 const CHANNEL_OPEN: [u8; 4] = [0, 20, 0, 10];
 
 impl ServerConnection {
-    /// One frame of any kind, at any time after the protocol header.
+    /// Takes one frame of any kind, at any time after the protocol header.
     #[inline]
     pub(super) fn frame(&mut self, frame: Frame) -> Outcome {
         if let Phase::Closing { answered } = self.phase {
@@ -107,7 +107,7 @@ impl ServerConnection {
         }
     }
 
-    /// Does what a frame on a channel that we closed asks for.
+    /// Carries out what a frame on a channel that we closed asks for.
     fn closing_channel_frame(&mut self, frame: &Frame, answered: bool) -> Result<(), Box<Refusal>> {
         if frame.kind != FrameKind::Method {
             return Ok(());
@@ -127,7 +127,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Only `channel.open` may come on a channel that is not open.
+    /// Takes a frame on a channel that is not open: only `channel.open` may come there.
     fn unopened_channel_frame(&mut self, frame: &Frame) -> Outcome {
         let number = frame.channel;
         if frame.kind != FrameKind::Method {
@@ -176,7 +176,7 @@ pub(super) fn decode(payload: &Bytes) -> Result<Method, Box<Refusal>> {
     Method::decode(payload).map_err(|error| malformed(payload, &error))
 }
 
-/// A channel that is in use, or that we closed and wait for, is opened again.
+/// Returns the refusal to open a channel again that is in use, or that we closed and wait for.
 #[cold]
 fn second_open() -> Box<Refusal> {
     let [_, class_id, _, method_id] = CHANNEL_OPEN.map(u16::from);
@@ -184,7 +184,8 @@ fn second_open() -> Box<Refusal> {
     Box::new(Refusal { code: ReplyCode::ChannelError, text, class_id, method_id })
 }
 
-/// A frame that does not continue what its channel is in the middle of; in RabbitMQ's words.
+/// Returns the refusal of a frame that does not continue what its channel is in the middle of, in
+/// RabbitMQ's words.
 #[cold]
 fn unexpected(content: &Content) -> Box<Refusal> {
     let code = ReplyCode::UnexpectedFrame;

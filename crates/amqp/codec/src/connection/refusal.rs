@@ -17,7 +17,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// One without a method to blame.
+    /// Returns a refusal without a method to blame.
     pub(super) fn new(code: ReplyCode, text: impl Into<String>) -> Box<Self> {
         Box::new(Self { code, text: text.into(), class_id: 0, method_id: 0 })
     }
@@ -32,7 +32,7 @@ impl Refusal {
     }
 }
 
-/// The refusal of a method that cannot be decoded.
+/// Returns the refusal of a method that cannot be decoded.
 #[cold]
 pub(super) fn malformed(payload: &[u8], error: &DecodeError) -> Box<Refusal> {
     let code = match error {

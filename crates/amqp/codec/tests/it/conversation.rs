@@ -16,7 +16,7 @@ pub(crate) struct Conversation {
     pub(crate) now: Timestamp,
 }
 
-/// Small limits, so that tests reach them.
+/// Returns a configuration with small limits, so that tests reach them.
 pub(crate) fn config() -> ConnectionConfig {
     ConnectionConfig {
         frame_max: 8_192,
@@ -27,13 +27,13 @@ pub(crate) fn config() -> ConnectionConfig {
 }
 
 impl Conversation {
-    /// A client that has just connected.
+    /// Returns a client that has just connected.
     pub(crate) fn new(config: ConnectionConfig) -> Self {
         let now = Timestamp::from_millis(1_000_000);
         Self { server: ServerConnection::new(Arc::new(config), now), now }
     }
 
-    /// A client that is logged in, with heartbeats of 60 s.
+    /// Returns a client that is logged in, with heartbeats of 60 s.
     pub(crate) fn open() -> Self {
         Self::open_with(config(), tune_ok(8_192, 10, 60))
     }
@@ -52,7 +52,7 @@ impl Conversation {
         talk
     }
 
-    /// The same, with channel 1.
+    /// Returns a client that is logged in, with channel 1.
     pub(crate) fn with_channel() -> Self {
         let mut talk = Self::open();
         talk.method(1, channel::Open {});
@@ -73,7 +73,7 @@ impl Conversation {
         self.write(&raw_frame(kind, channel, payload));
     }
 
-    /// All events that what was written leads to.
+    /// Returns all events that what was written leads to.
     pub(crate) fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.server.poll(self.now)).collect()
     }
@@ -101,7 +101,7 @@ impl Conversation {
         self.server.handle_timeout(self.now);
     }
 
-    /// The one reply, which must be `connection.close`, as code and text.
+    /// Takes the one reply, which must be `connection.close`, and returns its code and text.
     pub(crate) fn connection_close(&mut self) -> (u16, String) {
         match &self.replies()[..] {
             [(0, Method::ConnectionClose(close))] => {
@@ -111,7 +111,8 @@ impl Conversation {
         }
     }
 
-    /// The one reply, which must be `channel.close` on channel 1, as code and text.
+    /// Takes the one reply, which must be `channel.close` on channel 1, and returns its code and
+    /// text.
     pub(crate) fn channel_close(&mut self) -> (u16, String) {
         match &self.replies()[..] {
             [(1, Method::ChannelClose(close))] => (close.reply_code, close.reply_text.to_string()),
@@ -160,7 +161,7 @@ pub(crate) fn raw_frame(kind: u8, channel: u16, payload: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-/// A content header's payload.
+/// Returns a content header's payload.
 pub(crate) fn content_header(size: u64, properties: &[u8]) -> Bytes {
     let mut bytes = BytesMut::from(&[0, 60, 0, 0][..]);
     bytes.extend_from_slice(&size.to_be_bytes());

@@ -23,7 +23,7 @@ fn body() -> Bytes {
     (0..BODY_BYTES).map(|at| (at % 251) as u8).collect()
 }
 
-/// A large message between two small ones, and an acknowledgement behind them.
+/// Returns a large message between two small ones, and an acknowledgement behind them.
 fn script() -> Bytes {
     let mut out = Output::new();
     let small = Bytes::from_static(b"small");
@@ -34,7 +34,8 @@ fn script() -> Bytes {
     out.to_bytes()
 }
 
-/// What comes of the script in reads of so many bytes, as a shell makes them: those of a body to where that stays.
+/// Returns what comes of the script in reads of so many bytes, as a shell makes them: those of a body to where
+/// that stays.
 fn events_of(reads: usize) -> Vec<Event> {
     let (mut talk, mut rest) = (open(), script());
     let mut events = Vec::new();
@@ -79,7 +80,7 @@ fn begin(talk: &mut Conversation, size: usize) -> Bytes {
     frame
 }
 
-/// Whether what was written leads to a message.
+/// Returns whether what was written leads to a message.
 fn publishes(talk: &mut Conversation) -> bool {
     talk.events().iter().any(|event| matches!(event, Event::Publish { .. }))
 }

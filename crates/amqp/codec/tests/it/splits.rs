@@ -7,7 +7,7 @@ use quelea_amqp_codec::{Event, Output};
 
 use crate::conversation::{Conversation, config, start_ok, tune_ok};
 
-/// A short life, from the first byte to the last.
+/// Returns a short life, from the first byte to the last.
 fn script() -> Bytes {
     let declare = queue::Declare { queue: "orders".into(), durable: true, ..Default::default() };
     let close = connection::Close { reply_code: 200, ..connection::Close::default() };

@@ -6,7 +6,7 @@ use crate::consuming::{consume, deliveries};
 use crate::declaring::{count, queue};
 use crate::session_test::{On, SessionTest};
 
-/// A consumer with five deliveries that are not acknowledged.
+/// Returns a consumer with five deliveries that are not acknowledged.
 fn five_deliveries(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, queue("q"));
@@ -112,7 +112,7 @@ fn recover_to_the_same_consumer_is_not_implemented_as_in_rabbitmq() {
     }
 }
 
-/// A channel that has 500 deliveries of `q`, and consumes no more.
+/// Returns a channel that has 500 deliveries of `q`, and consumes no more.
 fn held() -> (SessionTest, On) {
     let mut node = SessionTest::new();
     let on = node.channel();

@@ -1,17 +1,17 @@
 //! Publishers are held back while the disk is full, and while fast consumers have too much before them.
 
 use quelea_amqp_codec::method::{Method, basic, connection};
-use quelea_model::Table;
+use quelea_model::{Properties, Table};
 
 use crate::consuming::{consume, deliveries};
 use crate::declaring::{durable_queue, queue};
-use crate::session_test::{On, SessionTest};
+use crate::session_test::{On, SessionTest, to};
 
 fn blocked(method: &Method) -> bool {
     matches!(method, Method::ConnectionBlocked(_))
 }
 
-/// A client that has published to the durable queue `q`.
+/// Returns a client that has published to the durable queue `q`.
 fn publisher(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, durable_queue("q"));
@@ -130,6 +130,37 @@ fn a_publisher_to_a_memory_queue_is_held_back_too() {
     assert!(node.session(on.0).is_stalled());
     node.disconnect(on.0);
     assert_eq!(node.broker.connections().len(), 0);
+}
+
+#[test]
+fn only_a_publish_that_the_broker_does_not_take_waits_for_room() {
+    let mut node = SessionTest::new();
+    let on = publisher(&mut node);
+    node.is_disk_slow = true;
+    node.send_on(on, durable_queue("r"));
+    node.publish_to(on, "q", "behind an answer");
+    node.settle();
+    assert!(node.session(on.0).is_stalled());
+    assert_eq!(node.session(on.0).awaited_bytes(), None);
+    node.is_disk_slow = false;
+    node.settle();
+    node.disk_is_full(true);
+    node.settle();
+    node.publish_to(on, "q", "too much");
+    node.settle();
+    assert_eq!(node.session(on.0).awaited_bytes(), Some("too much".len()));
+    node.disk_is_full(false);
+    node.settle();
+    assert!(!node.session(on.0).is_stalled());
+    assert_eq!(node.session(on.0).awaited_bytes(), None);
+    node.reads(on.0, false);
+    for _ in 0..200 {
+        let mandatory = basic::Publish { mandatory: true, ..to("nobody") };
+        node.publish(on, mandatory, &Properties::default(), &"x".repeat(10_000));
+    }
+    node.settle();
+    assert!(node.session(on.0).is_stalled(), "it reads none of what comes back");
+    assert_eq!(node.session(on.0).awaited_bytes(), None);
 }
 
 /// Publishes and takes for so many milliseconds, a lot more than is taken.

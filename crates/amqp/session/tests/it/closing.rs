@@ -195,7 +195,8 @@ fn both_sides_may_close_a_channel_at_the_same_time() {
     assert_eq!(node.call(on, basic::Qos::default()), basic::QosOk {}.into());
 }
 
-/// A channel with so many deliveries that it has not acknowledged that they do not go back in one turn.
+/// Returns a channel with so many deliveries that it has not acknowledged that they do not go back in
+/// one turn.
 fn holding(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, durable_queue("q"));

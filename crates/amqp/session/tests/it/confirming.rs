@@ -14,7 +14,7 @@ fn nack(delivery_tag: u64, multiple: bool) -> Method {
     basic::Nack { delivery_tag, multiple, requeue: false }.into()
 }
 
-/// A channel in confirm mode and a durable queue `q`.
+/// Returns a channel in confirm mode and a durable queue `q`.
 fn publisher(node: &mut SessionTest) -> On {
     let on = node.channel();
     assert_eq!(node.call(on, confirm::Select { no_wait: false }), confirm::SelectOk {}.into());

@@ -14,7 +14,7 @@ pub(crate) fn consuming(tag: &str) -> Method {
     basic::ConsumeOk { consumer_tag: tag.into() }.into()
 }
 
-/// Delivery tags and bodies of what was delivered.
+/// Returns the delivery tags and bodies of what was delivered.
 pub(crate) fn deliveries(received: &[Received]) -> Vec<(u64, &str)> {
     let deliveries = received.iter().filter_map(|received| match &received.method {
         Method::BasicDeliver(deliver) => Some((deliver.delivery_tag, received.body())),

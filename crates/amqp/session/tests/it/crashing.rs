@@ -137,7 +137,7 @@ impl Known {
     }
 }
 
-/// All messages of the queue after a restart.
+/// Returns all messages of the queue after a restart.
 fn found(log: FakeDisk) -> BTreeMap<String, usize> {
     let mut node = SessionTest::on_log(log);
     let on = node.channel();

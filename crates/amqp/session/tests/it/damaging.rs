@@ -9,7 +9,7 @@ use crate::consuming::{consume, deliveries};
 use crate::declaring::{bind, durable_queue, exchange, queue};
 use crate::session_test::{SessionTest, persistent, to};
 
-/// What a client sends after the handshake, with a bit of everything.
+/// Returns what a client sends after the handshake, with a bit of everything.
 fn conversation() -> BytesMut {
     let mut properties = BytesMut::new();
     persistent().encode(&mut properties);

@@ -6,8 +6,8 @@ use quelea_model::{Table, Value};
 use crate::declaring::{bind, durable_queue};
 use crate::session_test::{On, SessionTest};
 
-/// A client whose declaration waits: its queue of the same name had too many bindings for one turn. The deletion's
-/// answer waits for the disk.
+/// Returns a client whose declaration waits: its queue of the same name had too many bindings for one turn. The
+/// deletion's answer waits for the disk.
 fn waiting(node: &mut SessionTest, declare: queue_methods::Declare) -> On {
     let on = node.channel();
     node.call(on, durable_queue("q"));
@@ -32,7 +32,7 @@ fn turns(node: &mut SessionTest) {
     }
 }
 
-/// It is refused when its turn comes.
+/// Returns a declaration that is refused when its turn comes.
 fn wrong() -> queue_methods::Declare {
     let arguments = Table::from_iter([("x-max-length", Value::LongString("many".into()))]);
     queue_methods::Declare { arguments, ..durable_queue("q") }

@@ -13,7 +13,7 @@ const LOCKED: &str = "RESOURCE_LOCKED - cannot obtain exclusive access to locked
                       vhost '/'. It could be originally declared on another connection or the \
                       exclusive property value does not match that of the original declaration.";
 
-/// A node with a queue `q`, a durable one `d`, an exchange `e`, a queue `mine` of another
+/// Returns a node with a queue `q`, a durable one `d`, an exchange `e`, a queue `mine` of another
 /// connection, and a queue `theirs` with an exclusive consumer.
 fn populated() -> (SessionTest, On) {
     let mut node = SessionTest::new();

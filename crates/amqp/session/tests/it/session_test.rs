@@ -62,7 +62,7 @@ impl SessionTest {
         Self::over(start(limits, open_memory(MemStore::pumped()), START), None)
     }
 
-    /// A node over a log, with what the log holds.
+    /// Returns a node over a log, with what the log holds.
     pub(crate) fn on_log(log: FakeDisk) -> Self {
         let opened = open_log(&log, 64 * 1024, START);
         Self::over(start(BrokerConfig::default(), opened, START), Some(log))
@@ -96,7 +96,7 @@ impl SessionTest {
         self.broker.set_permissions(now, user, "/", names, names, names).unwrap();
     }
 
-    /// A connection that has said nothing yet.
+    /// Opens a connection, on which nothing was said yet.
     pub(crate) fn accept(&mut self, loopback: bool) -> Client {
         let client = ScriptedClient {
             wire: AmqpClient::new(131_072),
@@ -108,7 +108,7 @@ impl SessionTest {
         Client(self.0.accept(client, loopback))
     }
 
-    /// A client that is `guest` in `/` and has all capabilities.
+    /// Returns a client that is `guest` in `/` and has all capabilities.
     pub(crate) fn connect(&mut self) -> Client {
         let client = self.accept(true);
         self.open(client, "guest", "/", capabilities());
@@ -158,7 +158,7 @@ impl SessionTest {
         On(client, number)
     }
 
-    /// A new client's channel 1.
+    /// Returns a new client's channel 1.
     pub(crate) fn channel(&mut self) -> On {
         let client = self.connect();
         self.open_channel(client, 1)
@@ -215,7 +215,7 @@ impl SessionTest {
         self.closed(on.0)
     }
 
-    /// The close that comes next. Its text is for people, whatever it is about.
+    /// Takes the close that comes next. Its text is for people, whatever it is about.
     pub(crate) fn closed(&mut self, client: Client) -> (u16, String, u16, u16) {
         let (code, text, class, method) = match self.next(client).method {
             Method::ChannelClose(close) => {
@@ -230,18 +230,18 @@ impl SessionTest {
         (code, text, class, method)
     }
 
-    /// The next thing that a client has got.
+    /// Returns the next thing that a client has got.
     #[track_caller]
     pub(crate) fn next(&mut self, client: Client) -> Received {
         self.end(client).inbox.pop_front().expect("the client got something")
     }
 
-    /// All that a client has got.
+    /// Returns all that a client has got.
     pub(crate) fn all(&mut self, client: Client) -> Vec<Received> {
         self.end(client).inbox.drain(..).collect()
     }
 
-    /// All methods that a client has got.
+    /// Returns all methods that a client has got.
     pub(crate) fn methods(&mut self, client: Client) -> Vec<Method> {
         self.all(client).into_iter().map(|received| received.method).collect()
     }
@@ -283,8 +283,8 @@ impl SessionTest {
         self.settle();
     }
 
-    /// The session reads all that was sent, and nothing else happens. Returns the number of logins
-    /// that it wants verified.
+    /// Lets the session read all that was sent, and nothing else happens. Returns the number of
+    /// logins that it wants verified.
     pub(crate) fn receive_only(&mut self, client: Client) -> usize {
         let Node { broker, ends, now, .. } = &mut self.0;
         let end = &mut ends[client.0];
@@ -316,7 +316,7 @@ impl node::Client for ScriptedClient {
     }
 }
 
-/// Client properties with all capabilities that a session looks at.
+/// Returns client properties with all capabilities that a session looks at.
 pub(crate) fn capabilities() -> Table {
     let capabilities =
         ["consumer_cancel_notify", "connection.blocked", "authentication_failure_close"]
@@ -324,18 +324,18 @@ pub(crate) fn capabilities() -> Table {
     Table::from_iter([("capabilities", Value::Table(Table::from_iter(capabilities)))])
 }
 
-/// basic.publish to a queue by the default exchange.
+/// Returns a basic.publish to a queue by the default exchange.
 pub(crate) fn to(queue: &str) -> basic::Publish {
     basic::Publish { routing_key: queue.into(), ..basic::Publish::default() }
 }
 
-/// Properties of a message that survives a restart.
+/// Returns the properties of a message that survives a restart.
 pub(crate) fn persistent() -> Properties {
     Properties { delivery_mode: Some(2), ..Properties::default() }
 }
 
-/// Whether a text shows a value as Rust's `{:?}` prints it: `F64(10.0)`, `Some(1)`, `Name { a: 1 }`,
-/// `"quoted"`, `b"bytes"`, `[(`.
+/// Returns whether a text shows a value as Rust's `{:?}` prints it: `F64(10.0)`, `Some(1)`, `Name {
+/// a: 1 }`, `"quoted"`, `b"bytes"`, `[(`.
 pub(crate) fn has_debug_form(text: &str) -> bool {
     let is_constructor = |word: &str| {
         let name = word.trim_start_matches(['(', '[', '\'', '"', '{']);

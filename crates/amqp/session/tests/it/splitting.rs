@@ -8,7 +8,7 @@ use crate::consuming::consume;
 use crate::declaring::{bind, durable_queue, exchange, queue};
 use crate::session_test::{Received, SessionTest, to};
 
-/// A conversation with a bit of everything, and all that the client got in it.
+/// Plays a conversation with a bit of everything, and returns all that the client got in it.
 fn conversation(read_bytes: usize) -> Vec<Received> {
     let mut node = SessionTest::new();
     let on = node.channel();

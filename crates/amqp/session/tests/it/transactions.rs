@@ -8,7 +8,7 @@ use quelea_model::{Properties, Table, Value, limits};
 use crate::declaring::{bind, count, durable_queue, exchange, queue};
 use crate::session_test::{On, SessionTest, to};
 
-/// A transactional channel and a queue `q`.
+/// Returns a transactional channel and a queue `q`.
 fn transaction(node: &mut SessionTest) -> On {
     let on = node.channel();
     node.call(on, durable_queue("q"));
@@ -16,7 +16,7 @@ fn transaction(node: &mut SessionTest) -> On {
     on
 }
 
-/// Ready and unacknowledged messages of `q`.
+/// Returns how many messages of `q` are ready, and how many unacknowledged.
 fn messages(node: &SessionTest) -> (u64, u64) {
     let queue = node.broker.queue("/", "q").expect("the queue");
     (queue.messages_ready, queue.messages_unacknowledged)

@@ -191,7 +191,8 @@ impl From<PeerStats> for PeersShown {
 }
 
 impl QueueShown {
-    /// `hint` is what `OrderHint=auto` has come to, if the queue is served here.
+    /// Returns what is shown of a queue. `hint` is what `OrderHint=auto` has come to, if the queue
+    /// is served here.
     pub(super) fn of(
         facts: &QueueFacts,
         backlog: Backlog,
@@ -219,7 +220,7 @@ impl QueueShown {
 }
 
 impl OrderHintShown {
-    /// A FIFO queue has one owner, which keeps the order.
+    /// Returns the order hint as it is shown. A FIFO queue has one owner, which keeps the order.
     fn of(facts: &QueueFacts, hint: Option<HintView>) -> Self {
         let auto = hint.filter(|_| !facts.settings.is_fifo());
         let (configured, k) = match facts.settings.order_hint {

@@ -13,7 +13,7 @@ use crate::store;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The nodes of the environment, and a keyspace of this process's own.
+/// Returns the nodes of the environment, and a keyspace of this process's own.
 fn settings() -> CassandraSettings {
     let nodes = std::env::var("QUELEA_TEST_CASSANDRA")
         .expect("QUELEA_TEST_CASSANDRA names a Cassandra, as the suite elastic_cassandra does");

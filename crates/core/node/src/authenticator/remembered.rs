@@ -32,7 +32,7 @@ impl Remembered {
         Ok(Self { secret, good: Verdicts::default(), wrong: Verdicts::default() })
     }
 
-    /// Whether these credentials are good, if they were verified lately.
+    /// Returns whether these credentials are good, if they were verified lately.
     pub(super) fn verdict(&self, credentials: &Credentials, now: Instant) -> Option<bool> {
         let key = self.key(credentials)?;
         let holds = |verdicts: &Verdicts| verdicts.get(&key).is_some_and(|until| *until > now);
@@ -55,7 +55,8 @@ impl Remembered {
         verdicts.insert(key, now + REMEMBERED_FOR);
     }
 
-    /// Argon2 with its smallest cost (8 KiB, one pass) and a secret per process is a keyed hash.
+    /// Returns the key of these credentials. Argon2 with its smallest cost (8 KiB, one pass) and a
+    /// secret per process is a keyed hash.
     fn key(&self, credentials: &Credentials) -> Option<[u8; 32]> {
         // No hash that a user has is empty.
         let hash = credentials.hash.as_deref().unwrap_or_default();

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 /// What can wait: it may have been given up meanwhile.
 pub(super) trait Waits {
-    /// Whether somebody still wants the answer.
+    /// Returns whether somebody still wants the answer.
     fn is_wanted(&self) -> bool;
 }
 
@@ -60,7 +60,7 @@ impl<T: Waits> Waiting<T> {
         self.take(longest, |line| line.requests.pop_front())
     }
 
-    /// The next one that somebody still wants.
+    /// Takes the next one that somebody still wants.
     pub(super) fn pop(&mut self) -> Option<T> {
         while let Some(source) = self.turns.pop_front() {
             self.turns.push_back(source);
@@ -78,7 +78,7 @@ impl<T: Waits> Waiting<T> {
         None
     }
 
-    /// Everything, in no order.
+    /// Takes everything, in no order.
     pub(super) fn drain(&mut self) -> Vec<T> {
         self.turns.clear();
         self.total = 0;

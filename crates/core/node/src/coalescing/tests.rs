@@ -15,7 +15,8 @@ struct Played {
     pauses: f64,
 }
 
-/// A core in virtual time: a read and a turn take 4 µs together, a tenth of a microsecond a message more, and a pause 100.
+/// Plays a core in virtual time: a read and a turn take 4 µs together, a tenth of a microsecond a
+/// message more, and a pause 100.
 fn play(clients: &[Client], ms: u64, coalescing: &mut InputCoalescing, start: Instant) -> Played {
     let (mut now_us, mut worked_us, end_us) = (0.0, 0.0, ms as f64 * 1e3);
     let (mut waits, mut has_waited) = (0, false);

@@ -95,6 +95,16 @@ impl Client {
         user: &str,
         password: &str,
     ) -> Result<Self, Gone> {
+        Self::try_password_before(address, user, password, &[])
+    }
+
+    /// Sends a password and, in the same write, what does not wait for the answer.
+    pub(crate) fn try_password_before(
+        address: SocketAddr,
+        user: &str,
+        password: &str,
+        early: &[u8],
+    ) -> Result<Self, Gone> {
         let mut client = Self::raw(address)?;
         client.write(PROTOCOL_HEADER)?;
         client.expect(0, "connection.start")?;
@@ -110,11 +120,12 @@ impl Client {
             locale: ShortStr::from("en_US"),
         };
         client.send(0, start_ok);
+        client.output.put_slice(early);
         client.flush()?;
         Ok(client)
     }
 
-    /// A socket on which nothing was said.
+    /// Connects a socket, on which nothing was said yet.
     pub(crate) fn raw(address: SocketAddr) -> Result<Self, Gone> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(gone)?;
         stream.set_nodelay(true).map_err(gone)?;
@@ -231,7 +242,7 @@ impl Client {
         self.stream.write_all(bytes).map_err(gone)
     }
 
-    /// What comes next, after writing what is queued.
+    /// Returns what comes next, after writing what is queued.
     pub(crate) fn next(&mut self) -> Result<Incoming, Gone> {
         self.flush()?;
         match self.passed.pop_front() {
@@ -240,7 +251,7 @@ impl Client {
         }
     }
 
-    /// What has come already, or comes within `wait`.
+    /// Returns what has come already, or comes within `wait`.
     pub(crate) fn next_within(&mut self, wait: Duration) -> Result<Option<Incoming>, Gone> {
         self.flush()?;
         if let Some(incoming) = self.passed.pop_front() {
@@ -281,7 +292,7 @@ impl Client {
         }
     }
 
-    /// All that the broker sends until it closes the socket, as it is.
+    /// Reads all that the broker sends until it closes the socket, as it is.
     pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.stream.read_to_end(&mut bytes).expect("the broker closes its end in good order");
@@ -295,7 +306,8 @@ impl Client {
         self.expect(0, "connection.close-ok").map(drop)
     }
 
-    /// The broker's connection.close, which this client leaves without an answer.
+    /// Waits for the broker's connection.close, which this client leaves without an answer; returns
+    /// its code.
     pub(crate) fn until_told_to_close(&mut self) -> Result<u16, Gone> {
         self.silent = true;
         loop {

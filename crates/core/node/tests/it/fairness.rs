@@ -1,16 +1,18 @@
 //! One connection's load does not stop the others.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
-use quelea_amqp_codec::ShortStr;
-use quelea_amqp_codec::method::{channel, queue};
+use bytes::Bytes;
+use quelea_amqp_codec::method::{basic, channel, connection, queue};
+use quelea_amqp_codec::{Output, ShortStr};
 use quelea_broker::report::ExchangeReport;
-use quelea_model::limits::OUTPUT_BYTES_MAX;
+use quelea_model::limits::{FRAME_BYTES_MIN, OUTPUT_BYTES_MAX};
 use quelea_model::{Table, Value};
+use quelea_node::NodeConfig;
 
 use crate::client::{Client, PERSISTENT, TRANSIENT};
-use crate::server::{Server, TestDir};
+use crate::server::{Server, TestDir, config};
 
 fn bounded_queue(name: &str) -> queue::Declare {
     queue::Declare {
@@ -119,8 +121,8 @@ fn calls_that_cost_a_lot_share_a_turn_with_no_other() {
     const CALLS: usize = 20;
     let dir = TestDir::new();
     let server = Server::start(&dir);
-    let (release, released) = std::sync::mpsc::channel::<()>();
-    let (turns, ran) = std::sync::mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let (turns, ran) = mpsc::channel();
     // So that all of them wait.
     assert!(server.handle().try_call(move |_| released.recv().unwrap()));
     for _ in 0..CALLS {
@@ -163,4 +165,85 @@ fn close_ok_comes_when_all_deliveries_are_back_in_their_queue() {
         let (ready, _) = client.declare("q", false).unwrap();
         assert_eq!(ready as usize, MESSAGES);
     }
+}
+
+/// More turns than a core takes that has nothing to do, and far fewer than one that does not wait.
+const TURNS_AT_REST_MAX: u64 = 100;
+
+/// Returns how many turns the core takes while a password is hashed, of which it needs none.
+fn turns_of_a_hash(server: &Server) -> u64 {
+    let turns = || server.call(|core| core.counters().turns);
+    let before = turns();
+    let (done, hashed) = mpsc::channel();
+    server.authenticator().hash("x".into(), move |_| done.send(()).unwrap());
+    hashed.recv().unwrap();
+    turns() - before
+}
+
+#[test]
+fn the_core_rests_while_a_client_reads_no_answers() {
+    let dir = TestDir::new();
+    let server = Server::start_with(NodeConfig { stop_timeout_ms: 10, ..config(dir.path()) });
+    let mut deaf = Client::connect(server.address);
+    let mut output = Output::new();
+    for _ in 0..1_000 {
+        let body = Bytes::from_static(&[7; 1_000]);
+        output.publish(1, "", "nobody", true, TRANSIENT, body, FRAME_BYTES_MIN);
+    }
+    let returned = output.to_bytes();
+    let writer = std::thread::spawn(move || while deaf.write(&returned).is_ok() {});
+    let received = || server.call(|core| core.counters().bytes_received);
+    let turns = loop {
+        let before = received();
+        let turns = turns_of_a_hash(&server);
+        // It is not read any more: more is returned already than its sockets hold.
+        if before > OUTPUT_BYTES_MAX as u64 && received() == before {
+            break turns;
+        }
+    };
+    assert!(turns < TURNS_AT_REST_MAX, "{turns} turns");
+    drop(server);
+    writer.join().unwrap();
+}
+
+/// Returns a client that consumes from `q` with the tag `deaf` and reads none of the deliveries: its socket is full, and
+/// further ones wait.
+fn deaf_consumer(server: &Server) -> Client {
+    let mut publisher = Client::connect(server.address);
+    publisher.declare("q", false).unwrap();
+    let mut deaf = Client::connect(server.address);
+    let (queue, consumer_tag) = (ShortStr::from("q"), ShortStr::from("deaf"));
+    deaf.send(1, basic::Consume { queue, consumer_tag, no_ack: true, ..Default::default() });
+    deaf.expect(1, "basic.consume-ok").unwrap();
+    (0..20_000).for_each(|_| publisher.publish("q", TRANSIENT, &[7; 1_000][..]));
+    let (ready, _) = publisher.declare("q", false).unwrap();
+    assert!(ready > 0, "the sockets took everything: the test needs more messages");
+    publisher.close().unwrap();
+    deaf
+}
+
+#[test]
+fn the_core_rests_while_a_closed_connection_is_not_read() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut deaf = deaf_consumer(&server);
+    deaf.send(0, connection::Close { reply_code: 200, ..connection::Close::default() });
+    deaf.flush().unwrap();
+    server.until("it is closed", |core| core.broker.connections().is_empty());
+    let turns = turns_of_a_hash(&server);
+    assert!(turns < TURNS_AT_REST_MAX, "{turns} turns");
+    deaf.expect(0, "connection.close-ok").unwrap();
+}
+
+/// Cancel-ok waits behind deliveries; a client that writes before it reads would wait for us as we for it.
+#[test]
+fn what_comes_behind_a_cancel_waits_for_no_reader() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut deaf = deaf_consumer(&server);
+    deaf.send(1, basic::Cancel { consumer_tag: ShortStr::from("deaf"), no_wait: false });
+    let behind = ShortStr::from("behind");
+    deaf.send(1, queue::Declare { queue: behind, ..queue::Declare::default() });
+    deaf.flush().unwrap();
+    server.until("it is declared", |core| core.broker.queue("/", "behind").is_some());
 }

@@ -1,6 +1,8 @@
 //! Who may in, and how long the door stays open.
 
-use quelea_amqp_codec::ConnectionConfig;
+use quelea_amqp_codec::method::connection;
+use quelea_amqp_codec::{ConnectionConfig, Output};
+use quelea_model::limits::EARLY_BYTES_MAX;
 use quelea_net::Front;
 
 use crate::client::{Client, Gone};
@@ -121,4 +123,32 @@ fn who_sends_on_while_its_password_is_checked_is_shown_out() {
     let _ = talker.write(&[0; 64 * 1024]);
     assert!(matches!(talker.until_gone(), Gone::Disconnected));
     held.send(()).unwrap();
+}
+
+#[test]
+fn what_comes_in_one_read_with_a_password_is_counted_too() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let (held, hold) = std::sync::mpsc::channel();
+    server.authenticator().hash("x".into(), move |_| hold.recv().unwrap());
+    let early = [0; EARLY_BYTES_MAX + 1];
+    let talker = Client::try_password_before(server.address, "guest", "guest", &early);
+    assert!(matches!(talker.unwrap().until_gone(), Gone::Disconnected));
+    held.send(()).unwrap();
+}
+
+#[test]
+fn a_client_that_does_not_wait_for_its_login_gets_in() {
+    let dir = TestDir::new();
+    let server = Server::start(&dir);
+    let mut early = Output::new();
+    let ConnectionConfig { channel_max, frame_max, .. } = ConnectionConfig::default();
+    early.method(0, &connection::TuneOk { channel_max, frame_max, heartbeat: 0 }.into());
+    early.method(0, &connection::Open { virtual_host: "/".into() }.into());
+    let early = early.to_bytes();
+    // The second time the password is known.
+    for _ in 0..2 {
+        let client = Client::try_password_before(server.address, "guest", "guest", &early);
+        client.unwrap().expect(0, "connection.open-ok").unwrap();
+    }
 }

@@ -39,7 +39,7 @@ impl Drop for TestDir {
     }
 }
 
-/// The configuration of a test's node: a free port, small limits.
+/// Returns the configuration of a test's node: a free port, small limits.
 pub(crate) fn config(dir: &Path) -> NodeConfig {
     NodeConfig {
         data_dir: dir.join("data"),

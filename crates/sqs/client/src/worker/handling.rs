@@ -99,7 +99,7 @@ impl<'a> Settler<'a> {
         }
     }
 
-    /// True if the service confirmed it.
+    /// Deletes a message; true if the service confirmed it.
     fn delete(&mut self, task: &Task) -> bool {
         self.check_for_stop();
         let mut lease = task.lease();
@@ -152,7 +152,8 @@ mod tests {
     use super::*;
     use crate::message::Message;
 
-    /// A service that takes connections and says nothing, and a client that has little patience.
+    /// Returns a service that takes connections and says nothing, and a client that has little
+    /// patience.
     fn silent() -> (TcpListener, Client) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -160,7 +161,7 @@ mod tests {
         (listener, Client::new(endpoint, None).with_patience(Duration::from_millis(50)))
     }
 
-    /// A FIFO queue's tasks, with messages of one group.
+    /// Returns a FIFO queue's tasks, with messages of one group.
     fn tasks(messages: usize) -> TaskQueue {
         desk_of(messages, 30)
     }

@@ -30,14 +30,14 @@ impl Task {
         Self { message, lease: Mutex::new(lease), is_lost: AtomicBool::new(false) }
     }
 
-    /// The message.
+    /// Returns the message.
     #[must_use]
     pub const fn message(&self) -> &Message {
         &self.message
     }
 
-    /// Whether the message is still in nobody else's hands, as far as is known. A handler that takes
-    /// long may look, and give up.
+    /// Returns whether the message is still in nobody else's hands, as far as is known. A handler
+    /// that takes long may look, and give up.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         !self.is_lost.load(Ordering::Relaxed)
@@ -48,7 +48,7 @@ impl Task {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` while somebody calls the service about it.
+    /// Locks the lease; `None` while somebody calls the service about it.
     pub(crate) fn lease_if_free(&self) -> Option<MutexGuard<'_, Lease>> {
         match self.lease.try_lock() {
             Ok(lease) => Some(lease),
@@ -62,7 +62,7 @@ impl Task {
         !self.is_lost.swap(true, Ordering::Relaxed)
     }
 
-    /// The message group, if it has one.
+    /// Returns the message group, if it has one.
     pub(crate) fn group(&self) -> Option<&str> {
         self.message.attributes.get("MessageGroupId").map(String::as_str)
     }

@@ -67,7 +67,7 @@ impl TaskQueue {
         self.changed.notify_all();
     }
 
-    /// The next message to handle; `None` when there will be none.
+    /// Waits for the next message to handle, and takes it; `None` when there will be none.
     pub(crate) fn take(&self) -> Option<Arc<Task>> {
         let mut state = self.lock();
         loop {
@@ -83,7 +83,7 @@ impl TaskQueue {
         }
     }
 
-    /// The oldest one whose group is not being handled.
+    /// Returns the place of the oldest message whose group is not being handled.
     fn next(&self, state: &State) -> Option<usize> {
         if !self.keeps_groups {
             return (!state.waiting.is_empty()).then_some(0);
@@ -131,7 +131,7 @@ impl TaskQueue {
         state.finished.push_back(id.to_owned());
     }
 
-    /// Whether a message was processed before.
+    /// Returns whether a message was processed before.
     pub(crate) fn is_finished(&self, id: &str) -> bool {
         // Empty unless the service was away for a while.
         self.lock().finished.iter().any(|finished| finished == id)
@@ -162,7 +162,7 @@ impl TaskQueue {
         }
     }
 
-    /// No message will be put here any more, once the returned value is gone.
+    /// Closes the queue once the returned value is gone: no message will be put here any more.
     pub(crate) fn close_on_drop(&self) -> Closing<'_> {
         Closing(self)
     }
@@ -175,7 +175,7 @@ impl TaskQueue {
         self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Handlers run outside of the lock, so a panic of theirs does not poison it.
+    /// Locks the state. Handlers run outside of the lock, so a panic of theirs does not poison it.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

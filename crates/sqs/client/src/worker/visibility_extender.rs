@@ -64,7 +64,7 @@ struct Failure {
     is_gone: bool,
 }
 
-/// What failed of a batch's entry.
+/// Returns what failed of a batch's entry.
 fn failure(answer: &Result<Vec<BatchFailure>, Error>, at: usize) -> Option<Failure> {
     match answer {
         Ok(failed) => {

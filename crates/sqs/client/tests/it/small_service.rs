@@ -100,12 +100,12 @@ impl SmallService {
         self.shared.state.lock().unwrap().calls.get(action).copied().unwrap_or(0)
     }
 
-    /// Timeouts that messages were given by ChangeMessageVisibility.
+    /// Returns the timeouts that messages were given by ChangeMessageVisibility.
     pub(crate) fn visibility_changes(&self) -> Vec<Duration> {
         self.shared.state.lock().unwrap().visibility_changes.clone()
     }
 
-    /// Messages of a queue, visible or not.
+    /// Counts the messages of a queue, visible or not.
     pub(crate) fn messages(&self, queue: &str) -> usize {
         self.shared.state.lock().unwrap().length(queue)
     }

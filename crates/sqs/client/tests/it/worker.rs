@@ -9,7 +9,7 @@ use quelea_sqs_client::{Client, OutgoingMessage, Tally, Task, Verdict, Worker, W
 
 use crate::small_service::{SILENCE, SmallService, TOO_LONG};
 
-/// A service with a queue `q` of `count` messages, and a client of it.
+/// Returns a service with a queue `q` of `count` messages, and a client of it.
 fn filled(count: usize) -> (SmallService, Client, String) {
     let service = SmallService::start();
     let mut client = Client::new(service.endpoint().parse().unwrap(), None);

@@ -9,7 +9,7 @@ use quelea_sqs_client::{Client, OutgoingMessage};
 
 use crate::small_service::SmallService;
 
-/// `target/debug/examples/worker`, which cargo builds before the tests run.
+/// Returns the path of `target/debug/examples/worker`, which cargo builds before the tests run.
 fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().and_then(|deps| deps.parent()).unwrap().join("examples/worker")

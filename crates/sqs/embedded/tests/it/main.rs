@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod conformance;
+mod lookups;
 mod node;

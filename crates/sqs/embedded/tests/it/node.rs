@@ -6,7 +6,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use quelea_broker::BrokerConfig;
 use quelea_node::{CoreHandle, DataDir, Node, NodeConfig};
+use quelea_sqs_embedded::EmbeddedSettings;
 use tokio::runtime::{Builder, Runtime};
+
+/// The account that the virtual host `/` is.
+pub(crate) const ACCOUNT: &str = "000000000000";
+
+/// How long names and purges rest here.
+pub(crate) const COOLDOWN_MS: u64 = 300;
+
+pub(crate) fn settings() -> EmbeddedSettings {
+    EmbeddedSettings { account_id: ACCOUNT.into(), cooldown_ms: COOLDOWN_MS }
+}
 
 /// A running node; it is stopped at the end of the test.
 pub(crate) struct TestNode {

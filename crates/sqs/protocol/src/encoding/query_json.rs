@@ -38,7 +38,7 @@ pub(super) fn write_error(error: &Error, request_id: &str, out: &mut BytesMut) {
     out.put_slice(response.to_string().as_bytes());
 }
 
-/// A structure's members as Query has them.
+/// Returns a structure's members as Query has them.
 fn in_query(value: Value, description: &Description) -> Value {
     let Value::Object(members) = value else { return value };
     let members = members.into_iter().map(|(name, value)| {

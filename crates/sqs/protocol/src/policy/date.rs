@@ -4,8 +4,8 @@ use jiff::civil::Time;
 
 use crate::sigv4::{date, number, seconds_of, time_of_day};
 
-/// Milliseconds since 1970 of `2026-11-21`, `2026-11-21T15:04Z`, `2026-11-21T15:04:05.678+01:00` or
-/// `1795273445`.
+/// Parses `2026-11-21`, `2026-11-21T15:04Z`, `2026-11-21T15:04:05.678+01:00` or `1795273445`.
+/// Returns the milliseconds since 1970.
 pub(super) fn parse(text: &str) -> Option<i64> {
     if let Some(seconds) = number(text) {
         return i64::try_from(seconds).ok()?.checked_mul(1000);
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     Some(seconds_of(date, Time::midnight()) * 1000 + in_day_ms)
 }
 
-/// `15:04`, seconds and their fraction if given, and the zone.
+/// Parses `15:04`, seconds and their fraction if given, and the zone.
 fn ms_of_day(text: &str) -> Option<i64> {
     let zone_at = text.find(['Z', '+', '-'])?;
     let (time, zone) = text.split_at(zone_at);

@@ -96,7 +96,7 @@ fn parse_statement(at: &str, value: &Value) -> Result<Statement, PolicyError> {
     })
 }
 
-/// `"*"`, or lists by kind: `{"AWS": ["111122223333", "arn:aws:iam::…:user/x"]}`.
+/// Parses `"*"`, or lists by kind: `{"AWS": ["111122223333", "arn:aws:iam::…:user/x"]}`.
 fn parse_principals(at: &str, value: &Value) -> Result<Vec<Principal>, PolicyError> {
     if value.as_str() == Some("*") {
         return Ok(vec![Principal::Anybody]);
@@ -127,12 +127,12 @@ fn parse_action(at: &str, text: &str) -> Result<Pattern, PolicyError> {
     Err(element(at, "Policy statement action out of service scope!"))
 }
 
-/// Without a resource, a statement is about the queue whose policy it stands in.
+/// Returns what a statement without a resource is about: the queue whose policy it stands in.
 fn the_queue() -> Patterns {
     Patterns { others: false, patterns: vec![Pattern::new("*")] }
 }
 
-/// `{"StringEquals": {"aws:username": "x"}, "Bool": {"aws:SecureTransport": "true"}}`.
+/// Parses `{"StringEquals": {"aws:username": "x"}, "Bool": {"aws:SecureTransport": "true"}}`.
 fn parse_conditions(at: &str, value: &Value) -> Result<Vec<Condition>, PolicyError> {
     let mut conditions = Vec::new();
     for (operator, keys) in object(at, value)? {
@@ -147,7 +147,7 @@ fn parse_conditions(at: &str, value: &Value) -> Result<Vec<Condition>, PolicyErr
     Ok(conditions)
 }
 
-/// One text or a list of them. Numbers and booleans stand for their text.
+/// Reads one text or a list of them. Numbers and booleans stand for their text.
 fn texts(at: &str, value: &Value) -> Result<Vec<String>, PolicyError> {
     let one = |value: &Value| match value {
         Value::String(text) => Ok(text.clone()),

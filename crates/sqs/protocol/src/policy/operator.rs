@@ -129,7 +129,8 @@ pub(super) enum Operand {
 }
 
 impl Operand {
-    /// Whether a value of the request fits. What is no number is neither less nor more than one.
+    /// Returns whether a value of the request fits. What is no number is neither less nor more than
+    /// one.
     pub(super) fn fits(&self, value: &str) -> bool {
         match self {
             Self::Text(text) => text == value,
@@ -200,7 +201,7 @@ impl Network {
     }
 }
 
-/// IPv4 as it is mapped into IPv6, so that both are one kind.
+/// Returns an address's bits: IPv4 as it is mapped into IPv6, so that both are one kind.
 const fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),

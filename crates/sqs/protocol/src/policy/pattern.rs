@@ -9,8 +9,8 @@ impl Pattern {
         Self(text.chars().collect())
     }
 
-    /// Each star takes as little as it can, and more when what follows does not fit: no more steps
-    /// than the two lengths multiplied.
+    /// Returns whether a text fits. Each star takes as little as it can, and more when what follows
+    /// does not fit: no more steps than the two lengths multiplied.
     pub(super) fn fits(&self, text: &str) -> bool {
         let pattern = &self.0;
         let mut rest = text.chars();
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, word for word, and exponential.
+    /// Follows the definition, word for word, and is exponential.
     fn fits_by_definition(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], []) => true,

@@ -60,7 +60,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         }
     }
 
-    /// What a queue's policy says.
+    /// Returns what a queue's policy says.
     fn evaluate(
         &self,
         policy: &Policy,
@@ -104,7 +104,8 @@ const UNREADABLY: &str = "because the queue's policy cannot be read, so it denie
 /// Nothing allows it.
 const FOR_WANT_OF_PERMISSION: &str = "because no identity-based policy allows";
 
-/// Whether a policy cannot allow it to others: only permissions in the virtual host can.
+/// Returns whether a policy cannot allow an action to others: only permissions in the virtual host
+/// can.
 const fn is_owners(action: Action) -> bool {
     matches!(
         action,
@@ -122,7 +123,7 @@ const fn is_owners(action: Action) -> bool {
     )
 }
 
-/// The action whose permission an operation needs: batches have none of their own.
+/// Returns the action whose permission an operation needs: batches have none of their own.
 const fn permission(action: Action) -> Action {
     match action {
         Action::SendMessageBatch => Action::SendMessage,
@@ -132,7 +133,7 @@ const fn permission(action: Action) -> Action {
     }
 }
 
-/// What an operation needs of the permissions in the virtual host.
+/// Returns whether an operation has what it needs of the permissions in the virtual host.
 const fn permits(permits: Permits, action: Action) -> bool {
     match permission(action) {
         Action::SendMessage => permits.write,

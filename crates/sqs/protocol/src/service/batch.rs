@@ -46,7 +46,7 @@ pub(super) fn check_ids<'a>(
     Ok(checked)
 }
 
-/// An entry's failure as it is reported.
+/// Returns an entry's failure as it is reported.
 pub(super) fn failed(id: String, error: Error) -> BatchResultErrorEntry {
     BatchResultErrorEntry {
         id,

@@ -8,8 +8,9 @@ use super::{AnyService, Caller};
 use crate::{Action, Error, Request};
 
 impl AnyService {
-    /// Does what `body` asks for, the JSON of the operation's request, and returns that of its result: an object without
-    /// members where it has none. It is compiled here, once for all callers.
+    /// Carries out what `body` asks for, the JSON of the operation's request, and returns that of
+    /// its result: an object without members where it has none. It is compiled here, once for all
+    /// callers.
     ///
     /// # Errors
     /// As SQS refuses, with its texts; also when the body is not of the request's shape.

@@ -241,7 +241,7 @@ fn task_handle(handle: &str, source_arn: &str) -> String {
     STANDARD.encode(serde_json::to_vec(&TaskHandle { task_id, source_arn }).unwrap_or_default())
 }
 
-/// The store's handle, and the source's ARN.
+/// Reads a task's handle. Returns the store's handle, and the source's ARN.
 fn read_task_handle(given: &str) -> Option<(String, String)> {
     let text = STANDARD.decode(given).ok()?;
     let TaskHandle { task_id, source_arn } = serde_json::from_slice(&text).ok()?;

@@ -40,7 +40,7 @@ impl Page {
         Ok(Self { after, size })
     }
 
-    /// How many names to ask for: one more than fit, to know whether there is a next page.
+    /// Returns how many names to ask for: one more than fit, to know whether there is a next page.
     pub(super) const fn wanted(&self) -> usize {
         self.size + 1
     }

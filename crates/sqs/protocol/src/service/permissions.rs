@@ -68,7 +68,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
     }
 }
 
-/// Attributes of a queue, to whose policy a statement is added.
+/// Returns the attributes of a queue with a statement added to its policy.
 fn with_statement(
     old: &Attributes,
     label: &str,
@@ -102,7 +102,7 @@ fn with_statement(
     Ok(new)
 }
 
-/// Attributes of a queue, from whose policy the statements of that label are taken.
+/// Returns the attributes of a queue without the statements of that label in its policy.
 fn without_statement(old: &Attributes, label: &str) -> Result<Attributes, Error> {
     let mut policy = policy_of(old);
     let mut statements = statements(&mut policy);
@@ -118,7 +118,8 @@ fn without_statement(old: &Attributes, label: &str) -> Result<Attributes, Error>
     Ok(with_policy(old, policy, statements))
 }
 
-/// A policy without statements is none.
+/// Returns the attributes of a queue with a policy of these statements. One without statements is
+/// none.
 fn with_policy(
     old: &Attributes,
     mut policy: Map<String, Value>,
@@ -169,7 +170,7 @@ fn check_actions(actions: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The queue's policy; an empty one if it has none.
+/// Returns the queue's policy; an empty one if it has none.
 fn policy_of(attributes: &Attributes) -> Map<String, Value> {
     let text = attributes.get("Policy");
     match text.and_then(|text| serde_json::from_str(text).ok()) {

@@ -23,12 +23,12 @@ type Changed = dyn Fn(&Caller, QueueChange) + Send + Sync;
 pub struct ChangeSink(Option<Arc<Changed>>);
 
 impl ChangeSink {
-    /// One that has this called.
+    /// Returns a sink that calls `changed`.
     pub fn new(changed: impl Fn(&Caller, QueueChange) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(changed)))
     }
 
-    /// What a request would change, if somebody wants to know and it would.
+    /// Returns what a request would change, if somebody wants to know and it would.
     pub(crate) fn change(&self, caller: &Caller, request: &Request) -> Option<QueueChange> {
         let action = request.action();
         self.0.as_ref().filter(|_| changes_queue(action))?;

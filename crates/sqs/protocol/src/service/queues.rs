@@ -15,7 +15,8 @@ use crate::{
     Action, Created, Error, ErrorKind, Fault, Identity, NewQueue, QueueRef, Queues, Reply,
 };
 
-/// The attributes of a queue that is to be made, in the form in which they are stored.
+/// Checks a queue that is to be made, and returns its attributes in the form in which they are
+/// stored.
 ///
 /// # Errors
 /// As SQS refuses names, attributes and tags; what other queues have to do with it is not looked at.
@@ -118,7 +119,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         Ok(Reply::ListQueues(ListQueuesResult { queue_urls, next_token }))
     }
 
-    /// Names of queues of the caller's account that the caller may see: a page, and one more.
+    /// Lists names of queues of the caller's account that the caller may see: a page, and one more.
     async fn visible_names(
         &self,
         caller: &Caller,
@@ -186,7 +187,8 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
     }
 }
 
-/// Here SQS does not say that a parameter is missing, as it does elsewhere.
+/// Returns the error for a missing name: here SQS does not say that a parameter is missing, as it
+/// does elsewhere.
 fn no_name() -> Error {
     refusal::invalid("Value for parameter QueueName is invalid. Reason: Must specify a queue name.")
 }

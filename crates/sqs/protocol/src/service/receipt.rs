@@ -7,12 +7,12 @@ use crate::limits::HANDLE_LENGTH_MAX;
 use crate::refusal;
 use crate::{Delivery, Error, ReceiptOutcome};
 
-/// A delivery's handle.
+/// Encodes a delivery as a handle.
 pub(super) fn encode(delivery: &Delivery) -> String {
     URL_SAFE_NO_PAD.encode(delivery)
 }
 
-/// The delivery of a handle.
+/// Decodes a handle. Returns its delivery.
 ///
 /// # Errors
 /// MissingParameter, ReceiptHandleIsInvalid.
@@ -25,7 +25,7 @@ pub(super) fn decode(handle: Option<&str>) -> Result<Delivery, Error> {
     URL_SAFE_NO_PAD.decode(handle).map_err(|_| refusal::invalid_receipt_handle(handle))
 }
 
-/// What an outcome means to the client.
+/// Returns what an outcome means to the client.
 ///
 /// # Errors
 /// ReceiptHandleIsInvalid, MessageNotInflight, InvalidParameterValue.

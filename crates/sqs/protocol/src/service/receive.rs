@@ -36,7 +36,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         Ok(Reply::ReceiveMessage(ReceiveMessageResult { messages }))
     }
 
-    /// A message as the client sees it.
+    /// Returns a message as the client sees it.
     fn message(
         &self,
         received: Received,
@@ -118,8 +118,8 @@ fn check(request: &ReceiveMessageRequest, settings: &QueueSettings) -> Result<Re
     Ok(Receive { max: max as usize, visibility_timeout_ms, wait_ms, attempt_id })
 }
 
-/// A body as text. What came by another protocol may hold bytes that are none; each gives U+FFFD,
-/// as in SQS a body is text and nothing else.
+/// Returns a body as text. What came by another protocol may hold bytes that are none; each gives
+/// U+FFFD, as in SQS a body is text and nothing else.
 fn shown_body(body: &[u8]) -> String {
     let text = lossy_text(body);
     match is_xml_text(&text) {

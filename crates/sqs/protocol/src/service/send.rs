@@ -138,7 +138,7 @@ impl Rules {
         }
     }
 
-    /// What makes SQS refuse a whole batch, though it is one entry's fault.
+    /// Checks what makes SQS refuse a whole batch, though it is one entry's fault.
     fn check_batch(&self, entries: &[SendMessageBatchRequestEntry]) -> Result<(), Error> {
         if !self.is_fifo {
             return Ok(());
@@ -233,7 +233,7 @@ impl Rules {
         }
     }
 
-    /// What a message for a FIFO queue is recognised by.
+    /// Returns what a message for a FIFO queue is recognised by.
     fn fifo_id(
         &self,
         body: &str,
@@ -248,7 +248,7 @@ impl Rules {
     }
 }
 
-/// The sum over the system attributes, of which there is one.
+/// Returns the sum over the system attributes, of which there is one.
 fn md5_of_trace_header(header: &str) -> Option<String> {
     md5_of_attributes([&MessageAttribute {
         name: TRACE_HEADER.to_owned(),
@@ -257,7 +257,7 @@ fn md5_of_trace_header(header: &str) -> Option<String> {
     }])
 }
 
-/// The SHA-256 of a body, in hexadecimal.
+/// Returns the SHA-256 of a body, in hexadecimal.
 fn content_id(body: &str) -> String {
     hex::encode(Sha256::digest(body))
 }

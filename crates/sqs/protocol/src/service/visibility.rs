@@ -63,7 +63,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
     }
 }
 
-/// The delivery, and for how long it is to be invisible, in ms.
+/// Checks a change. Returns the delivery, and for how long it is to be invisible, in ms.
 fn change(handle: Option<&str>, timeout_s: Option<i64>) -> Result<(Delivery, u64), Error> {
     let timeout_s = timeout_s.ok_or_else(|| refusal::missing("VisibilityTimeout"))?;
     if !(0..=VISIBILITY_TIMEOUT_S_MAX).contains(&timeout_s) {

@@ -22,7 +22,7 @@ pub(crate) fn decode<S: Shape>(body: &[u8]) -> Result<S, Error> {
     shape.map_err(|error| refused(text(&error)))
 }
 
-/// What is wrong. Where it is interests only if it is no JSON.
+/// Returns what is wrong. Where it is interests only if it is no JSON.
 fn text(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if !error.is_data() {
@@ -79,8 +79,8 @@ pub(crate) fn write_text(text: &str, out: &mut BytesMut) {
     out.put_u8(b'"');
 }
 
-/// Where the first byte is that needs an escape. Blocks come first: the compiler looks at all bytes of
-/// one in a few instructions.
+/// Returns where the first byte is that needs an escape. Blocks come first: the compiler looks at
+/// all bytes of one in a few instructions.
 fn escape_at(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 32;
     let needs_escape = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);

@@ -15,7 +15,7 @@ const PARTS_MAX: usize = 8;
 /// A parameter with its value, decoded.
 pub(crate) type Parameter<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// The parameters of a form or of a URL's query, in their order.
+/// Parses the parameters of a form or of a URL's query, in their order.
 pub(crate) fn parameters(form: &[u8]) -> Result<Vec<Parameter<'_>>, Error> {
     let form = str::from_utf8(form).map_err(|_| malformed("it is not UTF-8"))?;
     let mut parameters = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// All parameters of a request. Of two with the same name the last one counts.
+    /// Returns all parameters of a request. Of two with the same name the last one counts.
     pub(crate) fn new(parameters: &'a [Parameter<'a>]) -> Self {
         let mut root = Self::default();
         for (name, value) in parameters {
@@ -62,23 +62,24 @@ impl<'a> Parameters<'a> {
         root
     }
 
-    /// The parameter that has just this name.
+    /// Returns the parameter that has just this name.
     pub(crate) const fn value(&self) -> Option<&'a str> {
         self.value
     }
 
-    /// Those whose names go on with this part.
+    /// Returns the parameters whose names go on with this part.
     pub(crate) fn child(&self, name: &str) -> Option<&Self> {
         self.children.get(name)
     }
 
-    /// Those of a list or a map. The AWS SDK for Java v2 called them by the name of the member, not of
-    /// the item, for years (aws-sdk-java-v2#2524), and Amazon takes both.
+    /// Returns the parameters of a list's or a map's items. The AWS SDK for Java v2 called them by
+    /// the name of the member, not of the item, for years (aws-sdk-java-v2#2524), and Amazon takes
+    /// both.
     pub(crate) fn items(&self, names: &Names) -> Option<&Self> {
         self.child(names.item).or_else(|| self.child(names.member))
     }
 
-    /// The items of a list, by their numbers; numbers may be missing.
+    /// Returns the items of a list, by their numbers; numbers may be missing.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = &Self> {
         let mut items: Vec<(u32, &Self)> = self
             .children

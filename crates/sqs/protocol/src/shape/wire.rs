@@ -29,7 +29,7 @@ pub(crate) trait Wire: Default {
     /// With its article, as SQS says what something is not.
     const NOUN: &'static str;
 
-    /// From a value of JSON that is neither list nor object.
+    /// Reads a value of JSON that is neither list nor object.
     fn from_scalar(scalar: Scalar<'_>) -> Result<Self, String> {
         Err(scalar.refusal(Self::NOUN))
     }
@@ -42,10 +42,10 @@ pub(crate) trait Wire: Default {
         Err(A::Error::custom("Start of structure or map found where not expected"))
     }
 
-    /// From all parameters whose names begin with that of the member.
+    /// Reads all parameters whose names begin with that of the member.
     fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error>;
 
-    /// As a member of a shape with these parameters.
+    /// Reads it as a member of a shape with these parameters.
     fn from_member(shape: &Parameters<'_>, names: &Names) -> Result<Self, Error> {
         shape.child(names.member).map_or_else(
             || Ok(Self::default()),
@@ -55,7 +55,7 @@ pub(crate) trait Wire: Default {
         )
     }
 
-    /// Whether it is left out.
+    /// Returns whether it is left out.
     fn is_absent(&self) -> bool {
         false
     }
@@ -80,7 +80,7 @@ fn naming(error: Error, member: &str) -> Error {
 }
 
 impl Parameters<'_> {
-    /// A member of the shape that these parameters are.
+    /// Reads a member of the shape that these parameters are.
     pub(crate) fn member<T: Wire>(&self, names: &Names) -> Result<T, Error> {
         T::from_member(self, names)
     }
@@ -98,7 +98,7 @@ pub(crate) enum Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    /// That it is not what it has to be, as SQS says it.
+    /// Returns the text that it is not what it has to be, as SQS says it.
     pub(crate) fn refusal(self, noun: &str) -> String {
         let token = match self {
             Self::Null => "NULL_VALUE",
@@ -121,7 +121,7 @@ impl Budget {
         Self { left: Cell::new(REQUEST_ITEMS_MAX) }
     }
 
-    /// The next key of an object.
+    /// Reads the next key of an object.
     pub(crate) fn key<'de, A: MapAccess<'de>>(
         &self,
         map: &mut A,
@@ -133,7 +133,7 @@ impl Budget {
         Ok(key)
     }
 
-    /// The value of that key.
+    /// Reads the value of that key.
     pub(crate) fn member<'de, T: Wire, A: MapAccess<'de>>(
         &self,
         map: &mut A,
@@ -141,7 +141,7 @@ impl Budget {
         map.next_value_seed(Seed::new(self))
     }
 
-    /// The next item of a list.
+    /// Reads the next item of a list.
     pub(crate) fn item<'de, T: Wire, A: SeqAccess<'de>>(
         &self,
         list: &mut A,
@@ -235,7 +235,7 @@ impl<'de, T: Wire> Visitor<'de> for Seed<'_, T> {
         Self::scalar(i64::try_from(integer).map_or(Scalar::Number, Scalar::Integer))
     }
 
-    /// Some clients have no other numbers: `10.0` is an integer.
+    /// Takes an integer also as `10.0`: some clients have no other numbers.
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<T, E> {
         let is_integer = number.fract() == 0.0 && number.abs() <= INTEGER_IN_F64_MAX;
         Self::scalar(if is_integer { Scalar::Integer(number as i64) } else { Scalar::Number })

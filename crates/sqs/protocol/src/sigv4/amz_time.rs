@@ -20,14 +20,14 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl AmzTime {
-    /// The second that a time in ms since 1970 lies in.
+    /// Returns the second that a time in ms since 1970 lies in.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         let seconds = ms / 1000;
         Self { seconds: if seconds < END_S { seconds } else { END_S - 1 } }
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     #[must_use]
     pub const fn seconds(self) -> u64 {
         self.seconds
@@ -69,17 +69,17 @@ impl AmzTime {
         Some(Self { seconds })
     }
 
-    /// Later by so many seconds.
+    /// Returns the time that is later by so many seconds.
     pub(crate) const fn plus(self, seconds: u64) -> Self {
         Self { seconds: self.seconds.saturating_add(seconds) }
     }
 
-    /// Earlier by so many seconds.
+    /// Returns the time that is earlier by so many seconds.
     pub(crate) const fn minus(self, seconds: u64) -> Self {
         Self { seconds: self.seconds.saturating_sub(seconds) }
     }
 
-    /// `20150830T123600Z`, the first eight letters of which are the date of a scope.
+    /// Returns `20150830T123600Z`, the first eight letters of which are the date of a scope.
     pub(crate) fn basic(self) -> String {
         self.to_string()
     }
@@ -94,25 +94,25 @@ impl fmt::Display for AmzTime {
     }
 }
 
-/// A number of digits only: no sign, no blank.
+/// Parses a number of digits only: no sign, no blank.
 pub(crate) fn number(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }
 
-/// A day of the Gregorian calendar; `None` if there is no such day.
+/// Returns a day of the Gregorian calendar; `None` if there is no such day.
 pub(crate) fn date(year: u64, month: u64, day: u64) -> Option<Date> {
     let year = i16::try_from(year).ok()?;
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
 }
 
-/// A time of day; a leap second counts as the one before it.
+/// Returns a time of day; a leap second counts as the one before it.
 pub(crate) fn time_of_day(hour: u64, minute: u64, second: u64) -> Option<Time> {
     let second = if second == 60 { 59 } else { i8::try_from(second).ok()? };
     Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, second, 0).ok()
 }
 
-/// Seconds since 1970 in UTC, negative before.
+/// Returns the seconds since 1970 in UTC, negative before.
 pub(crate) fn seconds_of(date: Date, time: Time) -> i64 {
     date.to_datetime(time).duration_since(EPOCH).as_secs()
 }

@@ -23,14 +23,15 @@ pub struct BodyHasher<'a> {
 }
 
 impl<'a> BodyHasher<'a> {
-    /// Nothing is done yet, and nothing has to be of a body that is signed in chunks.
+    /// Returns a hasher that has done nothing yet, and that has nothing to do of a body that is
+    /// signed in chunks.
     #[must_use]
     pub fn new(request: &HttpRequest<'a>) -> Self {
         let left = if is_streaming(request) { &[] } else { request.body };
         Self { hasher: Sha256::new(), left }
     }
 
-    /// Does a piece. Returns the digest after the last one.
+    /// Hashes a piece. Returns the digest after the last one.
     pub fn advance(&mut self) -> Option<BodyDigest> {
         let (piece, left) = self.left.split_at(self.left.len().min(PIECE_BYTES));
         self.hasher.update(piece);
@@ -41,7 +42,7 @@ impl<'a> BodyHasher<'a> {
 }
 
 impl BodyDigest {
-    /// Computed at once.
+    /// Computes the digest at once.
     pub(super) fn of(request: &HttpRequest<'_>) -> Self {
         let mut hasher = BodyHasher::new(request);
         loop {
@@ -52,7 +53,7 @@ impl BodyDigest {
     }
 }
 
-/// Whether the body is signed chunk by chunk.
+/// Returns whether the body is signed chunk by chunk.
 fn is_streaming(request: &HttpRequest<'_>) -> bool {
     request
         .values("x-amz-content-sha256")

@@ -35,12 +35,13 @@ impl CanonicalRequest {
         Ok(Self(out))
     }
 
-    /// The string to sign for it: `timestamp` like `20150830T123600Z`, `scope` without the key's id.
+    /// Returns the string to sign for it: `timestamp` like `20150830T123600Z`, `scope` without the
+    /// key's id.
     pub(crate) fn string_to_sign(&self, timestamp: &str, scope: &str) -> String {
         format!("{ALGORITHM}\n{timestamp}\n{scope}\n{}", Digest32::of(&self.0))
     }
 
-    /// As text, for people.
+    /// Returns it as text, for people.
     pub(crate) fn to_text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
@@ -66,7 +67,7 @@ fn path_into(out: &mut Vec<u8>, path: &str) {
     }
 }
 
-/// `name:value,value\n`: each value trimmed, blanks within it made one space.
+/// Appends `name:value,value\n`: each value trimmed, blanks within it made one space.
 fn header_into(
     out: &mut Vec<u8>,
     request: &HttpRequest<'_>,
@@ -96,8 +97,8 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }
 
-/// The query with every name and value decoded and encoded anew, sorted; parameters called `without`
-/// are left out.
+/// Returns the query with every name and value decoded and encoded anew, sorted; parameters called
+/// `without` are left out.
 pub(crate) fn canonical_query(query: &str, without: &str) -> Result<String, SignatureError> {
     if query.is_empty() {
         return Ok(String::new());
@@ -123,7 +124,8 @@ pub(crate) fn canonical_query(query: &str, without: &str) -> Result<String, Sign
     Ok(out)
 }
 
-/// Percent-decoding of a name or a value in a query. A plus stands for a blank, as in forms.
+/// Decodes the percent-encoding of a name or a value in a query. A plus stands for a blank, as in
+/// forms.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, SignatureError> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -55,19 +55,19 @@ impl Claim {
         Ok(claim)
     }
 
-    /// The id of the key that is claimed.
+    /// Returns the id of the key that is claimed.
     #[must_use]
     pub fn access_key_id(&self) -> &str {
         self.credential.id()
     }
 
-    /// The region that the request was signed for. Any will do.
+    /// Returns the region that the request was signed for. Any will do.
     #[must_use]
     pub fn region(&self) -> &str {
         self.credential.scope_parts()[1]
     }
 
-    /// `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`.
+    /// Reads `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`.
     fn from_header(request: &HttpRequest<'_>, header: &[u8]) -> Result<Self, SignatureError> {
         let header = lossy_text(header);
         let header = header.trim();
@@ -115,7 +115,7 @@ impl Claim {
         })
     }
 
-    /// `X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=…&…`.
+    /// Reads `X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=…&…`.
     fn from_query(request: &HttpRequest<'_>) -> Result<Self, SignatureError> {
         let parts = PresignedParts::read(request.query)?;
         let [algorithm, credential, signed_headers, date, expires, signature] = parts.complete()?;
@@ -138,8 +138,8 @@ impl Claim {
         })
     }
 
-    /// Without the host a request could be sent to another service; without `x-amz-target` it could
-    /// be turned into another action.
+    /// Checks that the headers are signed that have to be. Without the host a request could be sent
+    /// to another service; without `x-amz-target` it could be turned into another action.
     fn check_signed_headers(&self, request: &HttpRequest<'_>) -> Result<(), SignatureError> {
         // Bytes, since the names are short: a search for a character in them costs more than the names.
         let signed = self.signed_headers.as_bytes();
@@ -165,8 +165,9 @@ impl Claim {
     }
 }
 
-/// All of AWS's own headers, except for two that change nothing here: some clients add the session
-/// token after they have signed, and some let the user agent be rewritten.
+/// Returns whether a header has to be signed: all of AWS's own have, except for two that change
+/// nothing here. Some clients add the session token after they have signed, and some let the user
+/// agent be rewritten.
 fn has_to_be_signed(name: &str) -> bool {
     let amz = name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("x-amz-"));
     let free = ["x-amz-security-token", "x-amz-user-agent"];
@@ -183,7 +184,7 @@ fn header_time(date: &[u8]) -> Result<AmzTime, SignatureError> {
 struct PresignedParts([Option<String>; PRESIGNED.len()]);
 
 impl PresignedParts {
-    /// Whether a query means to be signed.
+    /// Returns whether a query means to be signed.
     fn are_in(query: &str) -> bool {
         let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(pair));
         names.into_iter().any(|name| {

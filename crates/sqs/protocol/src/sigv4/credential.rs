@@ -1,6 +1,7 @@
 //! `AKIAIOSFODNN7EXAMPLE/20150830/us-east-1/sqs/aws4_request`: a key and what it signs for.
 
 use super::{AmzTime, SignatureError, TERMINATOR};
+use crate::limits::REGION_BYTES_MAX;
 
 /// A credential, cut into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,28 +27,29 @@ impl Credential {
         Self { text, id_end: id.len() }
     }
 
-    /// The whole of it.
+    /// Returns the whole credential.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The access key's id.
+    /// Returns the access key's id.
     pub(crate) fn id(&self) -> &str {
         &self.text[..self.id_end]
     }
 
-    /// All that follows the id: `20150830/us-east-1/sqs/aws4_request`.
+    /// Returns all that follows the id: `20150830/us-east-1/sqs/aws4_request`.
     pub(crate) fn scope(&self) -> &str {
         &self.text[self.id_end + 1..]
     }
 
-    /// Date, region, service, terminator.
+    /// Returns date, region, service and terminator.
     pub(crate) fn scope_parts(&self) -> [&str; 4] {
         let mut parts = self.scope().split('/');
         std::array::from_fn(|_| parts.next().unwrap_or(""))
     }
 
-    /// Checks the scope against the request's time and this service. Any region will do.
+    /// Checks the scope against the request's time and this service. Any region will do that is no
+    /// longer than regions are.
     pub(crate) fn check(&self, time: AmzTime, service: &str) -> Result<(), SignatureError> {
         let [date, region, for_service, terminator] = self.scope_parts();
         if terminator != TERMINATOR {
@@ -56,7 +58,7 @@ impl Credential {
         if for_service != service {
             return Err(SignatureError::ScopeService { expected: service.to_owned() });
         }
-        if region.is_empty() {
+        if !(1..=REGION_BYTES_MAX).contains(&region.len()) {
             return Err(SignatureError::ScopeRegion);
         }
         let timestamp = time.basic();
@@ -93,7 +95,11 @@ mod tests {
             let credential = Credential::parse(&format!("AKID/{scope}")).unwrap();
             credential.check(time, "sqs").map_err(|error| error.to_string())
         };
+        let in_region = |length: usize| format!("20150830/{}/sqs/aws4_request", "r".repeat(length));
         assert_eq!(check("20150830/anywhere/sqs/aws4_request"), Ok(()));
+        assert_eq!(check(&in_region(REGION_BYTES_MAX)), Ok(()));
+        let too_long = in_region(REGION_BYTES_MAX + 1);
+        let no_region = "Credential should be scoped to a valid region.";
         let cases = [
             (
                 "20150831/us-east-1/sqs/aws4_request",
@@ -109,7 +115,8 @@ mod tests {
                 "Credential should be scoped with a valid terminator: 'aws4_request', not \
                  'aws5_request'.",
             ),
-            ("20150830//sqs/aws4_request", "Credential should be scoped to a valid region."),
+            ("20150830//sqs/aws4_request", no_region),
+            (&too_long, no_region),
         ];
         for (scope, text) in cases {
             assert_eq!(check(scope), Err(text.to_owned()), "{scope}");

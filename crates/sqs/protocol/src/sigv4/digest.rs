@@ -13,7 +13,7 @@ impl Digest32 {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Strict: another case would be another signature for the same request.
+    /// Parses a digest. Strict: another case would be another signature for the same request.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_small = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
         if !text.as_bytes().iter().all(is_small) {

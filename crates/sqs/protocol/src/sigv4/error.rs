@@ -103,7 +103,7 @@ pub enum SignatureError {
         /// The request's time.
         timestamp: String,
     },
-    /// The scope has no region.
+    /// The scope has no region, or one that is too long for one.
     #[error("Credential should be scoped to a valid region.")]
     ScopeRegion,
     /// The scope is for another service.
@@ -180,7 +180,7 @@ pub enum SignatureError {
 }
 
 impl SignatureError {
-    /// AWS's code.
+    /// Returns AWS's code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -214,7 +214,7 @@ impl SignatureError {
         }
     }
 
-    /// The status of HTTP.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self.code() {

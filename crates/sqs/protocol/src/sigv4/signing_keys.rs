@@ -14,7 +14,7 @@ use super::digest::Digest32;
 pub(crate) struct SigningKey(Hmac<Sha256>);
 
 impl SigningKey {
-    /// Four HMACs: by date, region, service and terminator (some 3 µs).
+    /// Derives a key with four HMACs: by date, region, service and terminator (some 3 µs).
     pub(crate) fn derive(secret: &str, credential: &Credential) -> Self {
         let mut key = keyed(format!("AWS4{secret}").as_bytes());
         for part in credential.scope_parts() {
@@ -53,7 +53,7 @@ pub(crate) struct SigningKeys {
 }
 
 impl SigningKeys {
-    /// The key for a credential, if it was kept and the access key still has that secret.
+    /// Returns the key for a credential, if it was kept and the access key still has that secret.
     pub(crate) fn get(&self, credential: &Credential, secret: &str) -> Option<&SigningKey> {
         let (of, key) = self.keys.get(credential.text())?;
         (&**of == secret).then_some(key)

@@ -30,7 +30,7 @@ impl Default for Verifier {
 }
 
 impl Verifier {
-    /// For requests to a service.
+    /// Returns a verifier of requests to a service.
     #[must_use]
     pub fn new(service: &'static str) -> Self {
         Self { service, keys: SigningKeys::default() }
@@ -52,7 +52,8 @@ impl Verifier {
         self.verify_digest(request, claim, secret, digest, now_ms)
     }
 
-    /// The same with the digest of the body, which may have been computed in pieces.
+    /// Proves the same as [`Self::verify`] with the digest of the body, which may have been
+    /// computed in pieces.
     ///
     /// # Errors
     /// If that is not proved.
@@ -103,7 +104,7 @@ impl Verifier {
 }
 
 impl Claim {
-    /// The parameter that is not signed, because it is the signature.
+    /// Returns the parameter that is not signed, because it is the signature.
     const fn own_parameter(&self) -> &'static str {
         if self.expires_s.is_some() { "X-Amz-Signature" } else { "" }
     }
@@ -128,8 +129,8 @@ impl Payload {
     }
 }
 
-/// The clock may be off by a quarter of an hour to either side; a presigned request is good for as
-/// long as it says, and may be early by as much.
+/// Checks the time. The clock may be off by a quarter of an hour to either side; a presigned
+/// request is good for as long as it says, and may be early by as much.
 fn check_time(claim: &Claim, now: AmzTime) -> Result<(), SignatureError> {
     let signed = claim.time;
     if signed > now.plus(SKEW_S_MAX) {
@@ -151,8 +152,8 @@ enum PayloadHash {
 }
 
 impl PayloadHash {
-    /// Where the header says something, it has to be true. `UNSIGNED-PAYLOAD` is for S3 only: this
-    /// service takes no body that nobody vouches for.
+    /// Checks the header: where it says something, it has to be true. `UNSIGNED-PAYLOAD` is for S3
+    /// only: this service takes no body that nobody vouches for.
     fn of(request: &HttpRequest<'_>, digest: BodyDigest) -> Result<Self, SignatureError> {
         let Some(given) = request.values("x-amz-content-sha256").next() else {
             return Ok(Self::Whole(digest.0.hex()));
@@ -174,7 +175,7 @@ impl PayloadHash {
     }
 }
 
-/// What the content of a body in chunks adds up to.
+/// Returns what the content of a body in chunks adds up to.
 fn decoded_length(request: &HttpRequest<'_>) -> Result<Option<usize>, SignatureError> {
     let Some(value) = request.values("x-amz-decoded-content-length").next() else {
         return Ok(None);

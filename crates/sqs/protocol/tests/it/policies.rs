@@ -9,7 +9,7 @@ use quelea_sqs_protocol::{POLICY_BYTES_MAX, STATEMENTS_MAX};
 
 const QUEUE: &str = "arn:aws:sqs:us-east-1:111122223333:orders";
 
-/// ada of account 444455556666 sends to a queue of 111122223333.
+/// Returns a question: ada of account 444455556666 sends to a queue of 111122223333.
 fn question() -> PolicyQuestion<'static> {
     PolicyQuestion {
         caller: Some(PolicyCaller { account: "444455556666", user: Some("ada") }),
@@ -24,7 +24,7 @@ fn question() -> PolicyQuestion<'static> {
     }
 }
 
-/// A policy of one statement: this one with what it lacks of a permission for everybody.
+/// Returns a policy of one statement: this one with what it lacks of a permission for everybody.
 fn policy(statement: &str) -> Result<Policy, PolicyError> {
     let mut text = String::from("{\"Version\":\"2012-10-17\",\"Statement\":[{");
     let defaults = [

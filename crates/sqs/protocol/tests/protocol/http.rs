@@ -3,7 +3,7 @@
 use quelea_sqs_protocol::encoding::{EncodedRequest, Protocol, decode};
 use quelea_sqs_protocol::{Action, Error, Request};
 
-/// A request in JSON, as SDKs send it.
+/// Returns a request in JSON, as SDKs send it.
 pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> EncodedRequest<'a> {
     EncodedRequest {
         method: "POST",
@@ -17,7 +17,7 @@ pub(crate) fn json<'a>(target: &'a str, body: &'a str) -> EncodedRequest<'a> {
     }
 }
 
-/// A form, as SDKs send it that speak Query.
+/// Returns a form, as SDKs send it that speak Query.
 pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> EncodedRequest<'a> {
     EncodedRequest {
         method: "POST",
@@ -31,18 +31,18 @@ pub(crate) fn form<'a>(path: &'a str, body: &'a str) -> EncodedRequest<'a> {
     }
 }
 
-/// A URL that somebody opens.
+/// Returns the request of somebody who opens a URL.
 pub(crate) fn get<'a>(path: &'a str, query: &'a str) -> EncodedRequest<'a> {
     EncodedRequest { method: "GET", query, content_type: None, ..form(path, "") }
 }
 
-/// What was asked for, in the protocol that it was asked in.
+/// Returns what was asked for, in the protocol that it was asked in.
 pub(crate) fn understood(http: &EncodedRequest<'_>) -> (Protocol, Request) {
     let decoded = decode(http).unwrap_or_else(|refused| panic!("{http:?}: {refused:?}"));
     (decoded.protocol, decoded.request)
 }
 
-/// Why it was not understood, and how that is answered.
+/// Returns why it was not understood, and how that is answered.
 pub(crate) fn refused(http: &EncodedRequest<'_>) -> (Protocol, Error) {
     match decode(http) {
         Ok(decoded) => panic!("{http:?} is understood as {:?}", decoded.request),
@@ -50,7 +50,7 @@ pub(crate) fn refused(http: &EncodedRequest<'_>) -> (Protocol, Error) {
     }
 }
 
-/// What `X-Amz-Target` says.
+/// Returns what `X-Amz-Target` says.
 pub(crate) fn target(action: Action) -> String {
     quelea_sqs_protocol::encoding::target(action)
 }

@@ -35,7 +35,7 @@ fn query_model() -> Value {
     serde_json::from_str(QUERY_MODEL).expect("the fixture is JSON")
 }
 
-/// Everything in which we and the model differ.
+/// Returns everything in which we and the model differ.
 fn differences(model: &Value) -> Vec<String> {
     let mut walk = Walk { model, differences: Vec::new(), seen: BTreeSet::new() };
     let operations = model["operations"].as_object().expect("operations");
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The error that the model has by that name.
+/// Returns the error that the model has by that name.
 fn error_kind(name: &str) -> Option<ErrorKind> {
     let type_name = format!("com.amazonaws.sqs#{name}");
     ErrorKind::ALL.iter().copied().find(|kind| kind.type_name() == type_name)
@@ -178,7 +178,7 @@ fn every_shape_of_the_model_is_reached_by_the_walk() {
     }
 }
 
-/// What the walk finds when the model is changed there.
+/// Returns what the walk finds when the model is changed there.
 fn differences_when(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut model = model();
     change(&mut model);
@@ -239,7 +239,7 @@ fn the_walk_finds_what_is_not_in_the_model() {
     assert_eq!(found, ["Message.Body is not in the model"]);
 }
 
-/// Each structure that is reached from a request or a result.
+/// Returns each structure that is reached from a request or a result.
 fn structures() -> BTreeMap<&'static str, &'static Description> {
     fn add(
         found: &mut BTreeMap<&'static str, &'static Description>,
@@ -282,7 +282,8 @@ fn replies_always_have_what_the_model_requires_and_nothing_else() {
     }
 }
 
-/// How the older model names the items of a list or a map: the member's own name, or its shape's.
+/// Returns how the older model names the items of a list or a map: the member's own name, or its
+/// shape's.
 fn names_in_query(model: &Value, query: &Value, place: &str, shape: &str) -> Option<Names> {
     let (structure, member) = place.split_once('.').expect("a member of a structure");
     let own = query["members"][place].as_str();
@@ -302,7 +303,7 @@ fn names_in_query(model: &Value, query: &Value, place: &str, shape: &str) -> Opt
     }
 }
 
-/// [`Names`] live as long as the program.
+/// Leaks a text: [`Names`] live as long as the program.
 fn leak(text: &str) -> &'static str {
     text.to_owned().leak()
 }

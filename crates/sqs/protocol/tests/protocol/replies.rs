@@ -21,7 +21,7 @@ fn json(action: Action, reply: &Reply) -> String {
     String::from_utf8(response.body.to_vec()).expect("JSON is UTF-8")
 }
 
-/// What stands between the tags of the response.
+/// Returns what stands between the tags of the response.
 fn xml(action: Action, reply: &Reply) -> String {
     let response = encode_reply(Protocol::Query, action, reply, "some-id");
     assert_eq!((response.status, response.content_type), (200, "text/xml"));

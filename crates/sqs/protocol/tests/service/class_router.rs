@@ -18,7 +18,7 @@ fn new(class: QueueClass) -> NewQueue {
     NewQueue { class, attributes: map(&[]), tags: map(&[]) }
 }
 
-/// The router, and its two stores.
+/// Returns the router, and its two stores.
 fn stores() -> (ClassRouter<Memory, Memory>, Memory, Memory) {
     let (ordered, replicated) = (Memory::default(), Memory::default());
     ordered.lose(QueueClass::Replicated);

@@ -56,7 +56,7 @@ impl ServiceTest {
         self.service = Service::new(self.queues.clone(), self.queues.clone(), settings);
     }
 
-    /// A test with one queue of that name and attributes.
+    /// Returns a test with one queue of that name and attributes.
     pub(crate) fn with_queue(name: &str, attributes: &[(&str, &str)]) -> Self {
         let test = Self::new();
         test.create(name, attributes).unwrap();
@@ -67,7 +67,7 @@ impl ServiceTest {
         ready(self.service.handle(&self.caller, request.into()))
     }
 
-    /// The error that a request gives.
+    /// Returns the error that a request gives.
     pub(crate) fn refused(&self, request: impl Into<Request>) -> (ErrorKind, String) {
         let error = self.call(request).unwrap_err();
         (error.kind, error.message)
@@ -105,7 +105,7 @@ impl ServiceTest {
     }
 }
 
-/// What comes of a future that waits for nothing.
+/// Returns what comes of a future that waits for nothing.
 pub(crate) fn ready<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -113,7 +113,7 @@ pub(crate) fn ready<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A message to send.
+/// Returns a message to send.
 pub(crate) fn message(queue: &str, body: &str) -> SendMessageRequest {
     SendMessageRequest {
         queue_url: some(queue),

@@ -76,13 +76,13 @@ impl Memory {
         self.lock().access_keys.insert(id.to_owned(), key);
     }
 
-    /// How many receives wait.
+    /// Returns how many receives wait.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting
     }
 
-    /// What was asked for by the last receive.
+    /// Returns what was asked for by the last receive.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn last_receive(&self) -> Option<Receive> {
         self.lock().last_receive.clone()
@@ -103,7 +103,7 @@ impl Memory {
         self.lock().queues.get_mut(&queue).expect("it was made").visible.push_back(received);
     }
 
-    /// What a queue's attributes are as they are stored.
+    /// Returns a queue's attributes as they are stored.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn attributes(&self, account: &str, name: &str) -> BTreeMap<String, String> {
         let queue = QueueRef { account: account.into(), name: name.into() };
@@ -117,7 +117,7 @@ impl State {
         found.ok_or(Fault::NoSuchQueue)
     }
 
-    /// Changes the queue that was seen, unless it is not as it was seen.
+    /// Applies a change to the queue that was seen, unless it is not as it was seen.
     fn change(
         &mut self,
         seen: &QueueFacts,

@@ -27,7 +27,7 @@ fn cancel(handle: &str) -> CancelMessageMoveTaskRequest {
     CancelMessageMoveTaskRequest { task_handle: some(handle) }
 }
 
-/// A queue, its dead-letter queue, and another.
+/// Returns a test with a queue, its dead-letter queue, and another.
 fn test() -> ServiceTest {
     let test = ServiceTest::with_queue("dlq", &[]);
     let policy = format!(r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":1}}"#, arn("dlq"));

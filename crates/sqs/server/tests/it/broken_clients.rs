@@ -8,7 +8,7 @@ use crate::client::{PATIENCE, Server, long_poll, post, settings};
 
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A server that gives a request a moment to arrive.
+/// Returns a server that gives a request a moment to arrive.
 fn hasty() -> Server {
     let mut settings = settings();
     settings.request_max = Duration::from_millis(100);
@@ -146,7 +146,7 @@ fn a_body_as_long_as_may_be_is_read() {
     assert!(answer.body.contains("1 to 80 in length"), "{}", answer.body);
 }
 
-/// A server that holds 1,100 bytes of bodies, and a request with a body of 400.
+/// Returns a server that holds 1,100 bytes of bodies, and a request with a body of 400.
 fn narrow() -> (Server, String) {
     let mut settings = settings();
     settings.bodies_bytes_max = 1_100;

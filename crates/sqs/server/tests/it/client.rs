@@ -22,7 +22,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// Settings without limits that a test would meet by chance.
+/// Returns settings without limits that a test would meet by chance.
 pub(crate) fn settings() -> SqsSettings {
     SqsSettings {
         threads: 1,
@@ -133,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Whether the server closes within this time.
+    /// Returns whether the server closes within this time.
     pub(crate) fn closes_within(&mut self, time: Duration) -> bool {
         self.stream.get_ref().set_read_timeout(Some(time)).unwrap();
         match self.stream.read(&mut [0; 64]) {
@@ -147,7 +147,7 @@ impl Client {
     }
 }
 
-/// A request in JSON.
+/// Returns a request in JSON.
 pub(crate) fn post(action: &str, body: &str) -> String {
     format!(
         "POST / HTTP/1.1\r\nHost: queues.test:9324\r\nContent-Type: application/x-amz-json-1.0\r\n\
@@ -156,7 +156,7 @@ pub(crate) fn post(action: &str, body: &str) -> String {
     )
 }
 
-/// A receive that waits.
+/// Returns a receive that waits.
 pub(crate) fn long_poll() -> String {
     post("ReceiveMessage", r#"{"QueueUrl":"q","WaitTimeSeconds":20}"#)
 }

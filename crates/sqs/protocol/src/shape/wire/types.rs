@@ -193,7 +193,8 @@ impl<T: Wire> Wire for Vec<T> {
         Ok(items)
     }
 
-    /// An only item may do without its number, as boto 2 sends `AttributeName=All`.
+    /// Reads the items of a list. An only item may do without its number, as boto 2 sends
+    /// `AttributeName=All`.
     fn from_parameters(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let only = parameters.value().map(|_| parameters);
         let only = only.filter(|_| !matches!(T::KIND, Kind::Structure(_)));
@@ -262,7 +263,8 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
         Ok(items)
     }
 
-    /// Its items do not say what their keys are called: see [`Self::from_member`].
+    /// Returns an empty map: its items do not say what their keys are called, see
+    /// [`Self::from_member`].
     fn from_parameters(_parameters: &Parameters<'_>) -> Result<Self, Error> {
         Ok(Self::new())
     }

@@ -71,7 +71,7 @@ impl OwnedRequest {
     }
 }
 
-/// All cases of a file.
+/// Returns all cases of a file.
 pub(crate) fn cases(file: &str) -> Vec<Case> {
     let parts = file.split("\n=== ").skip(1);
     let case = |text: &str| {

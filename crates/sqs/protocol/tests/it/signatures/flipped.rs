@@ -6,7 +6,8 @@ use quelea_sqs_protocol::{Signer, Verifier};
 use super::fixture::OwnedRequest;
 use super::{KEY, NOON_MS, SECRET, verify};
 
-/// Requests in which no two spellings mean the same: no dots in the path, no blanks in headers.
+/// Generates requests in which no two spellings mean the same: no dots in the path, no blanks in
+/// headers.
 fn requests() -> impl Strategy<Value = OwnedRequest> {
     let path = "(/[a-z0-9%_-]{1,8}){1,3}";
     let query =
@@ -25,7 +26,7 @@ fn is_verified(request: &OwnedRequest) -> bool {
     request.with(|request| verify(&mut Verifier::default(), request, NOON_MS)).is_ok()
 }
 
-/// Another printable character, so that the text stays one.
+/// Returns another printable character, so that the text stays one.
 fn flip(byte: u8, by: u8) -> u8 {
     let flipped = (byte.wrapping_sub(b'!').wrapping_add(1 + by % 93)) % 94 + b'!';
     if flipped == byte { b'!' } else { flipped }
@@ -39,7 +40,7 @@ fn flip_text(text: &mut String, at: usize, by: u8) -> bool {
     true
 }
 
-/// Changes the byte at `at`, counted over all parts of the request; `false` if there is none.
+/// Flips the byte at `at`, counted over all parts of the request; `false` if there is none.
 fn change(request: &mut OwnedRequest, at: prop::sample::Index, by: u8) -> bool {
     let headers: usize = request.headers.iter().map(|(_, value)| value.len()).sum();
     let lengths = [

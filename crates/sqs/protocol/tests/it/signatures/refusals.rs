@@ -40,7 +40,7 @@ fn outcome(request: &OwnedRequest, now_ms: u64) -> Result<(), SignatureError> {
     request.with(|request| verify(&mut Verifier::default(), request, now_ms)).map(drop)
 }
 
-/// Code, status and text of the refusal.
+/// Returns code, status and text of the refusal.
 fn refusal(request: &OwnedRequest) -> (&'static str, u16, String) {
     let error = outcome(request, NOON_MS).expect_err("it is refused");
     (error.code(), error.status(), error.to_string())
