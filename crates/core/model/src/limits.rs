@@ -151,6 +151,9 @@ pub const PERMISSIONS_MAX: usize = 200_000;
 /// Access keys of all users.
 pub const ACCESS_KEYS_MAX: usize = 200_000;
 
+/// Bytes of an access key's id, and of its secret. AWS's ids have as many at most.
+pub const ACCESS_KEY_BYTES_MAX: usize = 128;
+
 /// Access keys of one user: two at once in a handful of accounts, so that each can be replaced.
 pub const ACCESS_KEYS_PER_USER_MAX: usize = 16;
 

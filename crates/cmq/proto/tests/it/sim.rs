@@ -64,12 +64,15 @@ fn the_same_seed_gives_the_same_trace() {
 
 /// A message of which the old receiver had the beginning, and whose end had expired; a receiver whose memory was full
 /// of what was ahead, all of which was repeated before the one that was missing; and a congestion window full of what
-/// had arrived, or was lost, and the receiver's STATUS had no room to speak of.
+/// had arrived, or was lost, and the receiver's STATUS had no room to speak of. And a mailbox that was opened again and
+/// got the beginning once more (by parity, and by repetitions for the last one) before its sender began a new flow.
 #[test]
 fn seeds_that_once_failed() {
     run(Family::Closings, Seed(1_533));
     run(Family::PathChanges, Seed(344));
     run(Family::Mixed, Seed(2_931));
+    run(Family::Closings, Seed(375));
+    run(Family::Closings, Seed(7_754));
 }
 
 /// Returns the plan of one flow that pushes 200 messages at once, over a path that is cut in one

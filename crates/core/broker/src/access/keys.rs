@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quelea_model::limits::{ACCESS_KEYS_MAX, ACCESS_KEYS_PER_USER_MAX};
+use quelea_model::limits::{ACCESS_KEY_BYTES_MAX, ACCESS_KEYS_MAX, ACCESS_KEYS_PER_USER_MAX};
 use quelea_model::{Timestamp, VhostName};
 
 use super::access_key::{AccessKey, NewAccessKey};
@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::topology::Item;
 
 /// The shortest and the longest id and secret. AWS's ids have 16 to 128 characters too.
-const LENGTHS: std::ops::RangeInclusive<usize> = 16..=128;
+const LENGTHS: std::ops::RangeInclusive<usize> = 16..=ACCESS_KEY_BYTES_MAX;
 
 /// All keys, by id.
 #[derive(Debug, Default)]

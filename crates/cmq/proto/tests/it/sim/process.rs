@@ -25,6 +25,8 @@ pub(crate) struct End {
     pub(crate) no_room: u64,
     /// Messages that are missing by the numbers of senders that had proven nothing.
     pub(crate) unproven_lost: u64,
+    /// How often it began a flow anew, since the receiver had.
+    pub(crate) restarts: u64,
 }
 
 #[derive(Debug)]
@@ -196,7 +198,8 @@ impl Process {
         let stats = self.endpoint.as_ref().map(Endpoint::stats);
         let no_room = stats.map_or(0, |stats| stats.received.mailbox_full_messages);
         let unproven_lost = stats.map_or(0, |stats| stats.received.unproven_lost_messages);
-        End { life: self.life, no_room, unproven_lost }
+        let restarts = stats.map_or(0, |stats| stats.sent.restarts);
+        End { life: self.life, no_room, unproven_lost, restarts }
     }
 
     /// Returns whether nothing that was pushed here waits for anything, and nothing for the
