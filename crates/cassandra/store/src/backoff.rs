@@ -17,14 +17,15 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// How long to wait after another read that found nothing. `random` is below 2^32; it takes up to a quarter off, so
-    /// that those who wait for the same queue do not all read at once.
+    /// Returns how long to wait after another read that found nothing. `random` is below 2^32; it
+    /// takes up to a quarter off, so that those who wait for the same queue do not all read at
+    /// once.
     pub(crate) fn next_ms(&mut self, random: u32) -> u64 {
         self.next_ms_up_to(LONGEST_MS, random)
     }
 
-    /// The same where what another front-end sends is announced, and only what is sent with a delay is not: if the last read has
-    /// found nothing, not even of what was written late.
+    /// Returns the same where what another front-end sends is announced, and only what is sent with
+    /// a delay is not: if the last read has found nothing, not even of what was written late.
     pub(crate) fn next_nudged_ms(&mut self, random: u32) -> u64 {
         self.next_ms_up_to(LONGEST_NUDGED_MS, random)
     }

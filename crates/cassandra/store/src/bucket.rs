@@ -17,7 +17,7 @@ pub(crate) const WIDTH_US_MAX: i64 = WIDTHS_S[WIDTHS_S.len() - 1] * 1_000_000;
 /// How many levels there are.
 const LEVELS: i8 = (WIDTHS_S.len() + SHARDS_MAX) as i8 - 1;
 
-/// The buckets of a second, in the order in which they are filled.
+/// Returns the buckets of a second, in the order in which they are filled.
 fn shards(visible_at_us: i64) -> impl Iterator<Item = Bucket> {
     let levels = std::iter::once(0).chain(WIDTHS_S.len() as i8..LEVELS);
     levels.map(move |level| Bucket::holding(visible_at_us, level))
@@ -32,30 +32,30 @@ pub(crate) struct Bucket {
     pub(crate) level: i8,
 }
 
-/// How wide buckets of that level are, in seconds.
+/// Returns how wide buckets of that level are, in seconds.
 fn width_s(level: i8) -> i64 {
     WIDTHS_S.get(usize::from(level.unsigned_abs())).copied().unwrap_or(WIDTHS_S[0])
 }
 
 impl Bucket {
-    /// The bucket of that level that holds a time.
+    /// Returns the bucket of that level that holds a time.
     pub(crate) fn holding(visible_at_us: i64, level: i8) -> Self {
         let width = width_s(level);
         let second = visible_at_us.div_euclid(1_000_000);
         Self { start_s: second.div_euclid(width) * width, level }
     }
 
-    /// A bucket as it is stored; `None` if no such level is known here.
+    /// Returns the bucket that is stored so; `None` if no such level is known here.
     pub(crate) fn stored(start_s: i64, level: i8) -> Option<Self> {
         (0..LEVELS).contains(&level).then_some(Self { start_s, level })
     }
 
-    /// When it begins.
+    /// Returns when it begins.
     pub(crate) fn start_us(self) -> i64 {
         self.start_s.saturating_mul(1_000_000)
     }
 
-    /// When the next one of its width begins.
+    /// Returns when the next one of its width begins.
     pub(crate) fn end_us(self) -> i64 {
         self.start_us().saturating_add(width_s(self.level) * 1_000_000)
     }
@@ -94,12 +94,13 @@ const FRONT_ENDS_OF_SHARD: u32 = 8;
 const COUNTED_MAX: usize = 4 * SHARDS_MAX;
 
 impl Filling {
-    /// Of buckets that take so many rows.
+    /// Returns a filling of buckets that take so many rows.
     pub(crate) fn new(rows_max: u32) -> Self {
         Self { rows_max, counted: Vec::new(), rate: Rate::default() }
     }
 
-    /// The bucket for a row that is inserted now by one of these front-ends. A row that weighs more than 1 counts as so many.
+    /// Chooses the bucket for a row that is inserted now by one of these front-ends, and counts the
+    /// row there. A row that weighs more than 1 counts as so many.
     pub(crate) fn place(
         &mut self,
         visible_at_us: i64,
@@ -125,7 +126,8 @@ impl Filling {
         bucket
     }
 
-    /// The first shard of a second that has room for such a row, or is empty; the least full where none is.
+    /// Returns the first shard of a second that has room for such a row, or is empty; the least
+    /// full where none is.
     fn shard(&self, visible_at_us: i64, weight: u32) -> Bucket {
         let mut least = (Bucket::holding(visible_at_us, 0), u32::MAX);
         for shard in shards(visible_at_us) {

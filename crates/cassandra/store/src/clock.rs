@@ -23,13 +23,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// One that goes by the system's from now on.
+    /// Returns a clock that goes by the system's from now on.
     pub(crate) fn of_system() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::beginning_at(since_1970.as_micros() as i64)
     }
 
-    /// One that says this time now, in µs since 1970.
+    /// Returns a clock that says this time now, in µs since 1970.
     pub(crate) fn beginning_at(began_at_us: i64) -> Self {
         Self {
             ids: MessageIds::default(),
@@ -41,22 +41,22 @@ impl Clock {
         }
     }
 
-    /// The present in µs since 1970, as Cassandra's nodes have it.
+    /// Returns the present in µs since 1970, as Cassandra's nodes have it.
     pub(crate) fn now_us(&self) -> i64 {
         self.machine_us() + self.correction_us()
     }
 
-    /// The same in ms.
+    /// Returns the present in ms since 1970, as Cassandra's nodes have it.
     pub(crate) fn now_ms(&self) -> u64 {
         (self.now_us() / 1_000).max(0).unsigned_abs()
     }
 
-    /// By how much the machine's clock is corrected.
+    /// Returns by how much the machine's clock is corrected.
     pub(crate) fn correction_us(&self) -> i64 {
         self.correction_us.load(Ordering::Relaxed)
     }
 
-    /// The present as the machine has it.
+    /// Returns the present as the machine has it.
     pub(crate) fn machine_us(&self) -> i64 {
         // A step of the system's clock changes nothing: until the next comparison nobody would know of it.
         let passed_us = self.began.elapsed().as_micros() as i64;
@@ -77,7 +77,8 @@ impl Clock {
         self.correction_us.store(offset.correction_us(), Ordering::Relaxed);
     }
 
-    /// Whether it was compared before the machine's clock stepped, with some nodes, so that they have to be asked again.
+    /// Returns whether it was compared before the machine's clock stepped, with some nodes, so that
+    /// they have to be asked again.
     pub(crate) fn has_stale_comparisons(&self) -> bool {
         self.offset.lock().unwrap_or_else(PoisonError::into_inner).has_stale()
     }
@@ -89,7 +90,7 @@ impl Clock {
         self.correction_us.store(offset.correction_us(), Ordering::Relaxed);
     }
 
-    /// The id of a message that is sent now. They only grow.
+    /// Returns the id of a message that is sent now. They only grow.
     pub(crate) fn new_message_id(&self) -> Uuid {
         self.ids.next(self.now_us(), fastrand::u64(..))
     }

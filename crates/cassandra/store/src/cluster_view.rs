@@ -26,13 +26,13 @@ pub struct NodeView {
 }
 
 impl CassandraQueues {
-    /// The front-ends that this one knows, itself first.
+    /// Returns the front-ends that this one knows, itself first.
     #[must_use]
     pub fn front_ends(&self) -> Vec<FrontEndView> {
         self.shared.standard.peers.front_end_views()
     }
 
-    /// Cassandra's nodes, as the driver last heard of them.
+    /// Returns Cassandra's nodes, as the driver last heard of them.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeView> {
         let state = self.shared.database.session.get_cluster_state();
@@ -46,13 +46,14 @@ impl CassandraQueues {
         nodes.collect()
     }
 
-    /// By how much this machine's clock is corrected to agree with Cassandra's, in µs.
+    /// Returns by how much this machine's clock is corrected to agree with Cassandra's, in µs.
     #[must_use]
     pub fn clock_correction_us(&self) -> i64 {
         self.shared.database.clock.correction_us()
     }
 
-    /// What `OrderHint=auto` makes of a queue at this front-end; `None`: the queue has not been polled here lately.
+    /// Returns what `OrderHint=auto` makes of a queue at this front-end; `None`: the queue has not
+    /// been polled here lately.
     ///
     /// # Errors
     /// [`Fault::Unavailable`]; [`Fault::NoSuchQueue`].

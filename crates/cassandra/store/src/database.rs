@@ -151,7 +151,7 @@ impl Database {
         self.try_write_all(purpose, consistency, &writes).await.map_err(Into::into)
     }
 
-    /// The same, with what failed of it.
+    /// Carries out the same statements as [`Database::write_all`], and says what failed of it.
     pub(crate) async fn try_write_all(
         &self,
         purpose: For,
@@ -192,7 +192,7 @@ impl Database {
         self.unknown_outcomes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many transactions it did not say of so far.
+    /// Returns of how many transactions Cassandra did not say so far how they ended.
     pub(crate) fn unknown_outcomes(&self) -> u64 {
         self.unknown_outcomes.load(Ordering::Relaxed)
     }
@@ -202,7 +202,8 @@ impl Database {
         self.unreadable_rows.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Whether that was not said in the last minute.
+    /// Returns whether nobody was warned of unreadable rows in the last minute; whoever is told so
+    /// warns.
     pub(crate) fn is_time_to_warn_of_unreadable_rows(&self) -> bool {
         let mut warned_at = self.warned_at.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = warned_at.is_none_or(|at| at.elapsed() >= WARN_EVERY);
@@ -212,12 +213,12 @@ impl Database {
         is_time
     }
 
-    /// How many rows were left out so far.
+    /// Returns how many rows were left out so far.
     pub(crate) fn unreadable_rows(&self) -> u64 {
         self.unreadable_rows.load(Ordering::Relaxed)
     }
 
-    /// Requests so far.
+    /// Returns how many requests there were so far, by what they were for.
     pub(crate) fn requests(&self) -> RequestCounts {
         let Requests { messages, upkeep, peers, sweep, leases } = &self.requests;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

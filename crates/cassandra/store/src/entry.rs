@@ -31,17 +31,18 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The body's size, as one adds it up.
+    /// Returns the body's size, as one adds it up.
     pub(crate) fn body_bytes(&self) -> usize {
         self.bytes.max(0).unsigned_abs() as usize
     }
 
-    /// The timestamp that deletes its row.
+    /// Returns the timestamp that deletes its row.
     pub(crate) fn deleted_at_us(&self) -> i64 {
         self.written_at_us.saturating_add(1)
     }
 
-    /// The entry of a message that was taken and reached nobody: it is visible at once, and was not received.
+    /// Returns the entry of a message that was taken and reached nobody: it is visible at once, and
+    /// was not received.
     pub(crate) fn released(&self, now_us: i64, bucket: Bucket) -> Self {
         let receive_count = self.receive_count.saturating_sub(1).max(0);
         Self {
@@ -54,7 +55,8 @@ impl Entry {
         }
     }
 
-    /// The entry that replaces one that was written too late: readers may have passed its place.
+    /// Returns the entry that replaces one that was written too late: readers may have passed its
+    /// place.
     pub(crate) fn replaced(&self, now_us: i64, place: impl FnOnce(i64) -> Bucket) -> Self {
         let visible_at_us = self.visible_at_us.max(now_us);
         Self {
@@ -65,13 +67,14 @@ impl Entry {
         }
     }
 
-    /// Whether readers may have passed its place before it was written: it took long, or its time is long ago.
+    /// Returns whether readers may have passed its place before it was written: it took long, or
+    /// its time is long ago.
     pub(crate) fn is_late(&self, now_us: i64, was_slow: bool) -> bool {
         let passed_us = now_us.saturating_sub(self.visible_at_us);
         (was_slow && passed_us >= 0) || passed_us > (GRACE_MS * 500) as i64
     }
 
-    /// The newer one of two that lead to one body, with what both know of receptions.
+    /// Returns the newer one of two that lead to one body, with what both know of receptions.
     pub(crate) fn newer_of(&self, other: &Self) -> Self {
         let newer = if other.written_at_us > self.written_at_us { other } else { self };
         let first = [self.first_received_at_ms, other.first_received_at_ms];
@@ -83,7 +86,7 @@ impl Entry {
         }
     }
 
-    /// The timestamp of the entry that replaces it.
+    /// Returns the timestamp of the entry that replaces it.
     pub(crate) fn next_written_at_us(&self, now_us: i64) -> i64 {
         now_us.max(self.written_at_us.saturating_add(2))
     }
@@ -103,7 +106,7 @@ pub(crate) struct CountedEntry {
 }
 
 impl CountedEntry {
-    /// What names its row.
+    /// Returns what names its row.
     pub(crate) fn row(self) -> Option<Entry> {
         Some(Entry {
             visible_at_us: self.visible_at_us,

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quelea_model::limits::{ACCESS_KEYS_MAX, ACCESS_KEYS_PER_USER_MAX, PERMISSIONS_MAX, USERS_MAX};
+use quelea_model::limits::{
+    ACCESS_KEY_BYTES_MAX, ACCESS_KEYS_MAX, ACCESS_KEYS_PER_USER_MAX, PERMISSIONS_MAX, USERS_MAX,
+};
 use quelea_sqs_protocol::{
     AccessKey, AccessKeyRecord, AccountNames, Fault, Identity, IdentityDirectory, PermissionRecord,
     Permits, QueueRef, User, UserRecord, VhostRecord,
@@ -53,7 +55,7 @@ struct Patterns {
 }
 
 impl Patterns {
-    /// Those that cannot be read allow nothing.
+    /// Parses patterns; those that cannot be read allow nothing.
     fn read([configure, write, read]: [String; 3]) -> Option<Self> {
         Some(Self {
             configure: NamePattern::parse(&configure).ok()?,
@@ -72,7 +74,8 @@ impl Patterns {
 }
 
 impl CassandraIdentity {
-    /// Who may call those queues, and which account is the default one: it cannot be deleted here.
+    /// Returns the identity store of those queues, which knows who may call, and which account is
+    /// the default one: it cannot be deleted here.
     #[must_use]
     pub fn new(queues: &CassandraQueues, names: AccountNames) -> Self {
         let age_max = Duration::from_millis(IDENTITY_AGE_MS_MAX);
@@ -85,7 +88,7 @@ impl CassandraIdentity {
         Self { store: queues.clone(), names, known: Arc::new(known) }
     }
 
-    /// Whether there is no user at all yet.
+    /// Returns whether there is no user at all yet.
     ///
     /// # Errors
     /// [`Fault::Unavailable`].
@@ -93,7 +96,8 @@ impl CassandraIdentity {
         Ok(self.users().await?.is_empty())
     }
 
-    /// Whether users and all that belongs to them are being taken over from a log, or that was broken off.
+    /// Returns whether users and all that belongs to them are being taken over from a log, or that
+    /// was broken off.
     ///
     /// # Errors
     /// [`Fault::Unavailable`].
@@ -111,7 +115,7 @@ impl CassandraIdentity {
         shared.take_over.set_under_way(&shared.database, is).await
     }
 
-    /// All access keys, by id, each with its secret.
+    /// Returns all access keys, by id, each with its secret.
     ///
     /// # Errors
     /// [`Fault::Unavailable`].
@@ -120,7 +124,8 @@ impl CassandraIdentity {
         shared.identity.keys(&shared.database.session, &self.names).await
     }
 
-    /// The revisions, of which each change leaves another one, but for those by front-ends from before version 4 of the schema.
+    /// Returns the revisions, of which each change leaves another one, but for those by front-ends
+    /// from before version 4 of the schema.
     ///
     /// # Errors
     /// [`Fault::Unavailable`].
@@ -129,7 +134,7 @@ impl CassandraIdentity {
         shared.identity.revisions(&shared.database).await.map(IdentityRevisions)
     }
 
-    /// Which virtual host each account is.
+    /// Returns which virtual host each account is.
     #[must_use]
     pub const fn names(&self) -> &AccountNames {
         &self.names
@@ -227,7 +232,7 @@ impl CassandraIdentity {
         Err(Fault::NotFound(format!("no vhost '{vhost}'")))
     }
 
-    /// How many there are, or were a moment ago.
+    /// Returns how many of a kind there are, or were a moment ago.
     async fn count(&self, kind: Kind) -> Result<usize, Fault> {
         let now = Instant::now();
         if let Some(known) = self.known.counts.recall(&kind, now) {
@@ -283,6 +288,10 @@ impl CassandraIdentity {
 
 impl Identity for CassandraIdentity {
     async fn access_key(&self, id: &str) -> Result<Option<AccessKey>, Fault> {
+        if id.len() > ACCESS_KEY_BYTES_MAX {
+            // There is none, and strangers fill no memory with such ids.
+            return Ok(None);
+        }
         let (id, now) = (id.to_owned(), Instant::now());
         if let Some(known) = self.known.keys.recall(&id, now) {
             return Ok(Some(known));
@@ -365,7 +374,7 @@ impl IdentityDirectory for CassandraIdentity {
         Ok(is_new)
     }
 
-    /// One that has queues stays.
+    /// Deletes the account of a virtual host. One that has queues stays.
     async fn delete_vhost(&self, vhost: &str) -> Result<bool, Fault> {
         let Some(account) = self.names.account_of(vhost) else { return Ok(false) };
         if account == self.names.default_account() {
@@ -494,7 +503,8 @@ impl IdentityDirectory for CassandraIdentity {
     }
 }
 
-/// The broker's limits, in its words. What is made within a moment, or at two front-ends at once, may pass one by as many.
+/// Checks one of the broker's limits, in its words. What is made within a moment, or at two
+/// front-ends at once, may pass one by as many.
 fn below(what: &str, count: usize, max: usize) -> Result<(), Fault> {
     if count < max {
         return Ok(());

@@ -15,7 +15,7 @@ pub(crate) struct MessageIds {
 }
 
 impl MessageIds {
-    /// The next id. 62 bits of it are random: other front-ends make some at the same time.
+    /// Returns the next id. 62 bits of it are random: other front-ends make some at the same time.
     pub(crate) fn next(&self, now_us: i64, random: u64) -> Uuid {
         let now = now_us.max(0).unsigned_abs() * (TICKS_PER_MS / 1_000);
         let next = |last: u64| Some(now.max(last + 1));

@@ -173,8 +173,9 @@ impl Shared {
         tasks.end(database, queue, handle).await.map(drop)
     }
 
-    /// One step of a task, which is held however long that takes: two at once would move messages twice. Returns whether it
-    /// still is: what becomes of it is for its holder to say.
+    /// Carries out one step of a task, which is held however long that takes: two at once would
+    /// move messages twice. Returns whether it still is: what becomes of it is for its holder to
+    /// say.
     async fn carry_on_held(
         self: &Arc<Self>,
         queue: Uuid,
@@ -202,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// One step of a task, and what becomes of it.
+    /// Carries out one step of a task, and notes what becomes of it.
     async fn carry_on(self: &Arc<Self>, task: &mut MoveTask) -> Result<(), Fault> {
         match self.step(task).await {
             Ok(Step::Moved(moved)) => {
@@ -234,8 +235,8 @@ impl Shared {
         }
     }
 
-    /// Has the queue's owner move its next messages. What comes to the queue later is behind those that were there when the
-    /// task began, so that it ends though its messages return.
+    /// Asks the queue's owner to move its next messages. What comes to the queue later is behind
+    /// those that were there when the task began, so that it ends though its messages return.
     async fn fifo_step(
         self: &Arc<Self>,
         task: &MoveTask,

@@ -38,7 +38,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether it is found in the name of a queue.
+    /// Returns whether it is found in the name of a queue.
     pub(crate) fn fits(&self, name: &str) -> bool {
         match self {
             Self::Nothing => false,

@@ -144,12 +144,12 @@ impl Peers {
         is_first
     }
 
-    /// How much of what the others announce arrives here.
+    /// Returns how much of what the others announce arrives here.
     pub(crate) fn peer_changes(&self) -> Arc<PeerChanges> {
         self.peer_changes.clone()
     }
 
-    /// Where the others reach this front-end.
+    /// Returns where the others reach this front-end.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.socket.get().map(|socket| socket.address())
     }
@@ -172,12 +172,12 @@ impl Peers {
         }
     }
 
-    /// All that are alive, this one included.
+    /// Returns all front-ends that are alive, this one included.
     pub(crate) fn members(&self) -> Vec<Uuid> {
         lock(&self.alive).members(Instant::now())
     }
 
-    /// All that are known, this one first.
+    /// Returns all front-ends that are known, this one first.
     pub(crate) fn front_end_views(&self) -> Vec<FrontEndView> {
         let (id, address) = (self.id, self.address());
         let me = FrontEndView { id, address, is_self: true, is_alive: true, silent_for_ms: 0 };
@@ -186,24 +186,25 @@ impl Peers {
         views
     }
 
-    /// How many are alive, as was known at the last heartbeat.
+    /// Returns how many front-ends are alive, as was known at the last heartbeat.
     pub(crate) fn front_ends(&self) -> usize {
         self.front_ends.load(Ordering::Relaxed)
     }
 
-    /// Who puts rows into queues, as was known at the last heartbeat.
+    /// Returns who puts rows into queues, as was known at the last heartbeat.
     pub(crate) fn writers(&self) -> Writers {
         let know_shards = self.know_shards.load(Ordering::Relaxed);
         Writers { front_ends: self.front_ends(), know_shards }
     }
 
-    /// This time or a fraction of a millisecond later, as no other front-end has it: two that move the same entry at the
-    /// same moment must not make the same one of it, or who yields takes the other's away.
+    /// Returns this time or one a fraction of a millisecond later, as no other front-end has it:
+    /// two that move the same entry at the same moment must not make the same one of it, or who
+    /// yields takes the other's away.
     pub(crate) fn own_us(&self, at_us: i64) -> i64 {
         own_us(self.id, at_us)
     }
 
-    /// Whether this front-end has a thing that one of them is to look after.
+    /// Returns whether this front-end has a thing that one of them is to look after.
     pub(crate) fn is_owner(&self, thing: Uuid) -> bool {
         owner(thing, self.members()) == Some(self.id)
     }
@@ -242,20 +243,21 @@ impl Peers {
         }
     }
 
-    /// How old the list of a queue's buckets may be here, in µs: whoever polls the queue hears of each new one, if the others had
-    /// the time to hear that it does.
+    /// Returns how old the list of a queue's buckets may be here, in µs: whoever polls the queue
+    /// hears of each new one, if the others had the time to hear that it does.
     pub(crate) fn buckets_age_us_max(&self, generation: Uuid) -> i64 {
         let is_notified = self.front_ends() <= INTERESTED_MAX && self.is_known_to_poll(generation);
         let age_ms = if is_notified { BUCKETS_AGE_HEARD_MS_MAX } else { BUCKETS_AGE_MS_MAX };
         (age_ms * 1_000) as i64
     }
 
-    /// Whether the others nudge this front-end about all that they put into a queue that can be received at once.
+    /// Returns whether the others nudge this front-end about all that they put into a queue that
+    /// can be received at once.
     pub(crate) fn is_nudged(&self, generation: Uuid) -> bool {
         self.front_ends() <= NUDGED_MAX + 1 && self.is_known_to_poll(generation)
     }
 
-    /// Whether all others are heard, and had the time to hear that a queue is polled here.
+    /// Returns whether all others are heard, and had the time to hear that a queue is polled here.
     fn is_known_to_poll(&self, generation: Uuid) -> bool {
         let now = Instant::now();
         now.checked_sub(KNOWN_AFTER).is_some_and(|since| {
@@ -284,7 +286,8 @@ impl Peers {
         }
     }
 
-    /// A change of a queue begins here, and is under way until what is returned is dropped. `None`: too many are.
+    /// Begins a change of a queue here, which is under way until what is returned is dropped.
+    /// `None`: too many are.
     pub(crate) fn begin_change(&self) -> Option<SemaphorePermit<'_>> {
         self.changes.try_acquire().ok()
     }
@@ -299,7 +302,7 @@ impl Peers {
         self.changes.close();
     }
 
-    /// Whether that is so.
+    /// Returns whether no change begins any more.
     pub(crate) fn has_ended_changes(&self) -> bool {
         self.changes.is_closed()
     }
@@ -316,7 +319,7 @@ impl Peers {
 
     // -- messages that go ---------------------------------------------------------------------
 
-    /// Whether the others say what they take.
+    /// Returns whether there are others, and whether they say what they take.
     pub(crate) fn others(&self) -> Others {
         let (alive, now) = (lock(&self.alive), Instant::now());
         match (alive.members(now).len() - 1, alive.addresses(now).len()) {
@@ -326,7 +329,7 @@ impl Peers {
         }
     }
 
-    /// Whether no other front-end takes an entry.
+    /// Returns whether no other front-end takes an entry.
     pub(crate) fn is_free(&self, generation: Uuid, entry: EntryName) -> bool {
         lock(&self.claims).is_free(generation, entry, Instant::now())
     }
@@ -358,7 +361,8 @@ impl Peers {
         }
     }
 
-    /// Whether an entry that was claimed may be delivered here: else another front-end does so.
+    /// Settles who delivers an entry that was claimed. Returns whether it may be delivered here:
+    /// else another front-end does so.
     pub(crate) fn settle(&self, generation: Uuid, entry: &Entry) -> bool {
         if !self.is_sharing() {
             return true;
@@ -503,7 +507,7 @@ impl Peers {
         count
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     pub(crate) fn stats(&self) -> PeerStats {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &self.counts;
@@ -526,7 +530,7 @@ pub(crate) fn name(entry: &Entry) -> EntryName {
     EntryName { message: entry.message, written_at_us: entry.written_at_us }
 }
 
-/// The first time behind this one whose last eight bits are the front-end's.
+/// Returns the first time behind this one whose last eight bits are the front-end's.
 fn own_us(id: Uuid, at_us: i64) -> i64 {
     let digit = (id.as_u128() & 0xff) as i64;
     (at_us | 0xff).saturating_add(1) | digit

@@ -49,12 +49,13 @@ impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
         Self { age_max, entries_max, kept: Mutex::new(kept) }
     }
 
-    /// What is known of it, if that is not too old at `now`.
+    /// Returns what is known of it, if that is not too old at `now`.
     pub(crate) fn recall(&self, key: &K, now: Instant) -> Option<V> {
         self.recall_by(key, now, |read_at| read_at)
     }
 
-    /// The same, where something says of what was read at some time how long it stayed so, as far as is known.
+    /// Returns the same, where something says of what was read at some time how long it stayed so,
+    /// as far as is known.
     pub(crate) fn recall_by(
         &self,
         key: &K,

@@ -17,7 +17,9 @@ pub(crate) mod head_read;
 pub(crate) mod heard_buckets;
 pub(crate) mod in_flight;
 pub(crate) mod indexed_messages;
+pub(crate) mod job_kind;
 pub(crate) mod jobs;
+pub(crate) mod left_behind;
 pub(crate) mod move_rate;
 pub(crate) mod move_step;
 pub(crate) mod order_hint;
@@ -37,6 +39,7 @@ pub(crate) mod sweep;
 pub(crate) mod sweep_counts;
 pub(crate) mod sweeps;
 pub(crate) mod tables;
+pub(crate) mod taken;
 pub(crate) mod unreadable;
 pub(crate) mod visibility;
 
@@ -128,7 +131,7 @@ impl Standard {
         self.reading.acquire_many(bytes).await.ok()
     }
 
-    /// The queue of these facts, if it still is what it was.
+    /// Returns the queue of these facts, if it still is what it was.
     pub(crate) async fn queue(&self, facts: &QueueFacts) -> Result<Arc<Queue>, Fault> {
         let record = self.tables.record(&facts.queue).await?;
         self.queue_in(facts, record.as_deref())
@@ -140,7 +143,8 @@ impl Standard {
         Ok(self.served.queue(&self.clock, generation))
     }
 
-    /// A queue as these receipts have it: whoever gave them out may have heard of a purge of which this front-end has not.
+    /// Returns a queue as these receipts have it: whoever gave them out may have heard of a purge
+    /// of which this front-end has not.
     pub(crate) async fn queue_of(
         &self,
         facts: &QueueFacts,
@@ -154,12 +158,12 @@ impl Standard {
         self.queue_in(facts, record.as_deref())
     }
 
-    /// Where the rows of that queue are.
+    /// Returns where the rows of that queue are.
     pub(crate) fn rows(&self, facts: &QueueFacts, queue: &Queue) -> Rows<'_> {
         self.rows_of(facts, queue.generation)
     }
 
-    /// The same of a generation.
+    /// Returns where the rows of that generation are.
     pub(crate) fn rows_of(&self, facts: &QueueFacts, generation: Uuid) -> Rows<'_> {
         let consistency = facts.settings.consistency.unwrap_or(self.settings.consistency);
         Rows { tables: &*self.tables, of: Of { generation, consistency } }
@@ -207,7 +211,7 @@ impl Standard {
     }
 }
 
-/// A replicated queue's own name in the tables.
+/// Returns a replicated queue's own name in the tables.
 pub(crate) fn id_of(facts: &QueueFacts) -> Uuid {
     Uuid::from_u128(facts.key.id_in(QueueClass::Replicated).unwrap_or_default())
 }

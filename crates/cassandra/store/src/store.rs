@@ -120,37 +120,39 @@ impl CassandraQueues {
         Ok(Self { shared })
     }
 
-    /// Requests to Cassandra so far.
+    /// Returns how many requests to Cassandra there were so far.
     #[must_use]
     pub fn requests(&self) -> RequestCounts {
         self.shared.database.requests()
     }
 
-    /// Lightweight transactions of which Cassandra did not say how they ended, so far: each was read back.
+    /// Returns of how many lightweight transactions Cassandra did not say so far how they ended:
+    /// each was read back.
     #[must_use]
     pub fn unknown_outcomes(&self) -> u64 {
         self.shared.database.unknown_outcomes()
     }
 
-    /// Rows that could not be read, and were left out, so far.
+    /// Returns how many rows could not be read, and were left out, so far.
     #[must_use]
     pub fn unreadable_rows(&self) -> u64 {
         self.shared.database.unreadable_rows()
     }
 
-    /// What passed through a queue at this front-end.
+    /// Returns what passed through a queue at this front-end.
     #[must_use]
     pub fn passed(&self, queue: &QueueFacts) -> Passed {
         self.shared.passed.of(queue)
     }
 
-    /// What this front-end had to do with the others so far.
+    /// Returns what this front-end had to do with the others so far.
     #[must_use]
     pub fn peer_stats(&self) -> PeerStats {
         self.shared.standard.peers.stats()
     }
 
-    /// The secret of all front-ends of the keyspace, by which they speak with each other. The first one makes it.
+    /// Returns the secret of all front-ends of the keyspace, by which they speak with each other.
+    /// The first one makes it.
     ///
     /// # Errors
     /// [`Fault::Unavailable`], also when there are no random bytes to be had.
@@ -173,7 +175,7 @@ impl CassandraQueues {
         self.shared.beat().await
     }
 
-    /// Whether Cassandra answered when this front-end last said that it is alive.
+    /// Returns whether Cassandra answered when this front-end last said that it is alive.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.shared.is_answered.load(Ordering::Relaxed)
@@ -188,13 +190,13 @@ impl CassandraQueues {
         self.shared.sweep(Pace::AT_ONCE).await
     }
 
-    /// Messages that the sweep has found so far.
+    /// Returns how many messages the sweep has found so far.
     #[must_use]
     pub fn restored(&self) -> u64 {
         self.shared.standard.restored.load(Ordering::Relaxed)
     }
 
-    /// What became of this front-end's sweeps so far.
+    /// Returns what became of this front-end's sweeps so far.
     #[must_use]
     pub fn sweep_stats(&self) -> SweepStats {
         self.shared.standard.sweeps.stats()
@@ -205,7 +207,8 @@ impl CassandraQueues {
         drop(self.shared.standard.rounds.write().await);
     }
 
-    /// Has the others know at once that this front-end ends, after the changes of queues that are under way, if those end soon.
+    /// Notifies the others at once that this front-end ends, after the changes of queues that are
+    /// under way, if those end soon.
     ///
     /// # Errors
     /// [`Fault::Unavailable`]: then they notice it after some seconds.

@@ -52,7 +52,7 @@ impl TimeOffset {
         self.measured.push(Measured { node, offset_us, at_us: answered_us, is_stale: false });
     }
 
-    /// Whether nodes have to be asked anew before the correction is one.
+    /// Returns whether nodes have to be asked anew before the correction is one.
     pub(crate) fn has_stale(&self) -> bool {
         self.measured.iter().any(|measured| measured.is_stale)
     }
@@ -62,8 +62,9 @@ impl TimeOffset {
         self.measured.retain(|measured| !measured.is_stale);
     }
 
-    /// What has to be added to the machine's clock: the median, if it is worth it. Each node has one voice, however
-    /// often it was asked; where they are even, the machine's own clock has one, too.
+    /// Returns what has to be added to the machine's clock: the median, if it is worth it. Each
+    /// node has one voice, however often it was asked; where they are even, the machine's own clock
+    /// has one, too.
     pub(crate) fn correction_us(&self) -> i64 {
         let mut sorted: Vec<i64> =
             self.measured.iter().map(|measured| measured.offset_us).collect();
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(offset.correction_us(), 0);
     }
 
-    /// Three nodes whose time is ours, asked at `at_us`.
+    /// Returns the offset of three nodes whose time is ours, asked at `at_us`.
     fn agreed(at_us: i64) -> TimeOffset {
         let mut offset = TimeOffset::default();
         for node in 1..=3 {

@@ -330,13 +330,13 @@ type MessageRow = (
     Option<i64>,
 );
 
-/// The id of a message whose row cannot be read.
+/// Returns the id of a message whose row cannot be read.
 fn id_at(rows: &QueryRowsResult, at: usize) -> Option<Uuid> {
     let row = rows.rows::<Row>().ok()?.nth(at)?.ok()?;
     row.columns.first()?.as_ref()?.as_uuid()
 }
 
-/// A message's id and what is there of it.
+/// Returns a message's id and what is there of it.
 fn message(row: MessageRow) -> (Uuid, Option<StoredMessage>) {
     let (
         id,

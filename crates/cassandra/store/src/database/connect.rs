@@ -73,7 +73,8 @@ pub(crate) async fn connect(settings: &CassandraSettings) -> Result<Connected, C
     Ok(Connected { session, datacenter, nodes_in_datacenter })
 }
 
-/// Whether it can be a node: a host, or a host and a port. What cannot must not be waited for.
+/// Returns whether `text` can be a node: a host, or a host and a port. What cannot must not be
+/// waited for.
 fn is_node(text: &str) -> bool {
     if text.parse::<IpAddr>().is_ok() {
         return true;
@@ -83,7 +84,7 @@ fn is_node(text: &str) -> bool {
     is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// Whether a name needs no quotes in CQL, and is no part of another statement.
+/// Returns whether a name needs no quotes in CQL, and is no part of another statement.
 fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     (1..=48).contains(&name.len())
@@ -91,7 +92,8 @@ fn is_plain_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// A message and its entry are written at the same time, and an entry whose message does not come is dropped.
+/// Checks the request timeout: a message and its entry are written at the same time, and an entry
+/// whose message does not come is dropped.
 fn check_request_timeout(timeout_ms: u64) -> Result<(), ConnectError> {
     let limit_ms = GRACE_MS / 2;
     if timeout_ms > limit_ms {
@@ -117,7 +119,8 @@ fn unreachable(settings: &CassandraSettings, error: &NewSessionError) -> Connect
     }
 }
 
-/// Whether the last node that was tried gave no answer, or one that says that it cannot yet; not whether it refused.
+/// Returns whether the last node that was tried gave no answer, or one that says that it cannot
+/// yet; not whether it refused.
 fn is_unanswered(error: &NewSessionError) -> bool {
     let last = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => return true,
@@ -156,7 +159,7 @@ fn is_unanswered(error: &NewSessionError) -> bool {
     }
 }
 
-/// The datacenter to use, and how many nodes it has, those that are down included.
+/// Returns the datacenter to use, and how many nodes it has, those that are down included.
 fn datacenter(
     settings: &CassandraSettings,
     session: &Session,
@@ -184,7 +187,8 @@ fn datacenter(
     Ok((datacenter.clone(), nodes))
 }
 
-/// Requests go to replicas in the datacenter, and to a second one if the first takes long.
+/// Returns the profile by which requests go to replicas in the datacenter, and to a second one if
+/// the first takes long.
 fn profile(settings: &CassandraSettings, datacenter: &str) -> ExecutionProfile {
     let balancing = DefaultPolicy::builder()
         .prefer_datacenter(datacenter.to_owned())

@@ -149,7 +149,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether another attempt may succeed though nothing that was configured changes.
+    /// Returns whether another attempt may succeed though nothing that was configured changes.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(
@@ -158,7 +158,7 @@ impl ConnectError {
         )
     }
 
-    /// Why a statement of these tables could not be prepared.
+    /// Returns why a statement of these tables could not be prepared.
     pub(crate) fn of_statement(error: &PrepareError, version: i32) -> Self {
         let reason = error.to_string();
         match error {

@@ -31,7 +31,7 @@ pub(crate) fn execute<'a>(
     Box::pin(session.execute_unpaged(statement, values))
 }
 
-/// The rows of an answer that is one page.
+/// Carries out a statement that reads, and returns the rows of its answer, which is one page.
 pub(crate) async fn select(
     session: &Session,
     statement: &PreparedStatement,
@@ -41,7 +41,7 @@ pub(crate) async fn select(
     result.map_err(|error| unavailable(&error))?.into_rows_result().map_err(unreadable)
 }
 
-/// The same, with what failed of it.
+/// Reads the same as [`select`], and says what failed of it.
 pub(crate) async fn try_select(
     session: &Session,
     statement: &PreparedStatement,

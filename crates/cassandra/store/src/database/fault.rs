@@ -25,14 +25,16 @@ impl RequestFailure {
         Self { reason: in_words(error), lasting: lasting(error) }
     }
 
-    /// An answer that is not what was asked for. The same request would get the same.
+    /// Returns the failure of a request whose answer is not what was asked for. The same request
+    /// would get the same.
     pub(crate) fn unreadable(error: impl std::fmt::Display) -> Self {
         let reason = format!("its answer cannot be read: {error}");
         Self { reason, lasting: Some(Lasting::Broken) }
     }
 
-    /// What it is to whoever asked for what the request was to store: invalid where Cassandra names a size, which is the message's;
-    /// else unavailable, since a disk that is full, or a table that a node does not know yet, has nothing to do with it.
+    /// Returns what the failure is to whoever asked for what the request was to store: invalid
+    /// where Cassandra names a size, which is the message's; else unavailable, since a disk that is
+    /// full, or a table that a node does not know yet, has nothing to do with it.
     pub(crate) fn refusal(self) -> Fault {
         match self.is_of_a_size() {
             true => Fault::Invalid(format!("Cassandra refuses it: {}", self.reason)),
@@ -40,7 +42,7 @@ impl RequestFailure {
         }
     }
 
-    /// Whether it is refused since something of it is too large.
+    /// Returns whether it is refused since something of it is too large.
     pub(crate) fn is_of_a_size(&self) -> bool {
         let names_a_size = ["size", "large"].iter().any(|word| self.reason.contains(word));
         self.lasting == Some(Lasting::Refused) && names_a_size
@@ -59,7 +61,7 @@ impl std::fmt::Display for RequestFailure {
     }
 }
 
-/// Cassandra did not do what it was asked for, or did not say so.
+/// Returns the fault that says that Cassandra did not do what it was asked for, or did not say so.
 pub(crate) fn unavailable(error: &ExecutionError) -> Fault {
     RequestFailure::of(error).into()
 }
@@ -85,7 +87,7 @@ fn in_words(error: &ExecutionError) -> String {
     }
 }
 
-/// Whether a request fails so however often it is repeated.
+/// Returns why a request fails however often it is repeated, if it does.
 fn lasting(error: &ExecutionError) -> Option<Lasting> {
     match error {
         ExecutionError::BadQuery(_) => Some(Lasting::Refused),
@@ -94,7 +96,7 @@ fn lasting(error: &ExecutionError) -> Option<Lasting> {
     }
 }
 
-/// Whether an attempt at one fails so however often it is repeated.
+/// Returns why an attempt at a request fails however often it is repeated, if it does.
 pub(crate) fn lasting_attempt(attempt: &RequestAttemptError) -> Option<Lasting> {
     use RequestAttemptError as Attempt;
     match attempt {
@@ -111,12 +113,12 @@ pub(crate) fn lasting_attempt(attempt: &RequestAttemptError) -> Option<Lasting> 
     }
 }
 
-/// What Cassandra sent is not what was asked for.
+/// Returns the fault that says that what Cassandra sent is not what was asked for.
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> Fault {
     Fault::Unavailable(format!("Cassandra's answer cannot be read: {error}"))
 }
 
-/// Whether a change may have been made all the same.
+/// Returns whether a change may have been made all the same.
 pub(crate) fn is_outcome_unknown(error: &ExecutionError) -> bool {
     !matches!(
         error,

@@ -108,7 +108,8 @@ impl Statements {
     }
 }
 
-/// To read changes nothing, so that a second node may be asked as well.
+/// Prepares a statement that reads. To read changes nothing, so that a second node may be asked as
+/// well.
 async fn prepare_read(
     preparing: &Preparing<'_>,
     cql: &str,
@@ -171,7 +172,7 @@ impl IdentityTable {
         })
     }
 
-    /// The revisions of accounts, users, permissions and keys.
+    /// Returns the revisions of accounts, users, permissions and keys.
     pub(crate) async fn revisions(&self, database: &Database) -> Result<[Option<Uuid>; 4], Fault> {
         let all = [&self.accounts, &self.users, &self.permissions, &self.keys];
         let [accounts, users, permissions, keys] =
@@ -208,7 +209,7 @@ impl IdentityTable {
         Ok(found.pop().map(|(_, maker)| Account { maker }))
     }
 
-    /// An account's maker has permissions in it now.
+    /// Forgets an account's maker, who has permissions in it now.
     pub(crate) async fn forget_maker(
         &self,
         database: &Database,
@@ -222,7 +223,7 @@ impl IdentityTable {
             .map(drop)
     }
 
-    /// `false`: it was not there.
+    /// Deletes an account. `false`: it was not there.
     pub(crate) async fn delete_account(
         &self,
         database: &Database,
@@ -255,7 +256,7 @@ impl IdentityTable {
             .await?)
     }
 
-    /// `false`: there is no such user.
+    /// Sets the hash of a user's password. `false`: there is no such user.
     pub(crate) async fn set_password_hash(
         &self,
         database: &Database,
@@ -278,7 +279,7 @@ impl IdentityTable {
         Ok(found.pop().map(user))
     }
 
-    /// `false`: it was not there.
+    /// Deletes a user. `false`: it was not there.
     pub(crate) async fn delete_user(&self, database: &Database, name: &str) -> Result<bool, Fault> {
         self.users.delete(database, &(name,)).await
     }
@@ -308,7 +309,7 @@ impl IdentityTable {
         Ok(!was_there)
     }
 
-    /// The patterns of configure, write and read.
+    /// Returns the patterns of configure, write and read.
     pub(crate) async fn permission(
         &self,
         session: &Session,
@@ -319,7 +320,7 @@ impl IdentityTable {
         Ok(found.pop().map(patterns))
     }
 
-    /// `false`: it was not there.
+    /// Deletes a user's permission in an account. `false`: it was not there.
     pub(crate) async fn delete_permission(
         &self,
         database: &Database,
@@ -329,7 +330,7 @@ impl IdentityTable {
         self.permissions.delete(database, &(account, user)).await
     }
 
-    /// Has all changes of permissions and of keys fail that were asked for before, and are late.
+    /// Makes all changes of permissions and of keys fail that were asked for before, and are late.
     pub(crate) async fn outdate_changes(&self, database: &Database) -> Result<(), Fault> {
         self.permissions.partition.outdate(database).await?;
         self.keys.partition.outdate(database).await
@@ -366,7 +367,7 @@ impl IdentityTable {
         Err(undecided())
     }
 
-    /// All permissions, by user and virtual host.
+    /// Returns all permissions, by user and virtual host.
     pub(crate) async fn permissions(
         &self,
         session: &Session,
@@ -410,7 +411,7 @@ impl IdentityTable {
             .map(drop)
     }
 
-    /// `false`: it is not there.
+    /// Enables a key, or disables it. `false`: it is not there.
     pub(crate) async fn enable_key(
         &self,
         database: &Database,
@@ -430,12 +431,12 @@ impl IdentityTable {
         read_key(session, &self.keys.read, id).await
     }
 
-    /// `false`: it was not there.
+    /// Deletes a key. `false`: it was not there.
     pub(crate) async fn delete_key(&self, database: &Database, id: &str) -> Result<bool, Fault> {
         self.keys.delete(database, &(id,)).await
     }
 
-    /// All keys, by id, each with its secret.
+    /// Returns all keys, by id, each with its secret.
     pub(crate) async fn keys(
         &self,
         session: &Session,
@@ -485,7 +486,7 @@ fn user((name, password_hash, tags): UserRow) -> UserRecord {
     }
 }
 
-/// All rows, page by page: `after` says where a page begins that follows this row.
+/// Returns all rows, page by page: `after` says where a page begins that follows this row.
 async fn all<R: for<'f, 'm> DeserializeRow<'f, 'm>, V: SerializeRow + Sync>(
     session: &Session,
     statement: &PreparedStatement,

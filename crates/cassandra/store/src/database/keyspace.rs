@@ -50,7 +50,7 @@ impl Keyspace {
         Ok(Prepared(prepared))
     }
 
-    /// What most replicas know of some rows; all of them in one answer.
+    /// Returns what most replicas know of some rows; all of them in one answer.
     ///
     /// # Errors
     /// If Cassandra does not answer.

@@ -160,7 +160,7 @@ impl MoveTable {
         Ok(if ours.is_some_and(|ours| ours.is_cancelled) { Hold::Cancelled } else { Hold::Lost })
     }
 
-    /// Has a task stop after its step. `false`: it does not run.
+    /// Stops a task after its step. `false`: it does not run.
     pub(crate) async fn cancel(
         &self,
         database: &Database,
@@ -209,12 +209,12 @@ impl MoveTable {
         }
     }
 
-    /// The tasks that run, of all queues.
+    /// Returns the tasks that run, of all queues.
     pub(crate) async fn running(&self, database: &Database) -> Result<Vec<Running>, Fault> {
         running(&driver::select(&database.session, &self.running, &()).await?)
     }
 
-    /// Which task of a queue runs.
+    /// Returns which task of a queue runs.
     pub(crate) async fn runs(
         &self,
         database: &Database,
@@ -262,7 +262,7 @@ impl MoveTable {
         .await
     }
 
-    /// The last tasks of a queue, newest first.
+    /// Returns the last tasks of a queue, newest first.
     pub(crate) async fn list(
         &self,
         database: &Database,
@@ -272,7 +272,7 @@ impl MoveTable {
         stored(&driver::select(&database.session, &self.list, &(queue, max as i32)).await?)
     }
 
-    /// One task.
+    /// Returns one task.
     pub(crate) async fn read(
         &self,
         database: &Database,

@@ -17,7 +17,7 @@ impl Preparing<'_> {
     }
 }
 
-/// A statement with the tables of that keyspace.
+/// Returns a statement with the tables of that keyspace.
 pub(crate) fn in_keyspace(cql: &str, keyspace: &str) -> String {
     cql.replace('@', &format!("{keyspace}."))
 }

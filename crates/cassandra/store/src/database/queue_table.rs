@@ -143,7 +143,7 @@ impl QueueTable {
 
     // -- looking up ---------------------------------------------------------------------------
 
-    /// A queue as it is, or was a moment ago.
+    /// Returns a queue as it is, or was a moment ago.
     pub(crate) async fn record(
         &self,
         database: &Database,
@@ -158,7 +158,7 @@ impl QueueTable {
         }
     }
 
-    /// A queue as it is.
+    /// Returns a queue as it is.
     pub(crate) async fn record_now(
         &self,
         database: &Database,
@@ -360,7 +360,12 @@ impl QueueTable {
         match done {
             Change::Done => Ok(()),
             // Somebody else was quicker, or it was deleted.
-            Change::Refused => Err(Fault::PurgeInProgress.into()),
+            Change::Refused => {
+                let found = self.find(database, queue, Some(Consistency::LocalSerial)).await?;
+                let is_there =
+                    matches!(found, NameLookup::Queue(record, _) if record.facts.key == facts.key);
+                Err(if is_there { Fault::PurgeInProgress } else { Fault::NoSuchQueue }.into())
+            }
             Change::Unknown => {
                 self.was_made(database, queue, change).await.map_err(Unmade::perhaps)
             }
@@ -426,7 +431,7 @@ impl QueueTable {
         }
     }
 
-    /// Whether the last change of a queue was this one, whose outcome is unknown.
+    /// Checks that the last change of a queue was this one, whose outcome is unknown.
     async fn was_made(
         &self,
         database: &Database,
@@ -451,7 +456,7 @@ impl QueueTable {
 
     // -- listing ------------------------------------------------------------------------------
 
-    /// Names of an account's queues, sorted.
+    /// Returns the names of an account's queues, sorted.
     pub(crate) async fn list(
         &self,
         database: &Database,
@@ -463,7 +468,7 @@ impl QueueTable {
         self.select(database, account, prefix, after, max, |_| true).await
     }
 
-    /// Names of an account's queues whose dead-letter queue this is, sorted.
+    /// Returns the names of an account's queues whose dead-letter queue this is, sorted.
     pub(crate) async fn dead_letter_sources(
         &self,
         database: &Database,
@@ -478,7 +483,7 @@ impl QueueTable {
         self.select(database, &queue.account, "", after, max, is_source).await
     }
 
-    /// Some of all queues of the keyspace, and where the others begin.
+    /// Returns some of all queues of the keyspace, and where the others begin.
     pub(crate) async fn page(
         &self,
         database: &Database,

@@ -63,7 +63,7 @@ impl Attempts {
         Self { left: REVISED_ATTEMPTS, ends_at, backoff: Backoff::default() }
     }
 
-    /// Whether there is another one, when its time has come.
+    /// Waits until the time of the next attempt has come. Returns whether there is another one.
     pub(crate) async fn next(&mut self) -> bool {
         if self.left == REVISED_ATTEMPTS {
             self.left -= 1;
@@ -81,7 +81,7 @@ impl Attempts {
 }
 
 impl Revised {
-    /// The statements for a table.
+    /// Prepares the statements for a table.
     pub(crate) async fn prepare(
         preparing: &Preparing<'_>,
         table: &str,
@@ -103,12 +103,13 @@ impl Revised {
         lock_in_time(&self.lock).await
     }
 
-    /// The revision that there is.
+    /// Returns the revision that there is.
     pub(crate) async fn revision(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
         self.select(database, &self.read).await
     }
 
-    /// The revision that a change has left which was confirmed, perhaps not the last: a plain read.
+    /// Returns the revision that a change has left which was confirmed, perhaps not the last: a
+    /// plain read.
     pub(crate) async fn read_plain(&self, database: &Database) -> Result<Option<Uuid>, Fault> {
         database.count(For::Upkeep);
         self.select(database, &self.read_plain).await
@@ -188,7 +189,7 @@ impl Revised {
         Err(undecided())
     }
 
-    /// Has every change fail that was made for what is there now.
+    /// Makes every change fail that was made for what is there now.
     pub(crate) async fn outdate(&self, database: &Database) -> Result<(), Fault> {
         let _lock = self.lock().await?;
         let mut attempts = Attempts::begin();
@@ -217,8 +218,8 @@ async fn last_change(database: &Database, of: &RowChange<'_>) -> Result<LastChan
     Ok(row.map(|(change,)| change))
 }
 
-/// Whether a change of unknown outcome was made that another one of the partition has followed, by its row before and now. If
-/// it was not, it never will be.
+/// Returns whether a change of unknown outcome was made that another one of the partition has
+/// followed, by its row before and now. If it was not, it never will be.
 fn was_made(
     kind: Kind,
     revision: Uuid,

@@ -225,7 +225,7 @@ impl Migration<'_> {
         self.define("create tables", &query).await
     }
 
-    /// The version that the keyspace has; 0: none.
+    /// Returns the version that the keyspace has; 0: none.
     async fn version(&self) -> Result<i32, ConnectError> {
         let keyspace = &self.settings.keyspace;
         let query = format!("SELECT version FROM {keyspace}.schema_version WHERE name = 'version'");
@@ -440,7 +440,7 @@ impl Migration<'_> {
     }
 }
 
-/// Whether a conditional statement was carried out.
+/// Returns whether a conditional statement was carried out.
 fn is_applied(rows: &[Row]) -> bool {
     let first = rows.first().and_then(|row| row.columns.first());
     matches!(first, Some(Some(CqlValue::Boolean(true))))
@@ -460,8 +460,9 @@ fn is_invalid(error: &ExecutionError) -> bool {
     )
 }
 
-/// Whether a read failed in a way that passes when all nodes have the table. A change of the schema that failed by a node's
-/// own fault may have been carried out, and is not made again: two nodes would make one table with two identities.
+/// Returns whether a read failed in a way that passes when all nodes have the table. A change of
+/// the schema that failed by a node's own fault may have been carried out, and is not made again:
+/// two nodes would make one table with two identities.
 fn is_behind(error: &ExecutionError) -> bool {
     use DbError::{Invalid, ReadFailure, ServerError};
     matches!(
@@ -473,7 +474,7 @@ fn is_behind(error: &ExecutionError) -> bool {
     )
 }
 
-/// The identity of a keyspace's table `schema_version`: the same whoever makes it.
+/// Returns the identity of a keyspace's table `schema_version`: the same whoever makes it.
 fn lock_table_id(keyspace: &str) -> Uuid {
     let digest = Sha256::digest(keyspace.as_bytes());
     let mut bytes: [u8; 16] = std::array::from_fn(|at| digest[at]);

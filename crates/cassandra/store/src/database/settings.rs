@@ -51,7 +51,7 @@ pub struct CassandraSettings {
 }
 
 impl CassandraSettings {
-    /// Who signs in, in words.
+    /// Returns who signs in, in words.
     pub(crate) fn user_in_words(&self) -> String {
         match &self.user {
             Some(user) => format!("the user `{user}`"),

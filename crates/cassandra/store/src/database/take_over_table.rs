@@ -32,7 +32,7 @@ impl TakeOverTable {
         })
     }
 
-    /// Whether one has begun and not ended.
+    /// Returns whether users are being taken over: that has begun and not ended.
     pub(crate) async fn is_under_way(&self, session: &Session) -> Result<bool, Fault> {
         Ok(!rows::<(String,)>(session, &self.read, ()).await?.is_empty())
     }

@@ -6,7 +6,7 @@ use scylla::client::session_builder::SessionBuilder;
 use crate::database::connect_error::ConnectError;
 use crate::database::settings::CassandraSettings;
 
-/// A builder whose connections are encrypted, if the settings want that.
+/// Returns a builder whose connections are encrypted, if the settings want that.
 #[cfg(feature = "tls")]
 pub(crate) fn secured(
     builder: SessionBuilder,

@@ -47,7 +47,7 @@ impl From<Fault> for Unmade {
 }
 
 impl Unmade {
-    /// One that may be made all the same.
+    /// Returns a change that may be made all the same.
     pub(crate) fn perhaps(fault: Fault) -> Self {
         Self { fault, may_be_made: true }
     }
@@ -70,7 +70,7 @@ pub(crate) async fn change_all(database: &Database, writes: &[Write<'_>]) -> Res
     counted(database, batch(&database.session, writes).await)
 }
 
-/// The same, uncounted.
+/// Carries out the same as [`change_all`], uncounted.
 pub(crate) async fn batch(session: &Session, writes: &[Write<'_>]) -> Result<Change, Fault> {
     let mut batch = Batch::new(BatchType::Unlogged);
     for (statement, _) in writes {
@@ -114,17 +114,18 @@ pub(crate) async fn lock_in_time(lock: &Mutex<()>) -> Result<MutexGuard<'_, ()>,
         .map_err(|_| Fault::Unavailable("Cassandra takes too long for other changes".to_owned()))
 }
 
-/// An identity that nobody else has: of a queue, of a generation, of a change, or a revision.
+/// Returns an identity that nobody else has: of a queue, of a generation, of a change, or a
+/// revision.
 pub(crate) fn fresh_id() -> Uuid {
     uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes()).into_uuid()
 }
 
-/// One whose outcome stays unknown.
+/// Returns the fault of a change whose outcome stays unknown.
 pub(crate) fn undecided() -> Fault {
     Fault::Unavailable("Cassandra does not say whether it was done".to_owned())
 }
 
-/// What the answer to one says.
+/// Returns what the answer to a change says of it.
 fn outcome(answer: Result<QueryResult, ExecutionError>) -> Result<Change, Fault> {
     let result = match answer {
         Ok(result) => result,

@@ -60,7 +60,8 @@ impl Alive {
         Self { me, seen: BTreeMap::new(), unsharded_at: None }
     }
 
-    /// These rows were there at `now`. Returns whether somebody has come or another address was given.
+    /// Notes the rows that were there at `now`. Returns whether somebody has come or another
+    /// address was given.
     ///
     /// A row that stays but is not renewed is one of somebody who died, whatever ends of life its cells have.
     pub(crate) fn observe(&mut self, rows: Vec<FrontEnd>, now: Instant) -> bool {
@@ -84,7 +85,7 @@ impl Alive {
         is_new
     }
 
-    /// All that are alive, this one included, sorted.
+    /// Returns all that are alive, this one included, sorted.
     pub(crate) fn members(&self, now: Instant) -> Vec<Uuid> {
         let mut members: Vec<Uuid> = self.others(now).map(|(id, _)| id).collect();
         members.push(self.me);
@@ -92,33 +93,35 @@ impl Alive {
         members
     }
 
-    /// Whether all read further shards of a second, and have for a while: the row of one that is only slow may be gone.
+    /// Returns whether all read further shards of a second, and have for a while: the row of one
+    /// that is only slow may be gone.
     pub(crate) fn know_shards(&self, now: Instant) -> bool {
         let hold = Duration::from_millis(SHARDS_HELD_MS);
         self.unsharded_at.is_none_or(|at| now.saturating_duration_since(at) >= hold)
     }
 
-    /// The others that are alive and can be reached.
+    /// Returns the others that are alive and can be reached.
     pub(crate) fn addresses(&self, now: Instant) -> Vec<(Uuid, SocketAddr)> {
         self.others(now).filter_map(|(id, seen)| Some((id, seen.address?))).collect()
     }
 
-    /// Where datagrams to one of the others go, also if it may be dead: that costs a datagram.
+    /// Returns where datagrams to one of the others go, also if it may be dead: that costs a
+    /// datagram.
     pub(crate) fn address(&self, id: Uuid) -> Option<SocketAddr> {
         self.seen.get(&id)?.address
     }
 
-    /// Whether it is known, dead or alive.
+    /// Returns whether that front-end is known, dead or alive.
     pub(crate) fn knows(&self, id: Uuid) -> bool {
         id == self.me || self.seen.contains_key(&id)
     }
 
-    /// The others that are known, dead or alive.
+    /// Returns the others that are known, dead or alive.
     pub(crate) fn known(&self) -> impl Iterator<Item = Uuid> {
         self.seen.keys().copied()
     }
 
-    /// All that are known, the dead too, this one not among them.
+    /// Returns all that are known, the dead too, this one not among them.
     pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = FrontEndView> {
         self.seen.iter().map(move |(id, seen)| FrontEndView {
             id: *id,

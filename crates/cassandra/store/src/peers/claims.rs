@@ -73,12 +73,12 @@ impl Claims {
         Self { me, queues: FxHashMap::default(), order: VecDeque::new() }
     }
 
-    /// Whether no other front-end takes an entry.
+    /// Returns whether no other front-end takes an entry.
     pub(crate) fn is_free(&self, generation: Uuid, entry: EntryName, now: Instant) -> bool {
         self.live(generation, entry, now).is_none_or(|claimed| claimed.other.is_none())
     }
 
-    /// How many of a queue's entries are claimed.
+    /// Returns how many of a queue's entries are claimed.
     #[cfg(test)]
     pub(crate) fn count(&self, generation: Uuid) -> usize {
         self.queues.get(&generation).map_or(0, FxHashMap::len)
@@ -91,7 +91,8 @@ impl Claims {
         }
     }
 
-    /// Another front-end has chosen an entry, or delivered it.
+    /// Notes that another front-end has chosen an entry, or delivered it. Returns what that means
+    /// here.
     pub(crate) fn on_claim(
         &mut self,
         generation: Uuid,
@@ -117,7 +118,7 @@ impl Claims {
         }
     }
 
-    /// An entry could be delivered now: whose is it?
+    /// Settles whose an entry is that could be delivered now, and returns it.
     pub(crate) fn settle(&mut self, generation: Uuid, entry: EntryName, now: Instant) -> Settled {
         let me = self.me;
         let Some(claimed) = self.entry(generation, entry, now) else { return Settled::Mine };
@@ -152,7 +153,7 @@ impl Claims {
         (now.saturating_duration_since(claimed.at) < LASTS).then_some(claimed)
     }
 
-    /// The claims of an entry, made if there are none; `None`: there are too many.
+    /// Returns the claims of an entry, made if there are none; `None`: there are too many.
     fn entry(&mut self, generation: Uuid, entry: EntryName, now: Instant) -> Option<&mut Claimed> {
         self.forget_old(now);
         let is_known =
@@ -195,7 +196,7 @@ impl Claims {
 }
 
 impl Claimed {
-    /// Whether another front-end delivers it.
+    /// Returns whether another front-end delivers it.
     fn is_theirs(&self, me: Uuid, entry: EntryName) -> bool {
         let mine = Other { id: me, is_delivered: self.mine == Some(Mine::Delivered) };
         self.other.is_some_and(|other| other.wants_more_than(mine, entry))
@@ -203,7 +204,8 @@ impl Claimed {
 }
 
 impl Other {
-    /// Whoever has delivered it has it, and then whom rendezvous hashing names.
+    /// Returns whether it wants an entry more than another: whoever has delivered it has it, and
+    /// then whom rendezvous hashing names.
     fn wants_more_than(self, other: Self, entry: EntryName) -> bool {
         let rank = |one: Self| (one.is_delivered, score(entry.message, one.id), one.id);
         rank(self) > rank(other)
@@ -217,7 +219,7 @@ mod tests {
     const QUEUE: Uuid = Uuid::from_u128(100);
     const ENTRY: EntryName = EntryName { message: Uuid::from_u128(7), written_at_us: 1 };
 
-    /// Two front-ends; the first is the one that rendezvous hashing prefers.
+    /// Returns two front-ends; the first is the one that rendezvous hashing prefers.
     fn two() -> [(Uuid, Claims); 2] {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let is_a_first = score(ENTRY.message, a) > score(ENTRY.message, b);

@@ -79,7 +79,7 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// Its bytes. What is more than [`THINGS_MAX`] is left out.
+    /// Returns its bytes. What is more than [`THINGS_MAX`] is left out.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let kind = match &self.message {
             PeerMessage::Interest(_) => INTEREST,
@@ -135,7 +135,7 @@ impl Datagram {
         bytes
     }
 
-    /// The datagram of these bytes, if they are one.
+    /// Returns the datagram of these bytes, if they are one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let ([VERSION, kind], rest) = bytes.split_first_chunk::<2>()? else { return None };
         let (from, rest) = take_id(rest)?;
@@ -214,7 +214,7 @@ fn take_claim(bytes: &[u8]) -> Option<(Claim, &[u8])> {
     Some((Claim { entry, is_delivered: time & DELIVERED != 0 }, rest))
 }
 
-/// Things to the end of the bytes; `None`: there are too many, or the last is not whole.
+/// Takes things to the end of the bytes; `None`: there are too many, or the last is not whole.
 fn things<T>(
     mut bytes: &[u8],
     take: impl for<'a> Fn(&'a [u8]) -> Option<(T, &'a [u8])>,

@@ -67,7 +67,7 @@ impl FrontEndTable {
         database.write(For::Peers, &self.beat, Consistency::LocalQuorum, values).await
     }
 
-    /// The rows that are there.
+    /// Returns the rows that are there.
     pub(crate) async fn read(&self, database: &Database) -> Result<Vec<FrontEnd>, Fault> {
         let values = (FRONT_ENDS_MAX as i32,);
         let found = database.read(For::Peers, &self.read, Consistency::LocalQuorum, values).await?;
@@ -93,7 +93,8 @@ impl FrontEndTable {
         database.write(For::Peers, &self.leave, Consistency::LocalQuorum, values).await
     }
 
-    /// The secret that all front-ends of the keyspace share. Whoever comes first makes it of `fresh`.
+    /// Returns the secret that all front-ends of the keyspace share. Whoever comes first makes it
+    /// of `fresh`.
     pub(crate) async fn key(
         &self,
         database: &Database,

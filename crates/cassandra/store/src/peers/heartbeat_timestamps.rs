@@ -13,7 +13,8 @@ struct State {
 }
 
 impl HeartbeatTimestamps {
-    /// The next one: the time, unless the clock went back. `None`: it was the last.
+    /// Returns the next timestamp: the time, unless the clock went back. `None`: there was the last
+    /// one already.
     pub(crate) fn next(&self, now_us: i64) -> Option<i64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_over {
@@ -23,7 +24,7 @@ impl HeartbeatTimestamps {
         Some(state.latest)
     }
 
-    /// The last one, later than all others, also those that are under way still.
+    /// Takes the last timestamp, later than all others, also those that are under way still.
     pub(crate) fn last(&self, now_us: i64) -> Option<i64> {
         let last = self.next(now_us);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;

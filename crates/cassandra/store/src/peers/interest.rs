@@ -28,7 +28,7 @@ struct Polled {
 }
 
 impl Interest {
-    /// A queue is polled here at `now`. Returns whether it is time to say so.
+    /// Notes that a queue is polled here at `now`. Returns whether it is time to say so.
     pub(crate) fn poll(&mut self, generation: Uuid, now: Instant) -> bool {
         let is_due = |polled: &Polled| now.saturating_duration_since(polled.said_at) >= SAID_EVERY;
         let before = self.said.get(&generation).copied();
@@ -38,15 +38,18 @@ impl Interest {
         if self.said.len() >= REMEMBERED_QUEUES_MAX {
             self.said.retain(|_, polled| !is_due(polled));
         }
-        if self.said.len() < REMEMBERED_QUEUES_MAX {
+        // It would be said at each poll of a queue that is not remembered.
+        let is_remembered = self.said.len() < REMEMBERED_QUEUES_MAX;
+        if is_remembered {
             let known = before.filter(|polled| is_fresh(polled.said_at, now));
             let since = known.map_or(now, |polled| polled.since);
             self.said.insert(generation, Polled { since, said_at: now });
         }
-        true
+        is_remembered
     }
 
-    /// Whether the others were notified already then that a queue is polled here, and again ever since.
+    /// Returns whether the others were notified already then that a queue is polled here, and again
+    /// ever since.
     pub(crate) fn polls_since(&self, generation: Uuid, then: Instant, now: Instant) -> bool {
         let polled = self.said.get(&generation);
         polled.is_some_and(|polled| polled.since <= then && is_fresh(polled.said_at, now))
@@ -72,14 +75,15 @@ impl Interest {
         }
     }
 
-    /// The others that poll a queue.
+    /// Returns the others that poll a queue.
     pub(crate) fn interested(&self, generation: Uuid, now: Instant) -> Vec<Uuid> {
         let heard = self.others.get(&generation).map(Vec::as_slice).unwrap_or_default();
         heard.iter().filter(|(_, at)| is_fresh(*at, now)).map(|(id, _)| *id).collect()
     }
 }
 
-/// Those of the interested whom a message is announced to, at most so many: others for another message.
+/// Returns those of the interested whom a message is announced to, at most so many: others for
+/// another message.
 pub(crate) fn some_of(mut interested: Vec<Uuid>, message: Uuid, most: usize) -> Vec<Uuid> {
     if interested.len() > most {
         interested.sort_by_key(|id| std::cmp::Reverse(score(message, *id)));
@@ -145,7 +149,8 @@ mod tests {
         assert_eq!(interest.interested(QUEUE, start).len(), INTERESTED_MAX);
         for queue in 0..100 + REMEMBERED_QUEUES_MAX as u128 {
             interest.heard(OTHER, Uuid::from_u128(1_000 + queue), start);
-            interest.poll(Uuid::from_u128(1_000 + queue), start);
+            let is_said = interest.poll(Uuid::from_u128(1_000 + queue), start);
+            assert_eq!(is_said, queue < REMEMBERED_QUEUES_MAX as u128);
         }
         assert!(interest.others.len() <= REMEMBERED_QUEUES_MAX);
         assert!(interest.said.len() <= REMEMBERED_QUEUES_MAX);

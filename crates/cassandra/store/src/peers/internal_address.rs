@@ -44,7 +44,7 @@ pub(crate) async fn listen(
     Ok(listener)
 }
 
-/// Whether others may reach this front-end where they are told to.
+/// Checks that others may reach this front-end where they are told to.
 fn check(listens_at: SocketAddr, advertised: Option<&str>) -> Result<(), &'static str> {
     let advertised = match advertised {
         Some(advertised) => advertised.parse().ok(),
@@ -61,7 +61,8 @@ fn check(listens_at: SocketAddr, advertised: Option<&str>) -> Result<(), &'stati
     }
 }
 
-/// The address from which one of the nodes is reached; that of the machine itself only if no node is elsewhere.
+/// Returns the address from which one of the nodes is reached; that of the machine itself only if
+/// no node is elsewhere.
 async fn local_address(nodes: &[SocketAddr]) -> IpAddr {
     let mut loopback = None;
     for to in nodes {
@@ -74,7 +75,8 @@ async fn local_address(nodes: &[SocketAddr]) -> IpAddr {
     loopback.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
-/// Nothing is sent: the system only chooses an address.
+/// Returns this machine's address from which `to` is reached. Nothing is sent: the system only
+/// chooses an address.
 async fn address_towards(to: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

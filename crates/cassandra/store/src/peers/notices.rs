@@ -37,7 +37,7 @@ impl Notices {
         Notice { notices: self, number, noted_by_all }
     }
 
-    /// How many there were so far.
+    /// Returns how many notices there were so far.
     pub(crate) fn count(&self) -> u64 {
         self.lock().last
     }
@@ -67,7 +67,7 @@ pub(crate) struct Notice<'a> {
 }
 
 impl Notice<'_> {
-    /// Those that have not acknowledged it.
+    /// Returns the front-ends that have not acknowledged it.
     pub(crate) fn missing(&self) -> Vec<Uuid> {
         let open = self.notices.lock();
         let waiting = open.notices.get(&self.number);

@@ -126,12 +126,12 @@ impl PeerChanges {
         }
     }
 
-    /// Whether no change can be missed now.
+    /// Returns whether no change can be missed now.
     pub(crate) fn is_complete(&self, now: Instant) -> bool {
         self.is_complete_since(now, now)
     }
 
-    /// Whether no change since then can have been missed.
+    /// Returns whether no change since then can have been missed.
     pub(crate) fn is_complete_since(&self, then: Instant, now: Instant) -> bool {
         let state = self.lock();
         let is_complete = state
@@ -140,8 +140,9 @@ impl PeerChanges {
         is_complete && then >= state.complete_since
     }
 
-    /// The latest time, up to now, at which what was begun to be read of a queue at `read_at` was still so, as far as is known. It is
-    /// good for [`FACTS_AGE_MS_MAX`] from then on. However well all are heard, it is read again after [`FACTS_AGE_HEARD_MS_MAX`].
+    /// Returns the latest time, up to now, at which what was begun to be read of a queue at
+    /// `read_at` was still so, as far as is known. It is good for [`FACTS_AGE_MS_MAX`] from then
+    /// on. However well all are heard, it is read again after [`FACTS_AGE_HEARD_MS_MAX`].
     pub(crate) fn valid_at(&self, read_at: Instant, now: Instant) -> Instant {
         let state = self.lock();
         let until = match state.before {
@@ -159,7 +160,8 @@ impl PeerChanges {
 }
 
 impl State {
-    /// When all others were last heard; `None`: one has never been, or it is not known who they are.
+    /// Returns when all others were last heard; `None`: one has never been, or it is not known who
+    /// they are.
     fn complete_until(&self) -> Option<Instant> {
         let observed_at = self.observed_at.filter(|_| self.has_socket)?;
         let observed = observed_at + OBSERVED_MAX;
@@ -194,14 +196,14 @@ mod tests {
     const THIRD: Uuid = Uuid::from_u128(3);
     const MS: Duration = Duration::from_millis(1);
 
-    /// One that has begun at that time.
+    /// Returns a [`PeerChanges`] that has begun at that time.
     fn fresh(now: Instant) -> PeerChanges {
         let peer_changes = PeerChanges::default();
         peer_changes.lock().complete_since = now;
         peer_changes
     }
 
-    /// One that hears two others, each of which has notified of five changes.
+    /// Returns a [`PeerChanges`] that hears two others, each of which has notified of five changes.
     fn peer_changes(now: Instant) -> PeerChanges {
         let peer_changes = fresh(now);
         peer_changes.begin();

@@ -8,15 +8,15 @@ pub type Receiving<'a> = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send + '
 
 /// Datagrams between front-ends of one cluster, which nobody else can make or read. Any of them may be lost.
 pub trait PeerSocket: Send + Sync + 'static {
-    /// Where the others reach it.
+    /// Returns where the others reach it.
     fn address(&self) -> SocketAddr;
 
     /// Sends without waiting; what cannot be sent is lost.
     fn send(&self, to: SocketAddr, datagram: &[u8]);
 
-    /// A datagram that has arrived, if there is one.
+    /// Returns a datagram that has arrived, if there is one.
     fn try_receive(&self) -> Option<Vec<u8>>;
 
-    /// The next datagram; `None`: the socket is closed.
+    /// Returns the next datagram; `None`: the socket is closed.
     fn receive(&self) -> Receiving<'_>;
 }

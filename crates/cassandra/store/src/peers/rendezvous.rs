@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use crate::splitmix::finalize;
 
-/// How much a member wants a thing: the one that wants it most has it. It is the same in every version.
+/// Returns how much a member wants a thing: the one that wants it most has it. It is the same in
+/// every version.
 pub(crate) fn score(thing: Uuid, member: Uuid) -> u64 {
     let fold = |id: Uuid| {
         let bits = id.as_u128();
@@ -14,12 +15,12 @@ pub(crate) fn score(thing: Uuid, member: Uuid) -> u64 {
     mix(fold(thing) ^ fold(member).rotate_left(32))
 }
 
-/// Who of the members has a thing; `None`: there are none.
+/// Returns who of the members has a thing; `None`: there are none.
 pub(crate) fn owner(thing: Uuid, members: impl IntoIterator<Item = Uuid>) -> Option<Uuid> {
     members.into_iter().max_by_key(|member| (score(thing, *member), *member))
 }
 
-/// A whole step of SplitMix64, so that zero is mixed, too.
+/// Returns a whole step of SplitMix64, so that zero is mixed, too.
 const fn mix(bits: u64) -> u64 {
     finalize(bits.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }

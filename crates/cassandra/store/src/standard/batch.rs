@@ -15,7 +15,8 @@ pub(crate) struct Batch<P, R> {
     pub(crate) rows: Vec<R>,
 }
 
-/// Batches of rows, each of which has a partition and a size in bytes. A row that is too large for any batch is one alone.
+/// Divides rows, each of which has a partition and a size in bytes, into batches. A row that is too
+/// large for any batch is one alone.
 pub(crate) fn batches<P: Copy + Eq + Hash, R>(
     rows: impl IntoIterator<Item = (P, usize, R)>,
 ) -> Vec<Batch<P, R>> {
@@ -37,7 +38,7 @@ pub(crate) fn batches<P: Copy + Eq + Hash, R>(
     batches
 }
 
-/// How many of the first of them have so many bytes together, at most.
+/// Returns how many of the first of them have so many bytes together, at most.
 pub(crate) fn within_bytes(sizes: impl IntoIterator<Item = usize>, bytes_max: usize) -> usize {
     let mut bytes = 0_usize;
     let fits = |size: &usize| {

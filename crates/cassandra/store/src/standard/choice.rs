@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::bucket::Bucket;
 use crate::entry::Entry;
 
-/// The places of `wanted` entries among `visible` ones, the oldest of which is the first; ascending.
+/// Chooses `wanted` entries among `visible` ones, the oldest of which is the first. Returns their
+/// places, ascending.
 ///
 /// `random` is asked for a number below another. More are wanted than K: then the pool is as many, and all are taken.
 pub(crate) fn choose(

@@ -51,7 +51,7 @@ pub(crate) struct StoredMessage {
 }
 
 impl Content {
-    /// Its size, as the row counts in a batch.
+    /// Returns its size, as the row counts in a batch.
     pub(crate) fn bytes(&self) -> usize {
         let attributes =
             self.attributes.iter().map(|a| a.name.len() + a.data_type.len() + a.value.len() + 16);

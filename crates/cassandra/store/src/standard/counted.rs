@@ -17,7 +17,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What was counted a moment ago.
+    /// Returns what was counted a moment ago.
     pub(crate) fn recall(&self, generation: Uuid) -> Option<Backlog> {
         let backlogs = self.backlogs.lock().unwrap_or_else(PoisonError::into_inner);
         let (backlog, counted_at) = backlogs.get(&generation)?;

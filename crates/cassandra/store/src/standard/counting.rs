@@ -60,7 +60,7 @@ impl Tally {
         tally
     }
 
-    /// The same for more buckets than were counted.
+    /// Extrapolates the counts to more buckets than were counted.
     fn extrapolated(self, counted: usize, all: usize) -> Self {
         let scale = |count: u64| count.saturating_mul(all as u64) / (counted.max(1) as u64);
         Self {
@@ -72,6 +72,8 @@ impl Tally {
 }
 
 impl Standard {
+    /// Checks that not too many messages of a queue are in flight.
+    ///
     /// # Errors
     /// [`Fault::OverLimit`] if too many messages are in flight, as far as is known.
     pub(crate) async fn check_in_flight(
@@ -118,8 +120,8 @@ impl Standard {
         let _ = tokio::time::timeout(COUNT_WAITED, counting).await;
     }
 
-    /// Notes what becomes visible again later and was received, and counts it, as far as the limit. Nothing is extrapolated:
-    /// messages that wait or are delayed say nothing of it.
+    /// Notes what becomes visible again later and was received, and counts it, as far as the limit. Of very many buckets some are
+    /// counted, evenly spread, which stand for those between them; messages that wait or are delayed say nothing of it.
     async fn note_in_flight(
         &self,
         facts: &Arc<QueueFacts>,
@@ -136,8 +138,10 @@ impl Standard {
         let start = Start { from_us: now_us, reach: Reach::Full, ..start };
         // As far ahead as messages are hidden mostly, however many buckets that are.
         let directory = read_directory(&rows, start, now_us + WIDTH_US_MAX).await?;
+        let buckets = directory.buckets_from(now_us);
+        let each_for = buckets.len().div_ceil(IN_FLIGHT_BUCKETS_MAX).max(1);
         let mut in_flight = 0;
-        for bucket in directory.buckets_from(now_us).iter().take(IN_FLIGHT_BUCKETS_MAX) {
+        for bucket in buckets.iter().step_by(each_for) {
             let entries = rows.tables.counted(rows.of, *bucket, now_us, PAGE).await?;
             let is_in_flight =
                 |entry: &&CountedEntry| entry.receive_count > 0 && entry.visible_at_us > now_us;
@@ -149,7 +153,7 @@ impl Standard {
                 break;
             }
         }
-        Ok(in_flight)
+        Ok(in_flight * each_for)
     }
 
     /// Counts what waits.
@@ -201,7 +205,8 @@ impl Standard {
     }
 }
 
-/// Buckets in the order in which they are counted: those of the present, then older ones, then those to come.
+/// Returns the buckets in the order in which they are counted: those of the present, then older
+/// ones, then those to come.
 fn present_first(mut buckets: Vec<Bucket>, now_us: i64) -> Vec<Bucket> {
     buckets.sort_by_key(|bucket| {
         let is_to_come = bucket.start_us() > now_us;

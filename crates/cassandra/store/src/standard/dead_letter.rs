@@ -12,12 +12,14 @@ use crate::standard::Standard;
 use crate::standard::batch::within_bytes;
 use crate::standard::choice::take_leftovers;
 use crate::standard::content::StoredMessage;
+use crate::standard::head::Head;
 use crate::standard::head_read::read_directory;
 use crate::standard::jobs::{Outgoing, kept_s, time_left_s};
 use crate::standard::queue::Queue;
-use crate::standard::receive::{READS_AT_ONCE, first_left_us, is_young};
-use crate::standard::rows::{Found, Rows};
+use crate::standard::receive::READS_AT_ONCE;
+use crate::standard::rows::Rows;
 use crate::standard::start::{Reach, Start};
+use crate::standard::taken::Taken;
 
 /// Where messages go, with what is known of it.
 pub(crate) struct Destination {
@@ -37,8 +39,10 @@ struct Read {
     leaving: Vec<Leaving>,
     /// They lead nowhere.
     stale: Vec<Entry>,
-    /// Of those whose messages may still come.
-    first_left_us: Option<i64>,
+    /// Their messages are older than the queue keeps them.
+    expired: Vec<Entry>,
+    /// Those whose messages may still come.
+    missing: Vec<Entry>,
     /// Why the first of those whose messages were not answered was not.
     failed: Option<Fault>,
 }
@@ -63,7 +67,7 @@ impl Departed {
 }
 
 impl Standard {
-    /// The dead-letter queue of a queue that has one, if it is there.
+    /// Returns the dead-letter queue of a queue that has one, if it is there.
     pub(crate) async fn dead_letter_queue(
         &self,
         facts: &QueueFacts,
@@ -74,7 +78,7 @@ impl Standard {
         }
     }
 
-    /// A queue that messages go to, if it is there.
+    /// Returns a queue that messages go to, if it is there.
     pub(crate) async fn destination(&self, queue: &QueueRef) -> Result<Option<Destination>, Fault> {
         let Some(record) = self.tables.record(queue).await? else { return Ok(None) };
         let facts = record.facts.clone();
@@ -91,12 +95,12 @@ impl Standard {
         to: &Destination,
     ) -> usize {
         let rows = self.rows(facts, queue);
-        let Read { leaving, stale, failed, .. } = self.read_leaving(&rows, queue, exhausted).await;
+        let read = self.read_leaving(facts, &rows, queue, exhausted).await;
+        let dropped = self.drop_dead(&rows, &read).await;
+        let Read { leaving, failed, .. } = read;
         if let Some(fault) = failed {
             tracing::debug!(%fault, "a message was not moved to its dead-letter queue");
         }
-        let dropped = stale.len();
-        let _ = rows.delete_entries(&stale).await;
         let source = Some(facts.queue.clone());
         let moved = self.move_messages(facts, queue, leaving, to, source).await;
         let departed = moved.unwrap_or_else(|fault| {
@@ -137,14 +141,14 @@ impl Standard {
             };
             Outgoing { id, content, delay_ms: 0, ttl_s, after_us }
         });
-        let sent = self.send_outgoing(&to.facts, &to.queue, outgoing.collect()).await?;
-        let arrived: Vec<Entry> = entries
-            .iter()
-            .zip(&sent)
-            .filter(|(_, sent)| sent.is_ok())
-            .map(|(entry, _)| *entry)
-            .collect();
-        let gone = self.remove_moved(&self.rows(facts, queue), &arrived).await;
+        let sent = self.send_outgoing(&to.facts, &to.queue, outgoing.collect()).await;
+        let sent = sent.inspect_err(|_| self.peers.release(queue.generation, &entries))?;
+        let (mut arrived, mut stays) = (Vec::with_capacity(entries.len()), Vec::new());
+        for (entry, sent) in entries.into_iter().zip(&sent) {
+            if sent.is_ok() { arrived.push(entry) } else { stays.push(entry) }
+        }
+        self.peers.release(queue.generation, &stays);
+        let gone = self.drop_messages(&self.rows(facts, queue), &arrived).await;
         let is_for_good = |fault: &Fault| matches!(fault, Fault::Invalid(_));
         let mut refused: Vec<Fault> =
             sent.into_iter().filter_map(Result::err).filter(is_for_good).collect();
@@ -153,89 +157,116 @@ impl Standard {
         Ok(Departed { arrived: arrived.len(), gone, refused: count, why: refused.pop() })
     }
 
-    /// Visible messages of the queue's head, the oldest first, up to that time; `None`: there is no entry any more.
-    /// Entries that lead nowhere go.
+    /// Takes visible messages of the queue's head, the oldest first, up to that time, which no other front-end takes; `None`: there is no
+    /// entry any more. Entries that lead nowhere go, and so do messages that have expired: returns how many, too.
     pub(crate) async fn take_leaving(
         self: &Arc<Self>,
         Destination { facts, queue }: &Destination,
+        head: &mut Head,
         most: usize,
         until_us: i64,
-    ) -> Result<Option<Vec<Leaving>>, Fault> {
+    ) -> Result<Option<(Vec<Leaving>, usize)>, Fault> {
         let rows = self.rows(facts, queue);
-        let mut entries = self.entries_at_place(&rows, queue, most, until_us).await?;
-        if entries.is_empty() {
+        let more = most + queue.passed_over();
+        let mut found = self.entries_at_place(&rows, queue, head, more, until_us).await?;
+        if found.is_empty() {
             // Before a task is done, all is looked through.
-            entries = self.entries_of_all(&rows, queue, most, until_us).await?;
+            found = self.entries_of_all(&rows, queue, head, more, until_us).await?;
         }
-        // Each would be another message there.
-        let mut stale = take_leftovers(&mut entries);
-        // What is not too much at once; one at least.
-        let fitting = within_bytes(entries.iter().map(Entry::body_bytes), MOVED_BYTES_MAX).max(1);
-        if let Some(first) = entries.get(fitting) {
-            queue.head.lock().await.return_to(first.visible_at_us);
-            entries.truncate(fitting);
-        }
-        if entries.is_empty() {
+        if found.is_empty() {
             return Ok(None);
         }
-        let first_us = entries.iter().map(|entry| entry.visible_at_us).min();
-        let read = self.read_leaving(&rows, queue, entries).await;
-        stale.extend(read.stale);
+        // Each would be another message there.
+        let leftovers = take_leftovers(&mut found);
+        let mut entries = found.clone();
+        self.poll_peers();
+        self.peers.retain_free(queue.generation, &mut entries);
+        queue.pass_over(found.len() - entries.len());
+        // What is not too much at once; one at least.
+        let fitting = within_bytes(entries.iter().map(Entry::body_bytes), MOVED_BYTES_MAX).max(1);
+        entries.truncate(fitting.min(most));
+        self.peers.claim(queue.generation, &entries);
+        let mut read = self.read_leaving(facts, &rows, queue, entries.clone()).await;
+        read.stale.extend(leftovers);
+        let dropped = self.drop_dead(&rows, &read).await;
         // Where one cannot be read none of them leaves now.
-        let first_left_us = if read.failed.is_some() { first_us } else { read.first_left_us };
-        if let Some(at_us) = first_left_us {
+        let stays = if read.failed.is_some() { &entries } else { &read.missing };
+        let first_stays_us = stays.first().map(|entry| entry.visible_at_us);
+        for at_us in first_stays_us.into_iter().chain(first_left_us(&found, &entries)) {
             // They are found there by the next step, or by a receive.
-            queue.head.lock().await.return_to(at_us);
+            head.return_to(at_us);
         }
-        let _ = rows.delete_entries(&stale).await;
-        read.failed.map_or(Ok(Some(read.leaving)), Err)
+        match read.failed {
+            Some(fault) => {
+                self.peers.release(queue.generation, &entries);
+                Err(fault)
+            }
+            None => Ok(Some((read.leaving, dropped))),
+        }
     }
 
-    /// Reads the messages of entries that are to leave. Those that cannot be read at all are left out from now on.
-    async fn read_leaving(&self, rows: &Rows<'_>, queue: &Queue, entries: Vec<Entry>) -> Read {
-        let (now_us, grace_us) = (self.clock.now_us(), self.grace_us(rows));
+    /// Reads the messages of entries that are to leave, which are claimed: none that another front-end delivers is among them. Those that
+    /// cannot be read at all are left out from now on.
+    async fn read_leaving(
+        &self,
+        facts: &QueueFacts,
+        rows: &Rows<'_>,
+        queue: &Queue,
+        entries: Vec<Entry>,
+    ) -> Read {
         let messages = rows.read_messages(&entries).await;
-        let mut read = Read::default();
+        self.poll_peers();
+        let now_us = self.clock.now_us();
+        let (mut read, mut unreadable) = (Read::default(), Vec::new());
         for (entry, message) in entries.into_iter().zip(messages) {
-            match message {
-                Ok(Found::Message(message))
-                    if message.lease_written_at_us <= entry.written_at_us =>
-                {
-                    read.leaving.push(Leaving { entry, message });
+            if let Err(fault) = &message {
+                read.failed.get_or_insert_with(|| fault.clone());
+            }
+            match self.classify(facts, rows, &entry, message, now_us) {
+                Taken::Message(message) if self.peers.settle(queue.generation, &entry) => {
+                    read.leaving.push(Leaving { entry, message: *message });
                 }
-                // It was received, but a replica may not have it yet.
-                Ok(Found::Nothing) if is_young(&entry, now_us, grace_us) => {
-                    read.first_left_us.get_or_insert(entry.visible_at_us);
-                }
-                Ok(Found::Unreadable) => queue.note_unreadable(&[entry]),
-                Ok(Found::Message(_) | Found::Nothing) => read.stale.push(entry),
-                Err(fault) => {
-                    read.failed.get_or_insert(fault);
-                }
+                Taken::Message(_) => {}
+                Taken::Stale => read.stale.push(entry),
+                Taken::Expired => read.expired.push(entry),
+                Taken::Later => read.missing.push(entry),
+                Taken::Unreadable => unreadable.push(entry),
             }
         }
+        queue.note_unreadable(&unreadable);
+        self.peers.release(queue.generation, &unreadable);
+        self.peers.release(queue.generation, &read.missing);
         read
     }
 
-    /// Entries from the place on that the head was read to, as a receive finds them. What the last step has moved is behind that place:
-    /// from the low-water mark on each step would read what all before it have deleted.
+    /// Removes what is not to leave ever. Returns how much of it is gone.
+    async fn drop_dead(&self, rows: &Rows<'_>, read: &Read) -> usize {
+        let deleted = rows.delete_entries(&read.stale).await;
+        let gone = deleted.iter().filter(|deleted| deleted.is_ok()).count();
+        gone + self.drop_messages(rows, &read.expired).await
+    }
+
+    /// Reads entries from the place on that the head was read to, as a receive finds them. What the
+    /// last step has moved is behind that place: from the low-water mark on each step would read
+    /// what all before it have deleted.
     async fn entries_at_place(
         self: &Arc<Self>,
         rows: &Rows<'_>,
         queue: &Queue,
+        head: &mut Head,
         most: usize,
         until_us: i64,
     ) -> Result<Vec<Entry>, Fault> {
-        let mut head = queue.head.lock().await;
         head.hear_of(queue.take_heard(), self.clock.now_us());
         let mut left_out = 0;
         for _ in 0..READS_AT_ONCE {
-            let (start, mut read) = self.read_head(rows, &mut head, most + left_out).await?;
+            let (start, mut read) = self.read_head(rows, head, most + left_out).await?;
             left_out = queue.leave_out_unreadable(&mut read.visible);
             let taken = read.visible.iter().filter(|entry| entry.visible_at_us <= until_us);
             let taken: Vec<Entry> = taken.take(most).copied().collect();
-            head.on_read(start, &read, first_left_us(&read, &taken), self.grace_us(rows));
-            self.store_mark(rows, &mut head);
+            let first_left_us = first_left_us(&read.visible, &taken);
+            head.on_read(start, &read, first_left_us, self.grace_us(rows));
+            self.store_mark(rows, head);
             // Buckets whose messages are all consumed: the head is behind them.
             if !read.visible.is_empty() || read.seen_to_us.is_none() {
                 return Ok(taken);
@@ -244,19 +275,17 @@ impl Standard {
         Ok(Vec::new())
     }
 
-    /// Entries from the low-water mark on.
+    /// Reads entries from the low-water mark on.
     async fn entries_of_all(
         &self,
         rows: &Rows<'_>,
         queue: &Queue,
+        head: &mut Head,
         most: usize,
         until_us: i64,
     ) -> Result<Vec<Entry>, Fault> {
-        let mut start = {
-            let mut head = queue.head.lock().await;
-            let start = self.prepare_head_read(rows, &mut head).await?;
-            Start { from_us: head.low_us(), reach: Reach::Full, ..start }
-        };
+        let start = self.prepare_head_read(rows, head).await?;
+        let mut start = Start { from_us: head.low_us(), reach: Reach::Full, ..start };
         let mut directory = read_directory(rows, start, start.from_us).await?;
         let mut left_out = 0;
         let visible: Vec<Entry> = loop {
@@ -276,4 +305,10 @@ impl Standard {
         let taken = visible.into_iter().take(most).filter(|entry| entry.visible_at_us <= until_us);
         Ok(taken.collect())
     }
+}
+
+/// Returns when the first visible entry became so that is not taken.
+fn first_left_us(visible: &[Entry], taken: &[Entry]) -> Option<i64> {
+    let left = visible.iter().find(|entry| !taken.contains(entry));
+    left.map(|entry| entry.visible_at_us)
 }

@@ -21,18 +21,19 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The second from which on the directory has to be read, to know the buckets of a time.
+    /// Returns the second from which on the directory has to be read, to know the buckets of a
+    /// time.
     pub(crate) fn first_s(from_us: i64) -> i64 {
         (from_us.saturating_sub(WIDTH_US_MAX) / 1_000_000).max(0)
     }
 
-    /// All that was read from [`Directory::first_s`] on.
+    /// Returns a directory of all that was read from [`Directory::first_s`] on.
     pub(crate) fn new(mut buckets: Vec<Bucket>, from_us: i64, read_at_us: i64) -> Self {
         buckets.sort_unstable();
         Self { buckets, from_us, to_us: None, read_at_us }
     }
 
-    /// The same where there may be more from that time on.
+    /// Returns the directory as one of which there may be more from that time on.
     pub(crate) fn cut_off(self, to_us: i64) -> Self {
         Self { to_us: Some(to_us), ..self }
     }
@@ -48,23 +49,25 @@ impl Directory {
         true
     }
 
-    /// Whether it says which buckets a read of the head has to read to get beyond its place.
+    /// Returns whether it says which buckets a read of the head has to read to get beyond its
+    /// place.
     pub(crate) fn covers(&self, start: Start) -> bool {
         let gets_further = self.to_us.is_none_or(|to_us| start.place_us() < to_us);
         self.from_us <= start.from_us && gets_further
     }
 
-    /// Whether it is younger than that. A clock that went back says nothing about its age.
+    /// Returns whether it is younger than that. A clock that went back says nothing about its age.
     pub(crate) fn is_fresh(&self, now_us: i64, age_us_max: i64) -> bool {
         (0..age_us_max).contains(&now_us.saturating_sub(self.read_at_us))
     }
 
-    /// The buckets that a read of the head from there has to read, in order.
+    /// Returns the buckets that a read of the head from there has to read, in order.
     pub(crate) fn buckets_from(&self, from_us: i64) -> Vec<Bucket> {
         self.buckets.iter().copied().filter(|bucket| bucket.end_us() > from_us).collect()
     }
 
-    /// Buckets of the past or the present that it lists and an earlier reading does not, which was to know them.
+    /// Returns the buckets of the past or the present that it lists and an earlier reading does
+    /// not, which was to know them.
     pub(crate) fn begun_beside(&self, earlier: &Self, now_us: i64) -> Vec<Bucket> {
         let is_new = |bucket: &Bucket| {
             bucket.start_us() <= now_us
@@ -74,12 +77,12 @@ impl Directory {
         self.buckets.iter().copied().filter(is_new).collect()
     }
 
-    /// Where its knowledge ends; `None`: nowhere.
+    /// Returns where its knowledge ends; `None`: nowhere.
     pub(crate) fn to_us(&self) -> Option<i64> {
         self.to_us
     }
 
-    /// When the reading of it began.
+    /// Returns when the reading of it began.
     pub(crate) fn read_at_us(&self) -> i64 {
         self.read_at_us
     }

@@ -28,7 +28,7 @@ const COUNTED_EVERY_US: i64 = 1_000_000;
 /// Entries that a read of the head takes in more while a group is noisy: what is behind more of them waits.
 const ROWS_MORE: usize = 500;
 
-/// The number of a message's group; 0 of none.
+/// Returns the number of a message's group; 0 of none.
 pub(crate) fn group_of(id: Option<&str>) -> i64 {
     let Some(id) = id.filter(|id| !id.is_empty()) else { return 0 };
     let digest = Sha256::digest(id);
@@ -92,7 +92,7 @@ impl Fairness {
         }
     }
 
-    /// Whether it is time to count all; whoever is told so does it.
+    /// Returns whether it is time to count all; whoever is told so does it.
     pub(crate) fn begins_count(&mut self, now_us: i64, front_ends: usize) -> bool {
         self.forget_until(now_us);
         let front_ends = front_ends.max(1) as i64;
@@ -128,7 +128,7 @@ impl Fairness {
         self.held_then.clone_from(&self.held);
     }
 
-    /// How many entries more a read of the head is to take in.
+    /// Returns how many entries more a read of the head is to take in.
     pub(crate) fn rows_more(&self) -> usize {
         if self.counted.keys().any(|group| self.is_noisy(*group)) { ROWS_MORE } else { 0 }
     }
@@ -153,8 +153,9 @@ impl Fairness {
         self.choices = self.choices.wrapping_add(count as u32);
     }
 
-    /// Entries in the order in which they are to be taken, those of noisy groups after the others, save every tenth; and among
-    /// how many of them one may choose, if one may among so many.
+    /// Returns the entries in the order in which they are to be taken, those of noisy groups after
+    /// the others, save every tenth; and among how many of them one may choose, if one may among so
+    /// many.
     pub(crate) fn in_turn(&self, entries: Vec<Entry>, k: usize) -> (Vec<Entry>, usize) {
         if !self.has_groups {
             return (entries, k);
@@ -196,7 +197,8 @@ mod tests {
         entries.iter().map(|entry| entry.group).collect()
     }
 
-    /// Counted at that time; what was delivered here is some of it.
+    /// Returns a [`Fairness`] that has counted so many messages in flight of each group; what was
+    /// delivered here is some of it.
     fn with_in_flight(of_groups: &[(i64, usize)]) -> Fairness {
         let mut fair = Fairness::default();
         (0..SUSPICIOUS_IN_FLIGHT).for_each(|_| fair.delivered(7, LATE));

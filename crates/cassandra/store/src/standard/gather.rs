@@ -18,7 +18,7 @@ struct Gathered<J> {
     is_served: bool,
 }
 
-/// More waits than may.
+/// Returns the fault that says that more waits than may.
 pub(crate) fn too_much() -> Fault {
     Fault::Unavailable("too much waits for Cassandra".to_owned())
 }
@@ -50,8 +50,8 @@ impl<J> Gatherer<J> {
         Ok(!std::mem::replace(&mut gathered.is_served, true))
     }
 
-    /// The next jobs, one at least, then as many as stay within `most`. `None`: there are none, and whoever adds one
-    /// begins anew.
+    /// Takes the next jobs, one at least, then as many as stay within `most`. `None`: there are
+    /// none, and whoever adds one begins anew.
     pub(crate) fn take(&self, most: Size) -> Option<Vec<J>> {
         let mut gathered = self.lock();
         let taken = gathered.take(most);
@@ -59,18 +59,19 @@ impl<J> Gatherer<J> {
         (!taken.is_empty()).then_some(taken)
     }
 
-    /// What has come meanwhile, for whoever is at it and has not done with the last: it goes on.
+    /// Takes what has come meanwhile, for whoever is at it and has not done with the last: it goes
+    /// on.
     pub(crate) fn take_more(&self, most: Size) -> Vec<J> {
         self.lock().take(most)
     }
 
-    /// Whether nothing waits and nobody is at it.
+    /// Returns whether nothing waits and nobody is at it.
     pub(crate) fn is_idle(&self) -> bool {
         !self.lock().is_served
     }
 
-    /// Held by whoever carries jobs out. When it is dropped before its end, as in a panic, what waits is given up, and
-    /// the next to come begins anew.
+    /// Returns what is held by whoever carries jobs out. When it is dropped before its end, as in a
+    /// panic, what waits is given up, and the next to come begins anew.
     pub(crate) fn serving(&self) -> Serving<'_, J> {
         Serving { gatherer: self, is_done: false }
     }

@@ -3,13 +3,14 @@
 //! Consumed messages leave deleted rows behind, and a read that passes thousands of them is slow. So most reads begin a
 //! little before the place that the last one came to. Entries of other front-ends may still arrive before that place, since
 //! clocks differ and writes take time: every two seconds a read goes some seconds back, and now and then to the
-//! low-water mark. Behind the mark, which is stored and only moves forward, nothing lives: no front-end confirms an
-//! entry that it inserts that far in the past.
+//! low-water mark. Entries that are found and cannot be had now are left behind, and read again a little later. Behind the mark,
+//! which is stored and only moves forward, nothing lives: no front-end confirms an entry that it inserts that far in the past.
 
 use crate::bucket::Bucket;
 use crate::entry::Entry;
 use crate::standard::directory::Directory;
 use crate::standard::heard_buckets::HeardBuckets;
+use crate::standard::left_behind::LeftBehind;
 use crate::standard::start::{OVERLAP_US, READ_BACK_US, Reach, Start};
 
 /// How often a read goes some seconds back, in µs.
@@ -43,6 +44,8 @@ pub(crate) struct Head {
     read_fully_at_us: i64,
     /// A full read that came to no end.
     unended: Option<Unended>,
+    /// They keep the mark where it is, and not the place.
+    pub(crate) left_behind: LeftBehind,
 }
 
 /// A full read that goes on in further steps.
@@ -66,7 +69,7 @@ pub(crate) struct HeadRead {
 }
 
 impl Head {
-    /// Whether the directory has to be read for that read.
+    /// Returns whether the directory has to be read for that read.
     pub(crate) fn wants_directory(&self, start: Start, age_us_max: i64) -> bool {
         self.expects_more
             || !self.directory.is_fresh(start.now_us, age_us_max)
@@ -107,18 +110,19 @@ impl Head {
         self.directory = directory;
     }
 
-    /// The buckets that are known.
+    /// Returns the buckets that are known.
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Whether the stored mark has to be read before a full read, since other front-ends move it.
+    /// Returns whether the stored mark has to be read before a full read, since other front-ends
+    /// move it.
     pub(crate) fn wants_mark(&self, now_us: i64, fully_every_us: i64) -> bool {
         let is_read = (0..MARK_AGE_US_MAX).contains(&(now_us - self.mark_read_at_us));
         !is_read && self.unended.is_none() && self.is_full_due(now_us, fully_every_us)
     }
 
-    /// The low-water mark, as it is known here.
+    /// Returns the low-water mark, as it is known here.
     pub(crate) fn low_us(&self) -> i64 {
         self.low_us
     }
@@ -130,7 +134,7 @@ impl Head {
         self.low_us = self.low_us.max(low_us);
     }
 
-    /// Where a read begins that is made now.
+    /// Returns where a read begins that is made now.
     pub(crate) fn start(&self, now_us: i64, fully_every_us: i64) -> Start {
         if let Some(unended) = self.unended {
             let from_us = unended.place_us.max(self.low_us);
@@ -139,11 +143,15 @@ impl Head {
         if self.is_full_due(now_us, fully_every_us) {
             return Start { from_us: self.low_us, now_us, reach: Reach::Full };
         }
+        let place_us = self.place_us.min(self.left_behind.due_us(now_us).unwrap_or(now_us));
+        if self.left_behind.goes_on() {
+            return Start { from_us: place_us.max(self.low_us), now_us, reach: Reach::On };
+        }
         let is_back_due = now_us - self.read_back_at_us >= READ_BACK_EVERY_US
             || now_us - self.read_at_us >= READ_BACK_AFTER_US;
         let (back_us, reach) =
             if is_back_due { (READ_BACK_US, Reach::Back) } else { (OVERLAP_US, Reach::Near) };
-        let from_us = (self.place_us.min(now_us) - back_us).max(self.low_us);
+        let from_us = (place_us.min(now_us) - back_us).max(self.low_us);
         Start { from_us, now_us, reach }
     }
 
@@ -165,7 +173,8 @@ impl Head {
         let seen_to_us = read.seen_to_us.unwrap_or(now_us);
         self.place_us = first_left_us.unwrap_or(seen_to_us).min(seen_to_us);
         self.read_at_us = now_us;
-        if start.reach != Reach::Near {
+        self.left_behind.on_read(start);
+        if matches!(start.reach, Reach::Back | Reach::Full) {
             self.read_back_at_us = now_us;
         }
         if start.reach == Reach::Full {
@@ -193,7 +202,7 @@ impl Head {
         }
     }
 
-    /// The mark, if it is time to store it.
+    /// Returns the mark, if it is time to store it; it counts as stored then.
     pub(crate) fn mark_to_store(&mut self, is_owner: impl FnOnce() -> bool) -> Option<i64> {
         let moved_us = self.low_us - self.stored_low_us;
         let is_due = moved_us >= MARK_STEP_OF_OTHERS_US || (moved_us >= MARK_STEP_US && is_owner());
@@ -234,7 +243,7 @@ mod tests {
         start
     }
 
-    /// As a read is prepared: the directory is read when it has to be.
+    /// Begins a read, as one is prepared: the directory is read when it has to be.
     fn start(head: &mut Head, now_us: i64) -> Start {
         let start = head.start(now_us, FULLY);
         if head.wants_directory(start, SECOND) {
@@ -370,6 +379,25 @@ mod tests {
             (entry_for_tests(NOW - 9 * SECOND, 1), entry_for_tests(NOW - 8 * SECOND, 2));
         read(&mut head, NOW, vec![taken, left], Some(left.visible_at_us));
         assert_eq!(head.start(NOW, FULLY).from_us, left.visible_at_us - OVERLAP_US);
+    }
+
+    #[test]
+    fn reads_go_on_behind_what_is_left_behind_and_begin_there_again() {
+        let mut head = Head::default();
+        let left = entry_for_tests(NOW - 60 * SECOND, 1);
+        // The mark is at one that was taken.
+        read(&mut head, NOW, vec![entry_for_tests(NOW - 61 * SECOND, 2), left], None);
+        head.left_behind.begin(NOW);
+        head.left_behind.pass(Some(&left));
+        let [soon, over, again] = [1, 2, 4].map(|tenths| NOW + tenths * SECOND / 10);
+        assert_eq!(head.start(soon, FULLY), start_at(NOW, soon, Reach::On));
+        head.left_behind.end(over);
+        let before = head.start(again - 1, FULLY);
+        assert_eq!(before, start_at(NOW - OVERLAP_US, again - 1, Reach::Near));
+        let from_us = left.visible_at_us - OVERLAP_US;
+        assert_eq!(head.start(again, FULLY), start_at(from_us, again, Reach::Near));
+        read(&mut head, again, vec![], None);
+        assert_eq!(head.start(again, FULLY).from_us, again - OVERLAP_US, "it is gone");
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Standard {
         });
     }
 
-    /// How far behind the present an entry of that queue may be inserted, in µs.
+    /// Returns how far behind the present an entry of that queue may be inserted, in µs.
     pub(crate) fn grace_us(&self, rows: &Rows<'_>) -> i64 {
         let grace_ms = match rows.of.consistency {
             Consistency::One => GRACE_OF_ONE_MS,

@@ -42,13 +42,14 @@ impl InFlight {
         let _ = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Whether there may be as many as are allowed, when so many front-ends deliver.
+    /// Returns whether there may be as many as are allowed, when so many front-ends deliver.
     pub(crate) fn may_be_full(&self, front_ends: usize, limit: usize) -> bool {
         let held = self.held.load(Ordering::Relaxed).max(0).unsigned_abs();
         held.saturating_mul(front_ends.max(1) as u64) >= limit as u64 / 5 * 4
     }
 
-    /// What was counted a moment ago; `None`: it has to be counted, by whoever is told so first.
+    /// Returns what was counted a moment ago; `None`: it has to be counted, by whoever is told so
+    /// first.
     pub(crate) fn recall(&self) -> Option<u64> {
         let now_ms = self.began.elapsed().as_millis() as u64 + 1;
         let counted_at_ms = self.counted_at_ms.load(Ordering::Relaxed);

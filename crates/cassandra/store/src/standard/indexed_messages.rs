@@ -20,7 +20,8 @@ pub(crate) struct IndexedMessages {
 }
 
 impl IndexedMessages {
-    /// None yet. Of so many messages at most it remembers that they are there.
+    /// Returns a set without messages yet. Of so many messages at most it remembers that they are
+    /// there.
     pub(crate) fn new(hashes_max: usize, seed: u64) -> Self {
         let hashes_max = hashes_max.max(1);
         Self { seed, hashes: Vec::new(), hashes_max, is_sorted: true, left_out: 0 }
@@ -39,7 +40,8 @@ impl IndexedMessages {
         self.is_sorted = false;
     }
 
-    /// Whether an entry leads to a message, as far as is known: none does if this is `false`.
+    /// Returns whether an entry leads to a message, as far as is known: none does if this is
+    /// `false`.
     pub(crate) fn may_lead_to(&mut self, message: Uuid) -> bool {
         let hash = hash(self.seed, message);
         if hash & self.left_out != 0 {
@@ -68,7 +70,7 @@ impl IndexedMessages {
     }
 }
 
-/// Half of the bits of a hash of a message's id.
+/// Returns half of the bits of a hash of a message's id.
 fn hash(seed: u64, message: Uuid) -> u32 {
     let (high, low) = message.as_u64_pair();
     (finalize(finalize(seed ^ high) ^ low) >> 32) as u32
@@ -78,7 +80,7 @@ fn hash(seed: u64, message: Uuid) -> u32 {
 mod tests {
     use super::*;
 
-    /// As they follow each other in a queue.
+    /// Returns messages as they follow each other in a queue.
     fn messages(count: u128) -> impl Iterator<Item = Uuid> {
         (0..count).map(|number| Uuid::from_u128(number << 64 | 7))
     }

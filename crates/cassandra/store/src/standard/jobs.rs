@@ -14,6 +14,9 @@ use crate::message_id::sent_at_ms;
 use crate::standard::content::Content;
 use crate::standard::receipt::Receipt;
 
+/// How much longer than its message an entry lives, in seconds.
+pub(crate) const ENTRY_OUTLIVES_S: i32 = 3_600;
+
 /// One call's messages.
 pub(crate) struct SendJob {
     pub(crate) facts: Arc<QueueFacts>,
@@ -60,19 +63,26 @@ pub(crate) struct ReceiveJob {
     pub(crate) reply: oneshot::Sender<Result<Vec<Received>, Fault>>,
 }
 
-/// What those hear whose call has waited here for too long already; `None`: it has not.
+/// Returns what those hear whose call has waited here for too long already; `None`: it has not.
 pub(crate) fn waited_too_long(since: Instant) -> Option<Fault> {
     let is_late = since.elapsed() >= Duration::from_millis(WAITING_MS_MAX);
     is_late.then(|| Fault::Unavailable("Cassandra takes too long for what waits here".to_owned()))
 }
 
-/// For how long a queue keeps a message that is sent to it, in s.
+/// Returns for how long a queue keeps a message that is sent to it, in s.
 pub(crate) fn kept_s(to: &QueueFacts) -> i32 {
     ((to.settings.retention_ms / 1_000) as i32).max(1)
 }
 
-/// For how long a queue keeps a message that comes from another one, in s: its age counts.
+/// Returns for how long a queue keeps a message that comes from another one, in s: its age counts.
 pub(crate) fn time_left_s(to: &QueueFacts, message: Uuid, now_ms: u64) -> i32 {
     let age_ms = now_ms.saturating_sub(sent_at_ms(message));
     ((to.settings.retention_ms.saturating_sub(age_ms) / 1_000) as i32).max(1)
+}
+
+/// Returns for how long an entry of that message lives that is written now, in s.
+pub(crate) fn entry_ttl_s(facts: &QueueFacts, message: Uuid, now_us: i64) -> i32 {
+    let age_ms = ((now_us / 1_000).max(0).unsigned_abs()).saturating_sub(sent_at_ms(message));
+    let left_s = facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
+    (left_s as i32).saturating_add(ENTRY_OUTLIVES_S)
 }

@@ -11,7 +11,7 @@ use crate::limits::MOVED_ROWS_MAX;
 pub(crate) struct MoveRate(pub(crate) Option<u32>);
 
 impl MoveRate {
-    /// Messages of a step, at most: those of a second, if they are not too many.
+    /// Returns how many messages a step moves at most: those of a second, if they are not too many.
     pub(crate) fn step_rows_max(self) -> usize {
         self.0.map_or(MOVED_ROWS_MAX, |rate| (rate as usize).clamp(1, MOVED_ROWS_MAX))
     }

@@ -30,11 +30,14 @@ impl Standard {
     ) -> Result<Step, Fault> {
         let source = self.destination(&task.source).await?.ok_or_else(deleted)?;
         let until_us = last_of_task_us(task.started_at_ms);
-        let Some(leaving) = self.take_leaving(&source, most, until_us).await? else {
-            return Ok(Step::Done);
-        };
+        // Those who poll the queue say then what they take of it.
+        self.peers.polls(source.queue.generation);
+        // Until all is gone: a receive here would find the same.
+        let mut head = source.queue.head.lock().await;
+        let taken = self.take_leaving(&source, &mut head, most, until_us).await?;
+        let Some((leaving, dropped)) = taken else { return Ok(Step::Done) };
         if leaving.is_empty() {
-            return Ok(Step::Waits);
+            return Ok(if dropped > 0 { Step::Moved(0) } else { Step::Waits });
         }
         let (count, first_us) =
             (leaving.len(), leaving.iter().map(|one| one.entry.visible_at_us).min());
@@ -43,7 +46,7 @@ impl Standard {
             && let Some(at_us) = first_us
         {
             // What stays is found by the next step.
-            source.queue.head.lock().await.return_to(at_us);
+            head.return_to(at_us);
         }
         step_of(departed?, count)
     }
@@ -75,24 +78,25 @@ impl Standard {
     }
 }
 
-/// A task's source is not there any more.
+/// Returns the fault of a task whose source is not there any more.
 pub(crate) fn deleted() -> Fault {
     Fault::NotFound("The queue was deleted.".to_owned())
 }
 
-/// Why a message that goes back cannot.
+/// Returns why a message that is to go back cannot.
 pub(crate) fn no_source() -> Fault {
     Fault::NotFound("A message does not come from another queue.".to_owned())
 }
 
-/// The last time at which a message may be visible that a task moves: what comes back to the queue later stays, so that
-/// a task ends though its messages return.
+/// Returns the last time at which a message may be visible that a task moves: what comes back to
+/// the queue later stays, so that a task ends though its messages return.
 fn last_of_task_us(started_at_ms: u64) -> i64 {
     (started_at_ms.saturating_add(GRACE_MS) as i64).saturating_mul(1_000)
 }
 
-/// A step that moved nothing of the so many that it found is not repeated at once: each time may leave duplicates. Where the
-/// destination refuses each of them for good, the task fails.
+/// Returns what a step came to. One that moved nothing of the so many that it found is not repeated
+/// at once: each time may leave duplicates. Where the destination refuses each of them for good,
+/// the task fails.
 fn step_of(departed: Departed, found: usize) -> Result<Step, Fault> {
     match departed {
         Departed { gone: 0, arrived: 0, refused, why: Some(fault) } if refused == found => {

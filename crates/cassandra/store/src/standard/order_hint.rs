@@ -101,7 +101,7 @@ impl Default for AutoHint {
 }
 
 impl AutoHint {
-    /// How many of the oldest are chosen among, for at most so many duplicates a message.
+    /// Returns how many of the oldest are chosen among, for at most so many duplicates a message.
     pub(crate) fn k(&mut self, others: Others, duplicates_max: f64) -> usize {
         self.k = match others {
             Others::None => 1,
@@ -112,7 +112,7 @@ impl AutoHint {
         self.k
     }
 
-    /// What there is to be shown of it.
+    /// Returns what there is to be shown of it.
     pub(crate) fn view(&self) -> HintView {
         HintView { k: self.k, duplicates_per_message: self.duplicate_share() }
     }
@@ -121,7 +121,7 @@ impl AutoHint {
         (self.delivered >= 1.0).then(|| self.duplicates / self.delivered)
     }
 
-    /// The K of the estimate, or the one before if the estimate is next to it.
+    /// Returns the K of the estimate, or the one before if the estimate is next to it.
     fn settled(&self, duplicates_max: f64) -> usize {
         let wanted = self.expected(duplicates_max).max(self.observed(duplicates_max));
         let bounded = |k: f64| k.ceil().clamp(1.0, K_MAX as f64) as usize;
@@ -129,7 +129,7 @@ impl AutoHint {
         if (below..=above).contains(&self.k) { self.k } else { bounded(wanted) }
     }
 
-    /// The K at which as many duplicates are expected as may be.
+    /// Returns the K at which as many duplicates are expected as may be.
     fn expected(&self, duplicates_max: f64) -> f64 {
         if self.passed_s <= 0.0 || self.gone <= 0.0 {
             return 0.0;
@@ -140,14 +140,14 @@ impl AutoHint {
         per_s * self.window_s / (duplicates_max * AIM)
     }
 
-    /// The same by the duplicates that were seen.
+    /// Returns the K at which as many duplicates are expected as may be, by those that were seen.
     fn observed(&self, duplicates_max: f64) -> f64 {
         let Some(share) = self.duplicate_share() else { return 0.0 };
         self.k_of_delivered / self.delivered * share / duplicates_max
     }
 
-    /// These entries are visible at `now_us`, the oldest first; `is_whole`: there are no others. `is_announced` says of an
-    /// entry whether another front-end said that it takes it.
+    /// Notes that these entries are visible at `now_us`, the oldest first; `is_whole`: there are no
+    /// others. `is_announced` says of an entry whether another front-end said that it takes it.
     pub(crate) fn on_head_read(
         &mut self,
         now_us: i64,

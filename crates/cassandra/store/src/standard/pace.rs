@@ -29,7 +29,7 @@ struct Rate {
 }
 
 impl Pace {
-    /// As a front-end does it beside its work.
+    /// Returns the pace of a front-end that sweeps beside its work.
     pub(crate) fn slow(rows_per_s: u32) -> Self {
         let rate = Rate { rows_per_s: rows_per_s.max(1), turn: Arc::default() };
         Self { rate: Some(rate), again_after: AGAIN_AFTER }

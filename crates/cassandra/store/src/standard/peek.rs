@@ -16,9 +16,9 @@ use crate::standard::choice::take_leftovers;
 use crate::standard::content::{Content, StoredMessage};
 use crate::standard::head::merge;
 use crate::standard::head_read::read_directory;
-use crate::standard::receive::{Taken, classify, is_young};
 use crate::standard::rows::Rows;
 use crate::standard::start::{Reach, Start};
+use crate::standard::taken::Taken;
 
 /// Entries that are looked at beyond those that are wanted: some lead nowhere.
 const ENTRIES_MORE: usize = 32;
@@ -56,11 +56,9 @@ impl Standard {
             next += wanted;
             bytes += some.iter().map(Entry::body_bytes).sum::<usize>();
             for (entry, message) in some.iter().zip(rows.read_messages(some).await) {
-                let message = message?;
-                let is_young = is_young(entry, now_us, self.grace_us(&rows));
-                match classify(facts, entry, Ok(message), is_young, now_us) {
+                match self.classify(facts, &rows, entry, Ok(message?), now_us) {
                     Taken::Message(message) => messages.push(peeked(entry, *message, now_us)),
-                    Taken::Stale => {}
+                    Taken::Stale | Taken::Expired => {}
                     Taken::Later | Taken::Unreadable => is_whole = false,
                 }
             }

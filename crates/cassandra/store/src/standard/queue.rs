@@ -2,7 +2,7 @@
 //! Nothing is lost when it is forgotten, but for partitions that have to be listed again (`relisting.rs`).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quelea_sqs_protocol::{Fault, QueueRef};
@@ -47,6 +47,8 @@ pub(crate) struct Queue {
     /// Entries of the last read of the head that others were taking.
     passed_over: AtomicUsize,
     unreadable: Mutex<UnreadableMessages>,
+    /// Until when messages are hidden by changes of their visibility that were asked for here.
+    changed_until_us: AtomicI64,
     heard: Mutex<HeardBuckets>,
     places: Mutex<Places>,
     used_at_ms: AtomicU64,
@@ -90,6 +92,7 @@ impl Queue {
             fair: Mutex::default(),
             passed_over: AtomicUsize::new(0),
             unreadable: Mutex::default(),
+            changed_until_us: AtomicI64::new(0),
             heard: Mutex::default(),
             places: Mutex::new(Places::new(bucket_rows_max)),
             used_at_ms: AtomicU64::new(0),
@@ -97,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// As many entries more than are wanted have to be read, since others take so many.
+    /// Returns how many entries more than are wanted have to be read, since others take so many.
     pub(crate) fn passed_over(&self) -> usize {
         self.passed_over.load(Ordering::Relaxed)
     }
@@ -120,12 +123,12 @@ impl Queue {
         unreadable.leave_out(entries, Instant::now())
     }
 
-    /// K, where `OrderHint` is `auto`.
+    /// Returns what K is chosen by, where `OrderHint` is `auto`.
     pub(crate) fn auto_hint(&self) -> MutexGuard<'_, AutoHint> {
         self.auto_hint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What groups of messages have in flight.
+    /// Returns what groups of messages have in flight.
     pub(crate) fn fair(&self) -> MutexGuard<'_, Fairness> {
         self.fair.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,26 +142,36 @@ impl Queue {
         }
     }
 
+    /// The visibility of a message is being changed, so that it is hidden until then.
+    pub(crate) fn note_hidden_until(&self, until_us: i64) {
+        self.changed_until_us.fetch_max(until_us, Ordering::Relaxed);
+    }
+
+    /// Returns whether messages may be hidden by a change of their visibility, as far as is known here.
+    pub(crate) fn may_have_changed(&self, now_us: i64) -> bool {
+        self.changed_until_us.load(Ordering::Relaxed) > now_us
+    }
+
     /// These were delivered.
     pub(crate) fn note_fair<'a>(&self, entries: impl Iterator<Item = &'a Entry>) {
         let mut fair = self.fair();
         entries.for_each(|entry| fair.delivered(entry.group, entry.visible_at_us));
     }
 
-    /// The partition of an entry that is written now.
+    /// Chooses the partition of an entry that is written now.
     pub(crate) fn place_entry(&self, visible_at_us: i64, now_us: i64, writers: Writers) -> Bucket {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.entries.place(visible_at_us, now_us, 1, writers)
     }
 
-    /// The partition of a body of so many bytes that is written now.
+    /// Chooses the partition of a body of so many bytes that is written now.
     pub(crate) fn place_body(&self, bytes: usize, now_us: i64, writers: Writers) -> Bucket {
         let weight = 1 + (bytes / 16_384).min(1_000) as u32;
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.bodies.place(now_us, now_us, weight, writers)
     }
 
-    /// Has the directory list these buckets, before an entry in them is confirmed.
+    /// Lets the directory list these buckets, before an entry in them is confirmed.
     pub(crate) async fn list_buckets(
         &self,
         rows: &Rows<'_>,
@@ -182,7 +195,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Those of the partitions of bodies that the sweep has not been told of.
+    /// Returns those of the partitions of bodies that the sweep has not been told of.
     pub(crate) fn unlisted_bodies(&self, buckets: impl Iterator<Item = Bucket>) -> Vec<Bucket> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         unlisted(&places.listed_bodies, buckets)
@@ -203,7 +216,7 @@ impl Queue {
         remember_listed(&mut places.suspected, fresh);
     }
 
-    /// What has to be listed again.
+    /// Returns what has to be listed again.
     pub(crate) fn suspected_listings(&self) -> Vec<Bucket> {
         self.places
             .lock()
@@ -232,7 +245,8 @@ impl Queue {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(buckets);
     }
 
-    /// The buckets that were heard of since this was last asked, for the next read of the head.
+    /// Takes the buckets that were heard of since this was last asked, for the next read of the
+    /// head.
     pub(crate) fn take_heard(&self) -> HeardBuckets {
         std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -276,12 +290,12 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// None yet, of which a bucket holds so many rows.
+    /// Returns a set without queues yet, of which a bucket holds so many rows.
     pub(crate) fn new(bucket_rows_max: u32) -> Self {
         Self { bucket_rows_max, queues: Mutex::default() }
     }
 
-    /// The queue of that generation.
+    /// Returns the queue of that generation.
     pub(crate) fn queue(&self, clock: &Clock, generation: Uuid) -> Arc<Queue> {
         let now_ms = clock.now_ms();
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,7 +309,7 @@ impl Served {
         queue.clone()
     }
 
-    /// All of them.
+    /// Returns all queues that are served here.
     pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -307,7 +321,7 @@ impl Served {
         changed.for_each(|queue| queue.arrived.notify_one());
     }
 
-    /// The queue of that generation, if it is served here.
+    /// Returns the queue of that generation, if it is served here.
     pub(crate) fn find(&self, generation: Uuid) -> Option<Arc<Queue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).get(&generation).cloned()
     }

@@ -46,7 +46,7 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    /// Its bytes.
+    /// Returns its bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let Self { queue, generation, entry, received_at_ms } = self;
         let mut bytes = Vec::with_capacity(SUMMED_BYTES + GROUP_BYTES + SUM_BYTES);
@@ -71,7 +71,7 @@ impl Receipt {
         bytes
     }
 
-    /// The receipt of these bytes, if they are one.
+    /// Returns the receipt of these bytes, if they are one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (summed, sum) = bytes.split_last_chunk::<SUM_BYTES>()?;
         let has_group = match (bytes[0], summed.len().checked_sub(SUMMED_BYTES)?) {

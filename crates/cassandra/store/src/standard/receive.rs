@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::backoff::Backoff;
+use crate::bucket::Bucket;
 use crate::entry::Entry;
 use crate::limits::{
     BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
@@ -22,33 +23,19 @@ use crate::standard::choice::{choose, take_leftovers};
 use crate::standard::content::{StoredMessage, Timed};
 use crate::standard::gather::Size;
 use crate::standard::head::{Head, HeadRead};
-use crate::standard::jobs::ReceiveJob;
+use crate::standard::jobs::{ReceiveJob, entry_ttl_s};
 use crate::standard::order_hint::VisibleEntry;
 use crate::standard::queue::Queue;
 use crate::standard::receipt::Receipt;
 use crate::standard::row_write::RowWrite;
-use crate::standard::rows::{Found, Rows};
-use crate::standard::send::{ENTRY_OUTLIVES_S, First, stopped};
+use crate::standard::rows::Rows;
+use crate::standard::send::{First, stopped};
 use crate::standard::start::{Reach, Start};
+use crate::standard::taken::Taken;
 use crate::standard::{Standard, id_of};
 
 /// Reads of one round, each of which goes on where the last ended.
 pub(super) const READS_AT_ONCE: usize = 64;
-
-/// Entries of one round whose messages could not be had; when there are so many, those behind them wait, too.
-const UNDELIVERED_MAX: usize = 2 * TAKEN_ROWS_MAX;
-
-/// What was found of an entry's message.
-pub(super) enum Taken {
-    /// It is there.
-    Message(Box<StoredMessage>),
-    /// Its message is gone, was moved by somebody, or is older than its queue keeps messages.
-    Stale,
-    /// Its message was sent a moment ago and is not there yet, or Cassandra did not answer.
-    Later,
-    /// Its message's row cannot be read.
-    Unreadable,
-}
 
 /// What a read of the head has chosen to be received.
 struct Chosen {
@@ -56,6 +43,16 @@ struct Chosen {
     /// What goes since its message has a newer entry.
     leftovers: Vec<Entry>,
     read_at: Instant,
+}
+
+/// What came of what was chosen.
+struct Delivered {
+    /// Whether something was delivered, or moved to the dead-letter queue.
+    is_any: bool,
+    /// What stays where it is, the oldest first.
+    left: Vec<Entry>,
+    /// Partitions of messages that were not answered.
+    unanswered: Vec<Bucket>,
 }
 
 /// A message to be delivered: its entry, the one that replaces it, and whose call it is for.
@@ -82,7 +79,7 @@ impl Standard {
         received.await.map_err(|_| stopped())?
     }
 
-    /// Has a call wait for messages of that generation.
+    /// Lets a call wait for messages of that generation.
     fn await_messages(self: &Arc<Self>, queue: &Arc<Queue>, job: ReceiveJob) -> Result<(), Fault> {
         queue.is_polled_as(&job.facts.queue);
         let limit = Size { rows: WAITING_RECEIVES_MAX, bytes: 0 };
@@ -164,7 +161,7 @@ impl Standard {
         }
     }
 
-    /// One read of the head, and what follows from it.
+    /// Carries out reads of the head until one delivers something, and what follows from them.
     async fn serve_round(
         self: &Arc<Self>,
         queue: &Arc<Queue>,
@@ -173,35 +170,64 @@ impl Standard {
         let Some(facts) = waiting.last().map(|job| job.facts.clone()) else {
             return Served::nothing();
         };
-        let rows = self.rows(&facts, queue);
         self.count_groups(&facts, queue).await;
-        let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
-        let k = self.k(&facts, queue);
-        let more_of_fair = queue.fair().rows_more();
-        let (mut undelivered, mut left_out): (Vec<Uuid>, usize) = (Vec::new(), 0);
         // Until all is moved: another read would find the same.
         let mut head = queue.head.lock().await;
         head.hear_of(queue.take_heard(), self.clock.now_us());
+        head.left_behind.begin(self.clock.now_us());
+        let served = self.serve_head(&facts, queue, &mut head, waiting).await;
+        if served.is_some() {
+            head.left_behind.end(self.clock.now_us());
+        }
+        // Where it came to no end, there may be more.
+        served.unwrap_or(Served::Some)
+    }
+
+    /// Reads the head, and what is behind entries that cannot be had now. `None`: it came to no end, and the next round goes on there.
+    async fn serve_head(
+        self: &Arc<Self>,
+        facts: &Arc<QueueFacts>,
+        queue: &Arc<Queue>,
+        head: &mut Head,
+        waiting: &mut Vec<ReceiveJob>,
+    ) -> Option<Served> {
+        let (rows, k) = (self.rows(facts, queue), self.k(facts, queue));
+        let wanted = waiting.iter().map(|job| job.receive.max).sum::<usize>().min(TAKEN_ROWS_MAX);
+        let more_of_fair = queue.fair().rows_more();
+        let (mut left_out, mut of_others) = (0, 0);
         for _ in 0..READS_AT_ONCE {
             let read_at = Instant::now();
-            let more = undelivered.len() + queue.passed_over() + more_of_fair + left_out;
-            let read = self.read_head(&rows, &mut head, wanted.max(k) + more).await;
-            let (start, mut read) = match read {
+            // More and more, so that few reads find out how many there are.
+            let more = queue.passed_over() + more_of_fair + left_out + left_out / 2;
+            let most = wanted.max(k) + more;
+            let (start, mut read) = match self.read_head(&rows, head, most).await {
                 Ok(found) => found,
-                Err(fault) => return fail(waiting, &fault),
+                Err(fault) => return Some(fail(waiting, &fault)),
             };
             left_out = queue.leave_out_unreadable(&mut read.visible);
-            let mut candidates = read.visible.clone();
-            candidates.retain(|entry| !undelivered.contains(&entry.message));
             self.poll_peers();
-            self.observe_head(&facts, queue, start, &read);
+            if !head.left_behind.are_before(start) {
+                self.observe_head(facts, queue, start, &read);
+            }
+            let mut candidates = read.visible.clone();
+            candidates.retain(|entry| !head.left_behind.has(entry));
+            left_out += read.visible.len() - candidates.len();
             let leftovers = take_leftovers(&mut candidates);
             let visible = candidates.len();
             self.peers.retain_free(queue.generation, &mut candidates);
-            queue.pass_over(visible - candidates.len());
-            let has_room = wanted + queue.passed_over() < READ_ROWS_MAX;
-            if candidates.is_empty() && visible > 0 && read.seen_to_us.is_some() && has_room {
-                // Others take all of these: the next read sees those behind them.
+            of_others = of_others.max(visible - candidates.len());
+            queue.pass_over(of_others);
+            let to_be_passed_us =
+                if read.visible.is_empty() { start.place_us() } else { start.from_us };
+            let gets_further = read.seen_to_us.is_some_and(|seen_us| seen_us > to_be_passed_us);
+            let may_see_more = read.seen_to_us.is_some() && (gets_further || most < READ_ROWS_MAX);
+            if candidates.is_empty() && may_see_more {
+                // All are consumed, others take them, or they cannot be had: the next read sees those behind them.
+                if gets_further {
+                    head.on_read(start, &read, None, self.grace_us(&rows));
+                    self.store_mark(&rows, head);
+                    head.left_behind.pass(read.visible.first());
+                }
                 continue;
             }
             let chosen = choose_entries(queue, candidates, wanted, k);
@@ -210,45 +236,44 @@ impl Standard {
             queue.fair().chose(chosen.len());
             self.peers.claim(queue.generation, &chosen);
             queue.auto_hint().chose(chosen.iter().map(name));
-            head.on_read(start, &read, first_left_us(&read, &chosen), self.grace_us(&rows));
-            self.store_mark(&rows, &mut head);
-            if read.visible.is_empty() && read.seen_to_us.is_some() {
-                // Buckets whose messages are all consumed: the head is behind them.
-                continue;
-            }
+            let is_passed = |entry: &&Entry| head.left_behind.has(entry);
+            let passed = read.visible.iter().find(is_passed).copied();
+            let left = read.visible.iter().find(|one| !is_passed(one) && !chosen.contains(one));
+            let left_us = left.map(|entry| entry.visible_at_us);
+            head.on_read(start, &read, left_us, self.grace_us(&rows));
+            self.store_mark(&rows, head);
+            head.left_behind.pass(passed.as_ref());
             let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
             let chosen = Chosen { entries: chosen, leftovers, read_at };
-            let (is_any, first_undelivered_us) =
-                self.deliver(&facts, &rows, queue, chosen, waiting).await;
-            if let Some(at_us) = first_undelivered_us {
-                head.return_to(at_us);
+            let Delivered { is_any, left, unanswered } =
+                self.deliver(facts, &rows, queue, chosen, waiting).await;
+            head.left_behind.pass(left.first());
+            if is_any {
+                return Some(Served::Some);
             }
-            if !is_any {
-                if !tried.is_empty() && undelivered.len() < UNDELIVERED_MAX {
-                    // Their messages are not there yet: those behind them need not wait.
-                    undelivered.extend(tried);
-                    continue;
-                }
-                return self.nothing_of(&rows, start, &read);
+            // Their messages are not there yet: those behind them need not wait.
+            let is_done = tried.is_empty() || head.left_behind.note_tried(tried, unanswered);
+            if is_done {
+                return Some(self.nothing_of(&rows, start, &read, head));
             }
-            return Served::Some;
         }
-        // There may be more, unless all that was found could not be had.
-        if undelivered.is_empty() { Served::Some } else { Served::nothing() }
+        None
     }
 
-    /// What a read came to of which nothing could be delivered.
-    fn nothing_of(&self, rows: &Rows<'_>, start: Start, read: &HeadRead) -> Served {
+    /// Returns what a round came to that could deliver nothing, by its last read.
+    fn nothing_of(&self, rows: &Rows<'_>, start: Start, read: &HeadRead, head: &Head) -> Served {
         let now_us = self.clock.now_us();
         let until = read.next_visible_at_us.map(|at_us| (at_us - now_us).max(0).unsigned_abs());
         // What others take comes back without a word if they end, and one replica alone may hear of anything late.
         let is_quiet = read.visible.is_empty()
+            && head.left_behind.is_empty()
             && start.reach != Reach::Near
             && rows.of.consistency == Consistency::LocalQuorum;
         Served::None { next_visible_in: until.map(Duration::from_micros), is_quiet }
     }
 
-    /// As many visible entries as are wanted, and where the read for them began.
+    /// Reads as many visible entries as are wanted. Returns them, and where the read for them
+    /// began.
     pub(super) async fn read_head(
         &self,
         rows: &Rows<'_>,
@@ -259,7 +284,7 @@ impl Standard {
         Ok((start, self.read_visible(rows, head.directory(), start, wanted).await?))
     }
 
-    /// Among how many of the oldest entries one is chosen.
+    /// Returns among how many of the oldest entries one is chosen.
     fn k(&self, facts: &QueueFacts, queue: &Queue) -> usize {
         match facts.settings.order_hint {
             OrderHint::Fixed(k) => usize::from(k).max(1),
@@ -283,8 +308,7 @@ impl Standard {
         queue.auto_hint().on_head_read(start.now_us, &seen, is_whole, is_announced);
     }
 
-    /// Reads the messages, moves their entries, answers the calls. Returns whether something came of it, and the time of the
-    /// first entry that stays where it is.
+    /// Reads the messages, moves their entries, answers the calls.
     async fn deliver(
         self: &Arc<Self>,
         facts: &Arc<QueueFacts>,
@@ -292,25 +316,27 @@ impl Standard {
         queue: &Arc<Queue>,
         Chosen { entries, leftovers, read_at }: Chosen,
         waiting: &mut Vec<ReceiveJob>,
-    ) -> (bool, Option<i64>) {
+    ) -> Delivered {
         let (chosen, is_any_moved) = self.without_exhausted(facts, queue, entries).await;
         if chosen.is_empty() {
-            return (is_any_moved, None);
+            return Delivered { is_any: is_any_moved, left: Vec::new(), unanswered: Vec::new() };
         }
         let messages = rows.read_messages(&chosen).await;
+        let unanswered = chosen.iter().zip(&messages).filter(|(_, message)| message.is_err());
+        let unanswered: Vec<Bucket> = unanswered.map(|(entry, _)| entry.body).collect();
         self.poll_peers();
         let now_us = self.clock.now_us();
         let (mut found, mut stale, mut left) = (Vec::new(), leftovers, Vec::new());
-        let mut unreadable = Vec::new();
+        let (mut expired, mut unreadable) = (Vec::new(), Vec::new());
         for (entry, message) in chosen.into_iter().zip(messages) {
-            let is_young = is_young(&entry, now_us, self.grace_us(rows));
-            match classify(facts, &entry, message, is_young, now_us) {
+            match self.classify(facts, rows, &entry, message, now_us) {
                 Taken::Message(message) if self.peers.settle(queue.generation, &entry) => {
                     found.push((entry, message));
                 }
                 // Another front-end has chosen it too, and delivers it.
                 Taken::Message(_) => {}
                 Taken::Stale => stale.push(entry),
+                Taken::Expired => expired.push(entry),
                 Taken::Later => left.push(entry),
                 Taken::Unreadable => unreadable.push(entry),
             }
@@ -323,8 +349,10 @@ impl Standard {
         queue.auto_hint().delivered(moved.len(), read_at.elapsed());
         queue.in_flight.delivered(moved.len());
         queue.note_fair(moved.iter().map(|one| &one.new.row));
-        let first_left_us = left.iter().map(|entry| entry.visible_at_us).min();
-        (self.answer(facts, rows, queue, waiting, moved, now_us).await, first_left_us)
+        let is_any = self.answer(facts, rows, queue, waiting, moved, now_us).await;
+        self.drop_messages(rows, &expired).await;
+        left.sort_unstable_by_key(|entry| entry.visible_at_us);
+        Delivered { is_any, left, unanswered }
     }
 
     /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.
@@ -353,7 +381,8 @@ impl Standard {
         }
     }
 
-    /// Which call gets which message: the longest waiting first, each as many as it asked for.
+    /// Returns which call gets which message: the longest waiting first, each as many as it asked
+    /// for.
     fn moves(
         &self,
         facts: &QueueFacts,
@@ -476,12 +505,6 @@ impl Standard {
     }
 }
 
-/// When the first visible entry became so that is not taken.
-pub(super) fn first_left_us(read: &HeadRead, chosen: &[Entry]) -> Option<i64> {
-    let left = read.visible.iter().find(|entry| !chosen.contains(entry));
-    left.map(|entry| entry.visible_at_us)
-}
-
 /// What a round came to.
 enum Served {
     /// Somebody got something.
@@ -492,39 +515,18 @@ enum Served {
 }
 
 impl Served {
-    /// Nobody got anything, and of the queue nothing is known.
+    /// Returns that nobody got anything, and of the queue nothing is known.
     fn nothing() -> Self {
         Self::None { next_visible_in: None, is_quiet: false }
     }
 }
 
-/// All who wait hear that Cassandra cannot be asked.
+/// Tells all who wait that Cassandra cannot be asked. Returns that nobody got anything.
 fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
     for job in waiting.drain(..) {
         let _ = job.reply.send(Err(fault.clone()));
     }
     Served::nothing()
-}
-
-pub(super) fn classify(
-    facts: &QueueFacts,
-    entry: &Entry,
-    message: Result<Found, Fault>,
-    is_young: bool,
-    now_us: i64,
-) -> Taken {
-    match message {
-        Ok(Found::Message(message)) => {
-            let is_moved = message.lease_written_at_us > entry.written_at_us;
-            let expires_at_ms =
-                sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
-            let is_expired = expires_at_ms < (now_us / 1_000).max(0).unsigned_abs();
-            if is_moved || is_expired { Taken::Stale } else { Taken::Message(Box::new(message)) }
-        }
-        Ok(Found::Nothing) if !is_young => Taken::Stale,
-        Ok(Found::Unreadable) => Taken::Unreadable,
-        Ok(Found::Nothing) | Err(_) => Taken::Later,
-    }
 }
 
 /// Chooses among the K oldest of a queue's visible entries as many as are wanted and are not too much for one read; one at least.
@@ -535,18 +537,6 @@ fn choose_entries(queue: &Queue, visible: Vec<Entry>, wanted: usize, k: usize) -
     let sizes = chosen.clone().map(|entry| entry.body_bytes());
     let fitting = within_bytes(sizes, BATCH_BYTES_MAX * BATCHES_AT_ONCE).max(1);
     chosen.take(fitting).collect()
-}
-
-/// Whether an entry's message may still be on its way, to the replicas that were asked for it.
-pub(crate) fn is_young(entry: &Entry, now_us: i64, grace_us: i64) -> bool {
-    now_us.saturating_sub(entry.written_at_us) < grace_us
-}
-
-/// For how long an entry of that message lives that is written now.
-pub(crate) fn entry_ttl_s(facts: &QueueFacts, message: Uuid, now_us: i64) -> i32 {
-    let age_ms = ((now_us / 1_000).max(0).unsigned_abs()).saturating_sub(sent_at_ms(message));
-    let left_s = facts.settings.retention_ms.saturating_sub(age_ms) / 1_000;
-    (left_s as i32).saturating_add(ENTRY_OUTLIVES_S)
 }
 
 fn delivered(

@@ -33,7 +33,7 @@ pub(crate) enum RowWrite {
 }
 
 impl RowWrite {
-    /// Its partition.
+    /// Returns its partition.
     pub(crate) const fn bucket(&self) -> Bucket {
         match self {
             Self::InsertMessage(row) => row.bucket,
@@ -44,7 +44,7 @@ impl RowWrite {
         }
     }
 
-    /// What a batch counts.
+    /// Returns its size, as a batch counts it.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::InsertMessage(row) => row.content.bytes(),

@@ -35,7 +35,7 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The same, answered for by so many replicas.
+    /// Returns the same rows, answered for by so many replicas.
     pub(crate) fn at(&self, consistency: Consistency) -> Self {
         Self { of: Of { consistency, ..self.of }, ..*self }
     }
@@ -108,7 +108,7 @@ impl Rows<'_> {
         by_body(entries, |_| 0, read).await
     }
 
-    /// The entries of a bucket from a time on, the oldest first.
+    /// Returns the entries of a bucket from a time on, the oldest first.
     pub(crate) async fn read_entries(
         &self,
         bucket: Bucket,

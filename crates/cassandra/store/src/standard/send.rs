@@ -19,21 +19,24 @@ use crate::standard::Standard;
 use crate::standard::content::{Content, NewRow, Timed};
 use crate::standard::fair::group_of;
 use crate::standard::gather::{Size, too_much};
-use crate::standard::jobs::{Outgoing, SendJob, kept_s, waited_too_long};
+use crate::standard::job_kind::JobKind;
+use crate::standard::jobs::{ENTRY_OUTLIVES_S, Outgoing, SendJob, kept_s, waited_too_long};
 use crate::standard::queue::Queue;
 use crate::standard::row_write::RowWrite;
 use crate::standard::rows::Rows;
 use crate::standard::tables::{List, Of};
 
-/// How much longer than its message an entry lives, in seconds.
-pub(crate) const ENTRY_OUTLIVES_S: i32 = 3_600;
-
 /// How often an entry that came late is written again.
 const ATTEMPTS: usize = 5;
 
-const LIMIT: Size = Size { rows: WAITING_ROWS_MAX, bytes: WAITING_BYTES_MAX };
-const AT_ONCE: Size =
-    Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: BATCH_BYTES_MAX * BATCHES_AT_ONCE };
+const SENDS: JobKind<SendJob> = JobKind {
+    of: |queue| &queue.sends,
+    waiting: Size { rows: WAITING_ROWS_MAX, bytes: WAITING_BYTES_MAX },
+    at_once: Size {
+        rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE,
+        bytes: BATCH_BYTES_MAX * BATCHES_AT_ONCE,
+    },
+};
 
 impl Standard {
     /// Sends a call's messages; an outcome for each.
@@ -79,20 +82,11 @@ impl Standard {
         let room = self.room.clone().try_acquire_many_owned(permits).map_err(|_| too_much())?;
         let (reply, outcomes) = oneshot::channel();
         let job = SendJob { facts: facts.clone(), messages, since: Instant::now(), room, reply };
-        if queue.sends.push(job, size, LIMIT)? {
-            let (standard, queue) = (self.clone(), queue.clone());
-            self.runtime.spawn(async move {
-                let serving = queue.sends.serving();
-                while let Some(jobs) = queue.sends.take(AT_ONCE) {
-                    standard.send_jobs(&queue, jobs).await;
-                }
-                serving.done();
-            });
-        }
+        self.gather(queue, SENDS, job, size, Self::send_jobs)?;
         outcomes.await.map_err(|_| stopped())
     }
 
-    async fn send_jobs(self: &Arc<Self>, queue: &Queue, jobs: Vec<SendJob>) {
+    async fn send_jobs(self: Arc<Self>, queue: Arc<Queue>, jobs: Vec<SendJob>) {
         // What was asked for last knows best how many replicas have to answer.
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let mut replies = Vec::with_capacity(jobs.len());
@@ -113,7 +107,7 @@ impl Standard {
             return;
         }
         let (outcomes, ready) =
-            self.write_messages(&self.rows(&facts, queue), queue, messages).await;
+            self.write_messages(&self.rows(&facts, &queue), &queue, messages).await;
         if let Some(entry) = ready {
             queue.arrived.notify_one();
             self.peers.stored(queue.generation, &entry);
@@ -168,7 +162,7 @@ impl Standard {
         (outcomes, ready.map(|number| entries[number].row))
     }
 
-    /// The rows of messages that are sent now.
+    /// Prepares the rows of messages that are sent now.
     fn prepare(&self, queue: &Queue, messages: Vec<Outgoing>, now_us: i64) -> Prepared {
         let mut bodies: Vec<NewRow> = Vec::with_capacity(messages.len());
         let mut entries: Vec<Timed<Entry>> = Vec::with_capacity(messages.len());
@@ -250,10 +244,11 @@ impl Standard {
         self.write_entries(rows, queue, entries, First::default(), began).await.0
     }
 
-    /// The same, with what goes with the first attempt: an outcome for each of its other writes, too. An entry that took
-    /// so long that readers may have passed its place is written again at a later one, and the first goes: else nobody
-    /// would find it. One that came late each time, or could not be written again, is not confirmed, and stays: what it
-    /// replaces went with it.
+    /// Writes the same as [`Standard::insert_entries`], with what goes with the first attempt: an
+    /// outcome for each of its other writes, too. An entry that took so long that readers may have
+    /// passed its place is written again at a later one, and the first goes: else nobody would find
+    /// it. One that came late each time, or could not be written again, is not confirmed, and
+    /// stays: what it replaces went with it.
     pub(crate) async fn write_entries(
         &self,
         rows: &Rows<'_>,
@@ -330,7 +325,7 @@ struct Prepared {
     sent_at_us: BTreeMap<Uuid, i64>,
 }
 
-/// What is to be removed of messages of which only the body was stored, or only the entry.
+/// Returns what is to be removed of messages of which only the body was stored, or only the entry.
 fn left_by_halves(
     stored: &[Result<(), Fault>],
     listed: &[Result<(), Fault>],
@@ -367,7 +362,7 @@ fn entry_write(new: &Timed<Entry>, replaced: Option<&Entry>) -> RowWrite {
     }
 }
 
-/// Whether what began then took so long that its time has to be looked at again.
+/// Returns whether what began then took so long that its time has to be looked at again.
 fn is_slow(began: Instant) -> bool {
     began.elapsed() >= Duration::from_millis(GRACE_MS / 2)
 }
@@ -376,7 +371,7 @@ fn too_slow() -> Fault {
     Fault::Unavailable("Cassandra takes too long to store an entry".to_owned())
 }
 
-/// This front-end ends.
+/// Returns the fault that says that this front-end ends.
 pub(crate) fn stopped() -> Fault {
     Fault::Unavailable("this front-end stops".to_owned())
 }

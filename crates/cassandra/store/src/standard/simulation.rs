@@ -6,11 +6,15 @@
 mod chaos;
 mod clients;
 mod cluster;
+mod deletions;
+mod expired;
 mod forged_receipts;
 mod front_end;
 mod history;
 mod hung_up;
+mod in_flight;
 mod long_moves;
+mod missing;
 mod model_tables;
 mod moving;
 mod operators;
@@ -52,7 +56,7 @@ fn play_all(seeds: u64, chaos: Chaos) -> (u64, Outcome) {
     (played, all)
 }
 
-/// Whether one of the seeds has something wrong.
+/// Returns whether one of the seeds has something wrong.
 fn is_found_out(chaos: Chaos) -> bool {
     (0..SEEDS).any(|seed| !play(Seed(seed), chaos).faults.is_empty())
 }
@@ -111,7 +115,7 @@ fn one_replica_is_enough_where_the_others_hear_later() {
     assert!(all.confirmed > 50 * played);
 }
 
-/// A front-end, which has sent one message to the queue.
+/// Sends one message to the queue by a front-end. Returns that, and the queue.
 async fn sent_alone(simulation: &StandardSimulation) -> (Arc<Standard>, Arc<QueueFacts>) {
     let (standard, facts) = (simulation.any_front_end().standard.clone(), simulation.queue.clone());
     let message = NewMessage { body: "body".into(), ..NewMessage::default() };

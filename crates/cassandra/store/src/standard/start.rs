@@ -9,6 +9,8 @@ pub(crate) const READ_BACK_US: i64 = 3_000_000;
 /// How far back a read goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
+    /// Not at all: it goes on behind what is left behind.
+    On,
     /// A little before the last place.
     Near,
     /// Some seconds.
@@ -27,12 +29,13 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// What lies before is read once more: a read has to come further than this, or the next one would begin where it did.
+    /// Returns the read's place: what lies before is read once more. A read has to come further
+    /// than this, or the next one would begin where it did.
     pub(crate) fn place_us(self) -> i64 {
         self.from_us.saturating_add(match self.reach {
             Reach::Near => OVERLAP_US,
             Reach::Back => READ_BACK_US,
-            Reach::Full => 0,
+            Reach::On | Reach::Full => 0,
         })
     }
 }

@@ -19,17 +19,17 @@ use crate::database::For;
 use crate::database::queue_table::Record;
 use crate::entry::Entry;
 use crate::limits::{GRACE_MS, SWEPT_AGE_MS_MIN, SWEPT_HASHES_MAX};
-use crate::message_id::sent_at_ms;
 use crate::standard::Standard;
 use crate::standard::content::Timed;
 use crate::standard::directory::Directory;
 use crate::standard::fair::group_of;
 use crate::standard::indexed_messages::IndexedMessages;
+use crate::standard::jobs::entry_ttl_s;
 use crate::standard::pace::Pace;
 use crate::standard::queue::Queue;
-use crate::standard::receive::entry_ttl_s;
 use crate::standard::rows::Found;
 use crate::standard::tables::{List, ListedPage, Of, SWEPT_PAGE, SweptMessage};
+use crate::standard::taken::is_expired;
 
 /// Before all buckets.
 const BEFORE_ALL: Bucket = Bucket { start_s: i64::MIN, level: -1 };
@@ -40,7 +40,7 @@ const RESTORED_AT_ONCE: usize = 16;
 const LOST_BYTES: i32 = 256 * 1_024;
 
 impl Standard {
-    /// What is to be swept of a queue; `None`: it is not this front-end's to sweep.
+    /// Returns what is to be swept of a queue; `None`: it is not this front-end's to sweep.
     pub(crate) async fn to_sweep(&self, name: &QueueRef) -> Result<Option<Arc<Record>>, Fault> {
         let record = self.tables.record(name).await?;
         Ok(record.filter(|record| {
@@ -170,10 +170,8 @@ impl Standard {
         for ((entry, (_, found)), message) in lost.iter().zip(missing).zip(messages) {
             // One that cannot be read now has its turn in the next sweep.
             let Ok(Found::Message(message)) = message else { continue };
-            let expires_at_ms =
-                sent_at_ms(entry.message).saturating_add(facts.settings.retention_ms);
-            let is_expired = expires_at_ms < self.clock.now_ms();
-            if is_expired || message.lease_written_at_us != found.lease_written_at_us {
+            let is_touched = message.lease_written_at_us != found.lease_written_at_us;
+            if is_touched || is_expired(facts, entry.message, now_us) {
                 continue;
             }
             let hidden_us = (facts.settings.visibility_timeout_ms * 1_000) as i64;
@@ -234,7 +232,7 @@ impl<'a> MessageWalk<'a> {
         self.listed.clear();
     }
 
-    /// The next messages, one at least; `None`: that were all.
+    /// Reads the next messages, one at least; `None`: that was all.
     async fn next_page(&mut self) -> Result<Option<Page>, Fault> {
         let tables = &self.standard.tables;
         loop {
@@ -280,23 +278,25 @@ impl<'a> MessageWalk<'a> {
     }
 }
 
-/// What is right before a bucket.
+/// Returns what is right before a bucket.
 fn before(bucket: Bucket) -> Bucket {
     Bucket { level: bucket.level - 1, ..bucket }
 }
 
-/// When a message is visible again whose entry was missing at `looked_us`. Somebody may have received it before that, for
-/// as long as the queue hides messages: of a reception nothing is left but its entry.
+/// Returns when a message is visible again whose entry was missing at `looked_us`. Somebody may
+/// have received it before that, for as long as the queue hides messages: of a reception nothing is
+/// left but its entry.
 fn restored_at_us(found: &SweptMessage, looked_us: i64, hidden_us: i64, now_us: i64) -> i64 {
     now_us.max(looked_us.saturating_add(hidden_us)).max(found.lease_visible_at_us)
 }
 
-/// The sweep asks more than half of the replicas, whatever the queue's own consistency is.
+/// Returns the rows of a generation as the sweep asks for them: it asks more than half of the
+/// replicas, whatever the queue's own consistency is.
 fn swept(generation: Uuid) -> Of {
     Of { generation, consistency: Consistency::LocalQuorum }
 }
 
-/// What is known of an entry that is not there.
+/// Returns what is known of an entry that is not there.
 fn lost_entry(message: Uuid, found: &SweptMessage) -> Entry {
     Entry {
         visible_at_us: 0,

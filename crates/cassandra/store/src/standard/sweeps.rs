@@ -29,7 +29,7 @@ pub(crate) struct Sweeps {
 }
 
 impl Sweeps {
-    /// None yet, of the queues in these tables.
+    /// Returns the sweeps of the queues in these tables; there are none yet.
     pub(crate) fn new(standard: &Standard, pace: Pace) -> Self {
         Self {
             pace,
@@ -43,12 +43,12 @@ impl Sweeps {
         }
     }
 
-    /// The pace that all of them share.
+    /// Returns the pace that all of them share.
     pub(crate) fn pace(&self) -> Pace {
         self.pace.clone()
     }
 
-    /// Messages that got an entry anew so far.
+    /// Returns how many messages got an entry anew so far.
     pub(crate) fn restored(&self) -> usize {
         self.restored
     }
@@ -144,7 +144,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Whether one more is whole, where the oldest sweep that is under way was begun in that round.
+    /// Notes whether one more round is whole, where the oldest sweep that is under way was begun in
+    /// that round, and returns it.
     fn is_whole(&mut self, oldest: Option<u64>) -> bool {
         let ended = oldest.map_or(self.listed, |oldest| self.listed.min(oldest.saturating_sub(1)));
         let is_whole = ended > self.whole.max(self.failed);

@@ -77,10 +77,10 @@ pub(crate) struct ListedPage {
 
 /// The tables. Every request may be carried out again: all timestamps come from whoever asks.
 pub(crate) trait Tables: Send + Sync + 'static {
-    /// A queue as it is, or was a moment ago.
+    /// Returns a queue as it is, or was a moment ago.
     fn record<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>>;
 
-    /// A queue as it is.
+    /// Returns a queue as it is.
     fn record_now<'a>(&'a self, queue: &'a QueueRef) -> Asked<'a, Option<Arc<Record>>>;
 
     /// What is remembered of a queue does not hold any more.
@@ -90,14 +90,15 @@ pub(crate) trait Tables: Send + Sync + 'static {
     /// beside it. Then each is an attempt of its own. An outcome for each.
     fn write(&self, of: Of, writes: Vec<RowWrite>) -> Written<'_>;
 
-    /// Those of these messages that are there. One that cannot be read is there all the same.
+    /// Returns those of these messages that are there. One that cannot be read is there all the
+    /// same.
     fn messages(&self, of: Of, bucket: Bucket, messages: Vec<Uuid>) -> Asked<'_, FoundMessages>;
 
-    /// The entries of a bucket from a time on, the oldest first: as many, unless there are no more. Those that cannot be read
-    /// are left out.
+    /// Returns the entries of a bucket from a time on, the oldest first: as many, unless there are
+    /// no more. Those that cannot be read are left out.
     fn entries(&self, of: Of, bucket: Bucket, from_us: i64, most: usize) -> Asked<'_, Vec<Entry>>;
 
-    /// The same without what only a receiver needs, for a count.
+    /// Returns the same as [`Tables::entries`] without what only a receiver needs, for a count.
     fn counted(
         &self,
         of: Of,
@@ -106,7 +107,8 @@ pub(crate) trait Tables: Send + Sync + 'static {
         most: usize,
     ) -> Asked<'_, Vec<CountedEntry>>;
 
-    /// Where the last change of its visibility has put each of these messages that are there; `None`: nobody has changed it.
+    /// Returns where the last change of its visibility has put each of these messages that are
+    /// there; `None`: nobody has changed it.
     fn leases(
         &self,
         of: Of,
@@ -124,7 +126,7 @@ pub(crate) trait Tables: Send + Sync + 'static {
     /// Takes partitions with entries off their list that begin before that second and were listed before `at_us`.
     fn unlist_before(&self, of: Of, start_s: i64, at_us: i64) -> Asked<'_, ()>;
 
-    /// The listed partitions behind a place, at most so many.
+    /// Returns the listed partitions behind a place, at most so many.
     fn listed(
         &self,
         of: Of,
@@ -134,16 +136,17 @@ pub(crate) trait Tables: Send + Sync + 'static {
         why: For,
     ) -> Asked<'_, ListedPage>;
 
-    /// The low-water mark; 0: there is none.
+    /// Returns the low-water mark; 0: there is none.
     fn low_water_mark(&self, of: Of) -> Asked<'_, i64>;
 
     /// Stores the low-water mark, which only moves forward: its own time is its timestamp.
     fn write_low_water_mark(&self, of: Of, low_us: i64) -> Asked<'_, ()>;
 
-    /// Some messages of a partition, behind one of them, for the sweep.
+    /// Returns some messages of a partition, behind one of them, for the sweep.
     fn swept_messages(&self, of: Of, bucket: Bucket, after: Uuid) -> Asked<'_, FoundPage>;
 
-    /// Some entries of a partition, behind one of them, for the sweep: when they are visible, and of which message.
+    /// Returns some entries of a partition, behind one of them, for the sweep: when they are
+    /// visible, and of which message.
     fn swept_entries(
         &self,
         of: Of,

@@ -16,18 +16,21 @@ use crate::limits::{
 use crate::standard::Standard;
 use crate::standard::content::Timed;
 use crate::standard::gather::Size;
-use crate::standard::jobs::{VisibilityJob, waited_too_long};
+use crate::standard::job_kind::JobKind;
+use crate::standard::jobs::{VisibilityJob, entry_ttl_s, waited_too_long};
 use crate::standard::queue::Queue;
 use crate::standard::receipt::Receipt;
-use crate::standard::receive::entry_ttl_s;
 use crate::standard::row_write::RowWrite;
 use crate::standard::rows::Rows;
 use crate::standard::send::stopped;
 use crate::standard::tables::Lease;
 
 /// Those of all queues are bounded as well.
-const LIMIT: Size = Size { rows: VISIBILITY_CHANGES_MAX, bytes: 0 };
-const AT_ONCE: Size = Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: 0 };
+const VISIBILITY: JobKind<VisibilityJob> = JobKind {
+    of: |queue| &queue.visibility,
+    waiting: Size { rows: VISIBILITY_CHANGES_MAX, bytes: 0 },
+    at_once: Size { rows: BATCH_ROWS_MAX * BATCHES_AT_ONCE, bytes: 0 },
+};
 
 /// An entry, and the one that takes its place.
 struct Change {
@@ -38,7 +41,8 @@ struct Change {
 }
 
 impl Change {
-    /// This one in place of an earlier one of the same message, whose entry may be a later one.
+    /// Returns this change in place of an earlier one of the same message, whose entry may be a
+    /// later one.
     fn instead_of(self, earlier: &Self, now_us: i64) -> Self {
         if earlier.current.written_at_us <= self.current.written_at_us {
             return self;
@@ -88,23 +92,14 @@ impl Standard {
         let (reply, outcomes) = oneshot::channel();
         let since = Instant::now();
         let job = VisibilityJob { facts: facts.clone(), changes, since, room, reply };
-        if queue.visibility.push(job, size, LIMIT)? {
-            let (standard, queue) = (self.clone(), queue.clone());
-            self.runtime.spawn(async move {
-                let serving = queue.visibility.serving();
-                while let Some(jobs) = queue.visibility.take(AT_ONCE) {
-                    standard.visibility_jobs(&queue, jobs).await;
-                }
-                serving.done();
-            });
-        }
+        self.gather(&queue, VISIBILITY, job, size, Self::visibility_jobs)?;
         let mut outcomes = outcomes.await.map_err(|_| stopped())??.into_iter();
         let outcome = |receipt: Option<Receipt>| receipt.and_then(|_| outcomes.next());
         let outcomes = receipts.into_iter().map(outcome);
         Ok(outcomes.map(|outcome| outcome.unwrap_or(ReceiptOutcome::Invalid)).collect())
     }
 
-    async fn visibility_jobs(&self, queue: &Queue, gathered: Vec<VisibilityJob>) {
+    async fn visibility_jobs(self: Arc<Self>, queue: Arc<Queue>, gathered: Vec<VisibilityJob>) {
         let mut jobs = Vec::with_capacity(gathered.len());
         for job in gathered {
             match waited_too_long(job.since) {
@@ -115,7 +110,7 @@ impl Standard {
         let Some(facts) = jobs.last().map(|job| job.facts.clone()) else { return };
         let changes: Vec<(Receipt, u64)> =
             jobs.iter().flat_map(|job| job.changes.iter().copied()).collect();
-        let mut outcomes = self.change_together(&facts, queue, &changes).await.into_iter();
+        let mut outcomes = self.change_together(&facts, &queue, &changes).await.into_iter();
         if changes.iter().any(|(_, timeout_ms)| *timeout_ms == 0) {
             queue.arrived.notify_one();
         }
@@ -165,8 +160,8 @@ impl Standard {
         pending.into_iter().map(outcome).collect()
     }
 
-    /// What a receipt's message is to have, where the last change of its visibility has put it there; or what becomes of a receipt by
-    /// which nothing is changed.
+    /// Returns what a receipt's message is to have, where the last change of its visibility has put
+    /// it there; or what becomes of a receipt by which nothing is changed.
     async fn found(
         &self,
         facts: &QueueFacts,
@@ -182,8 +177,8 @@ impl Standard {
         let Some(lease) = lease else {
             return Ok(Found::Nothing(ReceiptOutcome::NoSuchMessage));
         };
-        let current = current_entry(receipt, lease);
-        // Its time is over: it is still whoever's had it last, until somebody else receives it.
+        let current = current_entry(receipt.entry, lease);
+        // Its time is over: it still is the last receiver's, until somebody else receives it.
         let rows = self.rows(facts, queue);
         if current.visible_at_us <= now_us && !is_in_its_place(&rows, &current).await? {
             return Ok(Found::Nothing(ReceiptOutcome::NotInFlight));
@@ -214,6 +209,8 @@ impl Standard {
         now_us: i64,
     ) -> Vec<Result<(), Fault>> {
         let mut new: Vec<Timed<Entry>> = changes.iter().map(|change| change.new.clone()).collect();
+        // Whatever comes of it.
+        new.iter().for_each(|new| queue.note_hidden_until(new.row.visible_at_us));
         let mut outcomes = self.insert_entries(rows, queue, &mut new, began).await;
         let inserted: Vec<usize> =
             (0..changes.len()).filter(|number| outcomes[*number].is_ok()).collect();
@@ -237,7 +234,8 @@ impl Standard {
     }
 }
 
-/// What a call hears that has so many of the next outcomes: the first fault among its own, if there is one.
+/// Takes so many of the next outcomes, those of a call. Returns what the call hears: the first
+/// fault among its own, if there is one.
 fn outcome_of_call(
     outcomes: &mut impl Iterator<Item = Result<ReceiptOutcome, Fault>>,
     count: usize,
@@ -251,9 +249,8 @@ fn too_many_changes() -> Fault {
     Fault::Unavailable(format!("{VISIBILITY_CHANGES_MAX} changes of visibility wait for Cassandra"))
 }
 
-/// The entry that this reception's message has now.
-fn current_entry(receipt: &Receipt, lease: Option<Lease>) -> Entry {
-    let entry = receipt.entry;
+/// Returns the entry that a receipt's message has now.
+pub(super) fn current_entry(entry: Entry, lease: Option<Lease>) -> Entry {
     match lease {
         // Changed before, by whoever has this reception or by a later one.
         Some(Lease { visible_at_us, written_at_us, bucket })
@@ -265,7 +262,7 @@ fn current_entry(receipt: &Receipt, lease: Option<Lease>) -> Entry {
     }
 }
 
-/// Whether nobody has received an entry's message since: then it would have another entry.
+/// Returns whether nobody has received an entry's message since: then it would have another entry.
 async fn is_in_its_place(rows: &Rows<'_>, entry: &Entry) -> Result<bool, Fault> {
     let found = rows.read_entries(entry.bucket, entry.visible_at_us, READ_ROWS_MAX).await?;
     Ok(found.iter().any(|one| {

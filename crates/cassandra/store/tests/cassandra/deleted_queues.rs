@@ -50,7 +50,7 @@ async fn session() -> Session {
     session
 }
 
-/// Across how many tombstones a list of the account's queues is read, as the node says it.
+/// Returns across how many tombstones a list of the account's queues is read, as the node says it.
 async fn tombstones(session: &Session) -> usize {
     let query = format!(
         "SELECT name, id, attributes FROM queue WHERE account = '{ACCOUNT}' AND name >= '' LIMIT 500"

@@ -11,6 +11,7 @@ use quelea_sqs_protocol::{
 };
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::value::{CqlValue, Row};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use uuid::Uuid;
@@ -174,6 +175,27 @@ fn what_was_in_flight_at_an_owner_that_lets_go_stays_so() {
     });
 }
 
+/// What a coordinator does that was still at a renewal when its owner let go.
+#[test]
+fn a_renewal_that_comes_late_takes_no_queue_back() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let owner = site.another().await;
+        let facts = fifo_queue(&owner, "let-go", &[]).await;
+        send(&owner, &facts, &["a"]).await;
+        let session = session().await;
+        let generation = generation(&session, &facts).await;
+        let query = "SELECT epoch, holder FROM fifo_owner WHERE generation = ?";
+        let rows = session.query_unpaged(query, (generation,)).await.unwrap();
+        let (epoch, holder): (i64, Uuid) = rows.into_rows_result().unwrap().single_row().unwrap();
+        owner.release().await;
+        let late = "UPDATE fifo_owner SET held_until = 1, received = 0x WHERE generation = ? IF epoch = ? AND holder = ?";
+        let late = session.query_unpaged(late, (generation, epoch, holder)).await.unwrap();
+        let row = late.into_rows_result().unwrap().first_row::<Row>().unwrap();
+        assert_eq!(row.columns[0], Some(CqlValue::Boolean(false)));
+    });
+}
+
 #[test]
 fn many_messages_come_in_order_from_one_owner_to_the_next() {
     const MESSAGES: usize = 600;
@@ -193,7 +215,7 @@ fn many_messages_come_in_order_from_one_owner_to_the_next() {
     });
 }
 
-/// A session of the test's own.
+/// Returns a session of the test's own.
 pub(crate) async fn session() -> Session {
     let settings = settings();
     let mut builder = SessionBuilder::new().known_nodes(settings.nodes);
@@ -205,7 +227,7 @@ pub(crate) async fn session() -> Session {
     session
 }
 
-/// What a queue's rows are keyed by.
+/// Returns what a queue's rows are keyed by.
 pub(crate) async fn generation(session: &Session, facts: &QueueFacts) -> Uuid {
     let query = "SELECT generation FROM queue WHERE account = ? AND name = ?";
     let values = (facts.queue.account.as_ref(), facts.queue.name.as_ref());
@@ -354,7 +376,7 @@ async fn receive_ten(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Vec<R
     queues.receive(facts, receive).await.unwrap()
 }
 
-/// The newest task, when it is over.
+/// Waits until the newest task is over, and returns it.
 async fn until_moved(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> MoveTask {
     for _ in 0..300 {
         let task = queues.move_tasks(facts, 1).await.unwrap().remove(0);

@@ -62,7 +62,8 @@ fn a_read_of_the_present_sees_what_another_front_end_did() {
     });
 }
 
-/// What one front-end delivers of a queue that it has purged, while the other goes by what it remembers from before.
+/// Returns what one front-end delivers of a queue that it has purged, while the other goes by what
+/// it remembers from before.
 async fn delivered_after_a_purge(
     (one, other): (&CassandraQueues, &CassandraQueues),
     facts: &Arc<QueueFacts>,
@@ -182,7 +183,8 @@ fn a_clock_that_is_off_by_a_minute_loses_no_message() {
     Site::shared().runtime.block_on(messages_pass_between_clocks("wrong-clocks", &clocks, true));
 }
 
-/// How many seconds are left of a message's body, of what its row says of its visibility, and of its entries.
+/// Returns how many seconds are left of a message's body, of what its row says of its visibility,
+/// and of its entries.
 async fn seconds_left(message: &str) -> (Option<i32>, Option<i32>, Vec<i32>) {
     let (session, message) = (session().await, message.parse::<Uuid>().unwrap());
     let query =

@@ -29,7 +29,7 @@ type RequestId = (usize, [u8; 2]);
 struct Frame(Vec<u8>);
 
 impl Frame {
-    /// `None`: the connection has ended.
+    /// Reads a frame. `None`: the connection has ended.
     async fn read(from: &mut OwnedReadHalf) -> Option<Self> {
         let mut bytes = vec![0; HEADER_BYTES];
         from.read_exact(&mut bytes).await.ok()?;
@@ -87,7 +87,7 @@ impl HeldWay {
         Self { address, state }
     }
 
-    /// A front-end that has no other way.
+    /// Connects a front-end that has no other way.
     pub(crate) async fn front_end(&self) -> CassandraQueues {
         let (nodes, request_timeout_ms) = (vec![self.address.clone()], 2_000);
         // It finds out about the others, whom it would ask without a detour.
@@ -120,7 +120,7 @@ impl HeldWay {
         }
     }
 
-    /// Has the node get what was held back; returns how many those were, when all are answered.
+    /// Sends the node what was held back; returns how many those were, when all are answered.
     pub(crate) async fn release(&self) -> usize {
         let held = self.state.held.send_replace(Vec::new());
         let count = held.len();

@@ -33,13 +33,14 @@ pub(crate) fn key(id: &str, user: &str) -> AccessKeyRecord {
     AccessKeyRecord { id: id.to_owned(), user, vhost, enabled: true, created_at_ms: 7 }
 }
 
-/// Changes of a table are made one after the other: of two tests at once each would hold up the other.
+/// Waits until no other test changes these tables. Changes of a table are made one after the other:
+/// of two tests at once each would hold up the other.
 pub(crate) async fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::const_new(());
     ALONE.lock().await
 }
 
-/// Two front-ends, each of which remembers what it has read.
+/// Returns two front-ends, each of which remembers what it has read.
 async fn both() -> ([CassandraIdentity; 2], MutexGuard<'static, ()>) {
     let (alone, site) = (alone().await, Site::shared());
     let both = [identity(&site.queues), identity(&site.another().await)];

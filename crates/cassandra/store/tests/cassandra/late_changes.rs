@@ -14,7 +14,7 @@ use crate::held_way::HeldWay;
 use crate::identity::{alone, identity, key, permission, user};
 use crate::site::{Site, queue};
 
-/// A front-end, and one whose transactions can be held back, in no other test's way.
+/// Returns a front-end, and one whose transactions can be held back, in no other test's way.
 async fn both() -> (CassandraIdentity, CassandraIdentity, HeldWay, MutexGuard<'static, ()>) {
     let (alone, here) = (alone().await, identity(&Site::shared().queues));
     here.put_default_account().await.unwrap();

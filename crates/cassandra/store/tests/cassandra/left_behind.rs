@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::fifo::{generation, session};
 use crate::site::{Site, queue, receive_now, send};
 
-/// Generations that have partitions and that no queue has, as the page reads them.
+/// Returns the generations that have partitions and that no queue has, as the page reads them.
 async fn left_behind(session: &Session) -> BTreeSet<Uuid> {
     let listed = session.query_unpaged("SELECT DISTINCT generation, shard FROM bucket", ()).await;
     let listed = listed.unwrap().into_rows_result().unwrap();

@@ -86,7 +86,7 @@ fn keyspace_of(version: i32) -> CassandraSettings {
     settings
 }
 
-/// A session of the same user.
+/// Returns a session of the same user.
 pub(crate) async fn session(settings: &CassandraSettings) -> Session {
     let password = settings.password_file.as_ref().map(std::fs::read_to_string);
     let password = password.transpose().unwrap().unwrap_or_default();
@@ -116,7 +116,7 @@ async fn carry_out(statements: impl IntoIterator<Item = &str>, settings: &Cassan
     }
 }
 
-/// The version that a keyspace says it has.
+/// Returns the version that a keyspace says it has.
 async fn version(settings: &CassandraSettings) -> i32 {
     let query =
         format!("SELECT version FROM {}.schema_version WHERE name = 'version'", settings.keyspace);
@@ -209,7 +209,7 @@ mod before {
 mod last {
     use super::*;
 
-    /// For how long a table's tombstones stay, in seconds.
+    /// Returns for how long a table's tombstones stay, in seconds.
     async fn gc_grace_s(table: &str, settings: &CassandraSettings) -> i32 {
         let query = "SELECT gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
         let values = (&settings.keyspace, table);

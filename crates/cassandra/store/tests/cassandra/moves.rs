@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MESSAGES: usize = 12;
 
-/// The only task of a queue, when it is as it has to become.
+/// Waits until the only task of a queue is as it has to become, and returns it.
 async fn task_that(
     queues: &CassandraQueues,
     of: &Arc<QueueFacts>,

@@ -17,7 +17,8 @@ const HIDDEN_MS: u64 = 600_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What is stored of a standard queue beside its bodies, with the times at which it was written.
+/// Returns what is stored of a standard queue beside its bodies, with the times at which it was
+/// written.
 async fn index(session: &Session, generation: Uuid) -> (Vec<(i64, Uuid, i64)>, Vec<i64>, usize) {
     let rows = async |query: &str| {
         let query = format!("{query} WHERE generation = ? ALLOW FILTERING");
@@ -31,7 +32,7 @@ async fn index(session: &Session, generation: Uuid) -> (Vec<(i64, Uuid, i64)>, V
     (entries, marks, rows("SELECT start FROM bucket").await.rows_num())
 }
 
-/// The row that says whose a FIFO queue is.
+/// Returns the row that says whose a FIFO queue is.
 async fn owner(session: &Session, generation: Uuid) -> (i64, Uuid, i64) {
     let query = "SELECT epoch, holder, held_until FROM fifo_owner WHERE generation = ?";
     let rows = session.query_unpaged(query, (generation,)).await.unwrap();
@@ -42,7 +43,7 @@ async fn peek(queues: &CassandraQueues, facts: &Arc<QueueFacts>) -> Peeked {
     queues.peek(facts, 10).await.unwrap()
 }
 
-/// Body, receptions and state of each.
+/// Returns body, receptions and state of each message.
 fn shown(peeked: &Peeked) -> Vec<(&str, Option<u32>, Option<PeekedState>)> {
     let shown = peeked
         .messages

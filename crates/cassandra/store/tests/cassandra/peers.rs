@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The same where it would come after half a minute even if nobody noticed that it is not heard.
 const UNHEARD_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Front-ends of a keyspace of their own, so that those of other tests are not among them.
+/// Connects front-ends of a keyspace of their own, so that those of other tests are not among them.
 async fn front_ends(name: &str, count: usize, is_classic: bool) -> Vec<CassandraQueues> {
     let mut settings = CassandraSettings { is_classic, ..settings() };
     settings.keyspace.push_str(name);
@@ -86,7 +86,8 @@ fn all_front_ends_have_one_key() {
     });
 }
 
-/// How long from a send at one front-end to the answer of a long poll at another that waits for long already.
+/// Returns how long it takes from a send at one front-end to the answer of a long poll at another
+/// that waits for long already.
 async fn answered_after(
     one: &CassandraQueues,
     other: &CassandraQueues,
@@ -210,7 +211,8 @@ fn datagrams_of_strangers_change_nothing() {
     });
 }
 
-/// One receiver at each front-end takes one message after the other until none is left.
+/// Receives and deletes one message after the other at a front-end until none is left. Returns
+/// them, each with the time at which it came.
 async fn drain(front_end: &CassandraQueues, facts: &Arc<QueueFacts>) -> Vec<(Instant, Received)> {
     let mut all = Vec::new();
     let mut empty = 0;
@@ -228,7 +230,7 @@ async fn drain(front_end: &CassandraQueues, facts: &Arc<QueueFacts>) -> Vec<(Ins
     all
 }
 
-/// How many messages were received more than once, and how many front-ends gave up.
+/// Returns how many messages were received more than once, and how many front-ends gave up.
 async fn shared_out(name: &str, is_classic: bool) -> (usize, u64) {
     const MESSAGES: usize = 300;
     let (front_ends, _hub) = joined(name, 3, is_classic).await;

@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// More than Cassandra takes at once: half a segment of its commit log.
 const TOO_LARGE: usize = 6 * 1024 * 1024;
 
-/// A front-end with tables of its own, and a way to change those.
+/// Returns a front-end with tables of its own, and a way to change those.
 async fn alone() -> (CassandraQueues, Session) {
     let mut settings = settings();
     settings.keyspace.push_str("_refused");
@@ -67,11 +67,7 @@ fn a_row_that_cannot_be_read_is_left_out() {
         owner.release().await;
         let session = session().await;
         let generation = generation(&session, &facts).await;
-        let query = "SELECT epoch, segment, number FROM fifo_message WHERE generation = ? AND kind = 0 ALLOW FILTERING";
-        let rows = session.query_unpaged(query, (generation,)).await.unwrap();
-        let rows = rows.into_rows_result().unwrap();
-        let rows: Vec<(i64, i64, i64)> = rows.rows().unwrap().map(Result::unwrap).collect();
-        let (epoch, segment, number) = rows[1];
+        let (epoch, segment, number) = message_rows(&session, generation).await[1];
         let of_row = "WHERE generation = ? AND epoch = ? AND segment = ?";
         let broken: [(String, i64); 2] = [
             (format!("DELETE group_id FROM fifo_message {of_row} AND kind = 0 AND number = ?"), number),
@@ -87,6 +83,36 @@ fn a_row_that_cannot_be_read_is_left_out() {
         assert_eq!(received.iter().map(|one| &one.body[..]).collect::<Vec<_>>(), [b"a", b"c"]);
         assert_eq!(other.unreadable_rows() - before, 2, "the message, and its deduplication id");
     });
+}
+
+#[test]
+fn a_first_row_that_cannot_be_read_keeps_no_owner_from_following() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (owner, other) = (site.another().await, site.another().await);
+        let facts = fifo_queue(&owner, "unreadable-first", &[]).await;
+        fifo::send(&owner, &facts, &["a", "b"]).await;
+        owner.release().await;
+        let session = session().await;
+        let generation = generation(&session, &facts).await;
+        let row = message_rows(&session, generation).await[0];
+        let (epoch, segment, number) = row;
+        let broken =
+            "UPDATE fifo_message SET attributes = {'a': (null, 0x00)}, origin = ('a', null, 1)
+            WHERE generation = ? AND epoch = ? AND segment = ? AND kind = 0 AND number = ?";
+        session.query_unpaged(broken, (generation, epoch, segment, number)).await.unwrap();
+        let before = other.unreadable_rows();
+        assert_eq!(receive_one(&other, &facts).await.body, "b");
+        assert!(other.unreadable_rows() > before);
+        assert_eq!(message_rows(&session, generation).await[0], row, "it stays where it is");
+    });
+}
+
+/// Returns partition and number of each message of a FIFO queue that has few.
+async fn message_rows(session: &Session, generation: Uuid) -> Vec<(i64, i64, i64)> {
+    let query = "SELECT epoch, segment, number FROM fifo_message WHERE generation = ? AND kind = 0 ALLOW FILTERING";
+    let rows = session.query_unpaged(query, (generation,)).await.unwrap();
+    rows.into_rows_result().unwrap().rows().unwrap().map(Result::unwrap).collect()
 }
 
 /// A time to live that is longer than Cassandra has any. No setting leads to it: it stands for what an operator's guardrails refuse.

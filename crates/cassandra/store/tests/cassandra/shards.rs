@@ -12,7 +12,7 @@ use crate::site::{Site, message, queue, receive, receive_now, settings};
 /// The first level that stands for a further shard of a second.
 const SHARD: i8 = 4;
 
-/// Front-ends whose partitions take three rows, in a keyspace of their own.
+/// Returns the settings of front-ends whose partitions take three rows, in a keyspace of their own.
 pub(crate) fn narrow_settings(name: &str) -> CassandraSettings {
     let mut settings = CassandraSettings { bucket_rows_max: 3, ..settings() };
     settings.keyspace.push_str(name);
@@ -27,7 +27,7 @@ pub(crate) async fn send_many(queues: &CassandraQueues, facts: &Arc<QueueFacts>,
     }
 }
 
-/// The levels of all partitions that are listed.
+/// Returns the levels of all partitions that are listed.
 pub(crate) async fn levels(settings: &CassandraSettings) -> BTreeSet<i8> {
     let query = format!("SELECT level FROM {}.bucket", settings.keyspace);
     let rows = session(settings).await.query_unpaged(query, ()).await.unwrap();

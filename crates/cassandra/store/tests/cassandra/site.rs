@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 /// The account of all queues.
 pub(crate) const ACCOUNT: &str = "000000000000";
 
-/// How long names and purges rest here: longer where several nodes share the processors.
+/// Returns how long names and purges rest here: longer where several nodes share the processors.
 pub(crate) fn cooldown_ms() -> u64 {
     if nodes().len() > 1 { 2_000 } else { 300 }
 }
@@ -26,7 +26,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The one that tests share, in a keyspace of this run's own.
+    /// Returns the site that tests share, in a keyspace of this run's own.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: OnceLock<Site> = OnceLock::new();
         SHARED.get_or_init(|| {
@@ -37,13 +37,14 @@ impl Site {
         })
     }
 
-    /// Another front-end beside it, with the same tables.
+    /// Connects another front-end beside it, with the same tables.
     pub(crate) async fn another(&self) -> CassandraQueues {
         CassandraQueues::connect(&settings()).await.unwrap()
     }
 }
 
-/// The nodes of the environment, a keyspace of this process's own, and the consistency that is asked for, if any is.
+/// Returns the nodes of the environment, a keyspace of this process's own, and the consistency that
+/// is asked for, if any is.
 pub(crate) fn settings() -> CassandraSettings {
     let nodes = nodes();
     CassandraSettings {
@@ -85,7 +86,7 @@ pub(crate) async fn queue(
     queues.facts(&queue).await.unwrap().unwrap()
 }
 
-/// A message with this body.
+/// Returns a message with this body.
 pub(crate) fn message(body: &str) -> NewMessage {
     NewMessage { body: body.to_owned().into(), sender_id: "sender".into(), ..NewMessage::default() }
 }

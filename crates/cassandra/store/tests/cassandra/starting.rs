@@ -5,7 +5,7 @@ use scylla::client::session_builder::SessionBuilder;
 
 use crate::site::{Site, settings};
 
-/// The error of a start with these settings.
+/// Returns the error of a start with these settings.
 fn refused(settings: &CassandraSettings) -> ConnectError {
     let connected = Site::shared().runtime.block_on(CassandraQueues::connect(settings));
     connected.err().expect("the settings are wrong")

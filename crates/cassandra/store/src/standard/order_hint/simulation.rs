@@ -64,12 +64,12 @@ impl Outcome {
         self.yielded += more.yielded;
     }
 
-    /// λ of the paper.
+    /// Returns λ of the paper.
     fn duplication(&self) -> f64 {
         self.duplicates / self.messages
     }
 
-    /// The paper's rate, of what all receivers of the queue have got.
+    /// Returns the paper's rate, of what all receivers of the queue have got.
     fn out_of_order_rate(&self) -> f64 {
         self.out_of_order / self.messages
     }
@@ -276,7 +276,7 @@ impl Simulation {
     }
 }
 
-/// How long the longest increasing part of a sequence is.
+/// Returns how long the longest increasing part of a sequence is.
 fn longest_increasing(sequence: &[usize]) -> usize {
     let mut ends: Vec<usize> = Vec::new();
     for one in sequence {
@@ -296,7 +296,7 @@ fn over_seeds(seeds: std::ops::Range<u64>, run: Run) -> Outcome {
     outcome
 }
 
-/// Seeds of each kind of run; `QUELEA_SEEDS` plays more.
+/// Returns the seeds of each kind of run; `QUELEA_SEEDS` plays more.
 fn each_seed() -> std::ops::Range<u64> {
     0..seeds::number(seeds::SEEDS).unwrap_or(16)
 }
@@ -307,7 +307,7 @@ fn run(receivers: usize, rule: Rule, lost_per_mille: Option<u32>) -> Run {
     Run { receivers, pause_us: SECOND_US, messages: 600, rule, lost_per_mille, seed: 0 }
 }
 
-/// The smallest fixed K that meets the target, and what it gives.
+/// Returns the smallest fixed K that meets the target, and what it gives.
 fn smallest_fixed(seeds: std::ops::Range<u64>, of: Run) -> (usize, Outcome) {
     let fixed = |k| over_seeds(seeds.clone(), Run { rule: Rule::Among(Hint::Fixed(k)), ..of });
     // Duplicates are some K-th of those with K = 1.

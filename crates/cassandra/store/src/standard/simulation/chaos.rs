@@ -20,6 +20,8 @@ pub(super) struct Chaos {
     pub(super) clocks: bool,
     /// Replicas never hear of some of what they missed while they were away.
     pub(super) forgetting: bool,
+    /// Messages of a queue that may be in flight.
+    pub(super) in_flight_max: usize,
     /// The queue is purged now and then.
     pub(super) purges: bool,
     /// Tasks move dead letters back to their queue, and consumers forget more, so that there are some.
@@ -43,6 +45,7 @@ impl Chaos {
         pauses: false,
         clocks: false,
         forgetting: false,
+        in_flight_max: 120_000,
         purges: false,
         moves: false,
         reread: Reread::AsHeard,
@@ -51,7 +54,7 @@ impl Chaos {
         is_by_timestamp: true,
     };
 
-    /// Whether every call ends, with a known outcome.
+    /// Returns whether every call ends, with a known outcome.
     pub(super) const fn is_calm(&self) -> bool {
         !(self.network || self.crashes || self.pauses)
     }

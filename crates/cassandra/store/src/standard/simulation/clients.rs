@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::history::Reception;
 use super::standard_simulation::StandardSimulation;
 
-/// How long a client waits for an answer.
+/// Returns how long a client waits for an answer.
 fn patience() -> Duration {
     ms(if fastrand::u32(..4) == 0 { 6_000..20_000 } else { 3_500..6_000 })
 }
@@ -117,7 +117,7 @@ impl StandardSimulation {
         received
     }
 
-    /// What a call has answered, if it did.
+    /// Returns what a call has answered, if it did; else notes why not.
     fn answer<T>(&self, answered: Option<Result<T, Fault>>) -> Option<T> {
         match answered {
             Some(Ok(answer)) => return Some(answer),

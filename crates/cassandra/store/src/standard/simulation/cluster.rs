@@ -41,6 +41,8 @@ pub(super) struct Cluster {
     mishaps: Mutex<VecDeque<Mishap>>,
     /// Messages whose rows cannot be read.
     pub(super) unreadable: Mutex<BTreeSet<Uuid>>,
+    /// Messages whose reads are not answered.
+    pub(super) unanswered: Mutex<BTreeSet<Uuid>>,
     pub(super) late_writes: AtomicU64,
     /// Reads of parts of the index, for a queue's head.
     pub(super) head_reads: AtomicU64,
@@ -52,7 +54,7 @@ fn ms(range: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(fastrand::u64(range))
 }
 
-/// Whether something happens that happens so often.
+/// Returns whether something happens that happens so often.
 pub(super) fn chance(per_mille: u32) -> bool {
     fastrand::u32(..1_000) < per_mille
 }
@@ -68,6 +70,7 @@ impl Cluster {
             is_calm: AtomicBool::new(!chaos.network),
             mishaps: Mutex::default(),
             unreadable: Mutex::default(),
+            unanswered: Mutex::default(),
             late_writes: AtomicU64::new(0),
             head_reads: AtomicU64::new(0),
             swept_rows: AtomicU64::new(0),
@@ -94,7 +97,7 @@ impl Cluster {
         (until > Instant::now()).then_some(until)
     }
 
-    /// How long a message is on its way.
+    /// Returns how long a message is on its way.
     fn way(&self) -> Duration {
         if self.is_calm() || !chance(20) {
             return Duration::from_micros(fastrand::u64(200..2_000));
@@ -112,7 +115,8 @@ impl Cluster {
         Err(unavailable())
     }
 
-    /// The way there and back of a lightweight transaction, or of a read of a row that such change.
+    /// Waits for the way there and back of a lightweight transaction, or of a read of a row that
+    /// such change.
     pub(super) async fn transact(&self) -> Result<(), Fault> {
         if self.is_lost() {
             return self.no_answer().await;
@@ -164,7 +168,8 @@ impl Cluster {
         }
     }
 
-    /// A write is on its way to a replica. A node that is down hears of it when it is back, or never.
+    /// Waits while a write is on its way to a replica. Returns whether it arrives: a node that is
+    /// down hears of it when it is back, or never.
     async fn arrives(&self, node: usize) -> bool {
         sleep(self.way()).await;
         if !self.is_calm() && chance(10) {
@@ -207,7 +212,8 @@ impl Cluster {
         if self.chaos.is_quorum { needed } else { 1 }
     }
 
-    /// What so many replicas know of parts of a partition; those that were asked know all of it before the answer comes.
+    /// Reads what so many replicas know of parts of a partition; those that were asked know all of
+    /// it before the answer comes.
     pub(super) async fn read(
         self: &Arc<Self>,
         needed: usize,
@@ -246,6 +252,6 @@ impl Cluster {
     }
 }
 
-fn unavailable() -> Fault {
+pub(super) fn unavailable() -> Fault {
     Fault::Unavailable("Cassandra: it did not answer in time".to_owned())
 }

@@ -16,13 +16,13 @@ use crate::standard::receipt::Receipt;
 const MESSAGES: usize = 50;
 const FORGED: usize = 400;
 
-/// One of the genuine numbers, or one at the end of what there are.
+/// Returns a number near the genuine one, one at an end of what there are, or any.
 fn number(rng: &mut fastrand::Rng, genuine: i64) -> i64 {
     let around = genuine.saturating_add(rng.i64(-2..=2));
     [i64::MIN, -1, 0, 1, i64::MAX, i64::MAX - 1, rng.i64(..), around][rng.usize(..8)]
 }
 
-/// A receipt of the same queue, for a message that is not there.
+/// Returns a receipt of the same queue, for a message that is not there.
 fn forged(rng: &mut fastrand::Rng, genuine: &Receipt) -> Receipt {
     let entry = genuine.entry;
     let mut bucket = |of: Bucket| Bucket { start_s: number(rng, of.start_s), level: rng.i8(0..5) };

@@ -140,7 +140,7 @@ impl FrontEnd {
         let settings = StandardSettings {
             consistency: common.chaos.consistency,
             duplicates_max: 0.005,
-            in_flight_max: 120_000,
+            in_flight_max: common.chaos.in_flight_max,
             bucket_rows_max: match common.chaos.is_calm() {
                 true => BUCKET_ROWS_MAX,
                 false => [BUCKET_ROWS_MAX, 30, 3][fastrand::usize(..3)],
@@ -184,7 +184,7 @@ impl FrontEnd {
         self.gate.process() == process
     }
 
-    /// Its row among the others', which it renews while it runs.
+    /// Returns its row among the others', which it renews while it runs.
     pub(super) fn row(&self) -> Row {
         if self.is(Process::Runs) {
             self.beat.fetch_add(1, Ordering::Relaxed);
@@ -193,7 +193,8 @@ impl FrontEnd {
         Row { id: self.standard.peers.id, address: Some(self.address), beat, version: VERSION }
     }
 
-    /// What it does by itself, for as long as its process runs: a task that goes on though nobody waits for it.
+    /// Carries out what it does by itself, for as long as its process runs: a task that goes on
+    /// though nobody waits for it.
     pub(super) async fn by_itself<T>(&self, work: impl Future<Output = T>) -> T {
         self.gate.pass().await;
         let done = work.await;

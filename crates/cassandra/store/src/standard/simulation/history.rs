@@ -87,7 +87,7 @@ impl History {
         self.deleting.insert(message);
     }
 
-    /// Of how many messages the deletion was asked for.
+    /// Returns of how many messages the deletion was asked for.
     pub(super) fn deletions(&self) -> usize {
         self.deleting.len()
     }
@@ -97,18 +97,19 @@ impl History {
         deleted.entry(message.to_owned()).or_insert_with(Instant::now);
     }
 
-    /// Confirmed messages that have to come.
+    /// Returns the confirmed messages that have to come.
     fn due(&self) -> impl Iterator<Item = (&String, &Confirmed)> {
         self.confirmed.iter().filter(|(_, one)| !self.may_be_purged(one))
     }
 
-    /// Whether a message may be among those that a purge takes: who has sent it may not have known of the purge yet.
+    /// Returns whether a message may be among those that a purge takes: who has sent it may not
+    /// have known of the purge yet.
     fn may_be_purged(&self, message: &Confirmed) -> bool {
         self.purges.iter().any(|made_at| message.began < *made_at + UNHEARD)
     }
 
-    /// Whether a purge may not have been known to whoever gave that: then a deletion through another, which knew of it, had nothing
-    /// to delete.
+    /// Returns whether a purge may not have been known to whoever gave that reception: then a
+    /// deletion through another, which knew of it, had nothing to delete.
     fn may_be_unheard(&self, message: &str, reception: &Reception) -> bool {
         let message = self.confirmed.get(message);
         self.purges.iter().any(|made_at| {
@@ -119,12 +120,13 @@ impl History {
         })
     }
 
-    /// What that message was called when it came: by its own id, and by those that move tasks have given it.
+    /// Returns what that message was called when it came: by its own id, and by those that move
+    /// tasks have given it.
     fn names<'a>(&'a self, id: &'a String, body: &Bytes) -> impl Iterator<Item = &'a String> {
         std::iter::once(id).chain(self.ids.get(body).into_iter().flatten())
     }
 
-    /// Confirmed messages that nobody has received.
+    /// Returns the confirmed messages that nobody has received.
     fn missing(&self) -> Vec<&String> {
         let is_missing = |(id, one): &(&String, &Confirmed)| {
             self.names(id, &one.body).all(|name| !self.receptions.contains_key(name))
@@ -132,7 +134,7 @@ impl History {
         self.due().filter(is_missing).map(|(id, _)| id).collect()
     }
 
-    /// Those that have to come still: nobody has asked for their deletion.
+    /// Returns the messages that have to come still: nobody has asked for their deletion.
     pub(super) fn left(&self) -> Vec<String> {
         let is_left = |(id, one): &(&String, &Confirmed)| {
             self.names(id, &one.body).all(|name| !self.deleting.contains(name))
@@ -144,7 +146,7 @@ impl History {
         self.purges.len() as u64
     }
 
-    /// How many messages came with another id than that with which they were sent.
+    /// Returns how many messages came with another id than that with which they were sent.
     pub(super) fn copies(&self) -> u64 {
         let others = |(id, one): (&String, &Confirmed)| {
             self.ids.get(&one.body).is_some_and(|ids| ids.iter().any(|name| name != id))
@@ -152,8 +154,8 @@ impl History {
         self.confirmed.iter().filter(|one| others(*one)).count() as u64
     }
 
-    /// Messages that came to calls from after a purge that was done when they had been there before. What was on its way
-    /// to the dead-letter queue may come from there.
+    /// Returns the messages that came to calls from after a purge that was done when they had been
+    /// there before. What was on its way to the dead-letter queue may come from there.
     fn purged_and_received(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (id, message) in &self.confirmed {
@@ -179,7 +181,7 @@ impl History {
         (confirmed, received, deleted, dead)
     }
 
-    /// Receptions of messages that somebody else had at that time.
+    /// Counts the receptions of messages that somebody else had at that time.
     pub(super) fn duplicates(&self) -> u64 {
         let overlaps = |all: &Vec<Reception>| {
             all.windows(2).filter(|pair| pair[1].at < pair[0].until).count() as u64
@@ -187,8 +189,8 @@ impl History {
         self.receptions.values().map(overlaps).sum()
     }
 
-    /// What is wrong, in words, when all was received and deleted. Where calls fail (`is_sure` is not true) a move whose outcome is
-    /// not known leaves a message in both queues.
+    /// Returns what is wrong, in words, when all was received and deleted. Where calls fail
+    /// (`is_sure` is not true) a move whose outcome is not known leaves a message in both queues.
     pub(super) fn faults(&self, consistency: Consistency, is_sure: bool) -> Vec<String> {
         let mut faults = Vec::new();
         if self.panics > 0 {

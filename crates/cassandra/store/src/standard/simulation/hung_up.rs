@@ -17,7 +17,7 @@ const MOMENT: Duration = Duration::from_millis(10);
 
 type Sending = JoinHandle<Result<Vec<SendOutcome>, Fault>>;
 
-/// A front-end that has sent something to both queues, and stops.
+/// Returns a front-end that has sent something to both queues, and stops.
 async fn stopped() -> (StandardSimulation, Arc<FrontEnd>) {
     let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
     let front_end = simulation.any_front_end();

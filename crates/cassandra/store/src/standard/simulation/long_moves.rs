@@ -15,7 +15,8 @@ use crate::standard::move_step::Step;
 
 const MESSAGES: usize = 60;
 
-/// One front-end, and a task that moves letters of which each is in a partition of its own, which is empty behind it.
+/// Returns one front-end, and a task that moves letters of which each is in a partition of its own,
+/// which is empty behind it.
 async fn with_letters() -> (StandardSimulation, Arc<Standard>, MoveTask) {
     let (simulation, standard, facts) = alone().await;
     for _ in 0..MESSAGES {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use quelea_sqs_protocol::{Fault, QueueRef};
 use uuid::Uuid;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, unavailable};
 use super::process::{Gate, lock};
 use super::queue_rows::KnownQueues;
 use super::replica::{Cell, Cells, Key, Mutation, Part, Partition, Value, needed};
@@ -132,12 +132,12 @@ impl ModelTables {
     }
 }
 
-/// All of a message's row.
+/// Returns all of a message's row.
 fn row_of(message: Uuid) -> [Part; 2] {
     [Key::Message(message)..=Key::Message(message), Key::Lease(message)..=Key::Lease(message)]
 }
 
-/// A bucket's entries from one on.
+/// Returns a bucket's entries from one on.
 fn entries_from((visible_at_us, message): (i64, Uuid)) -> Part {
     Key::Entry(visible_at_us, message)..=Key::Entry(i64::MAX, Uuid::max())
 }
@@ -182,6 +182,9 @@ impl Tables for ModelTables {
         Box::pin(async move {
             let parts: Vec<Part> = messages.iter().flat_map(|id| row_of(*id)).collect();
             let cells = self.rows(of, bucket, &parts).await?;
+            if messages.iter().any(|id| lock(&self.cluster.unanswered).contains(id)) {
+                return Err(unavailable());
+            }
             let unreadable = lock(&self.cluster.unreadable);
             let found = messages.into_iter().filter_map(|id| {
                 let message = self.message(&cells, id)?;

@@ -102,7 +102,8 @@ impl StandardSimulation {
         }
     }
 
-    /// `None`: whoever was at it was not heard of for so long that its hold has ended.
+    /// Carries out a step of a task. `None`: whoever was at it was not heard of for so long that
+    /// its hold has ended.
     async fn step(&self, task: &MoveTask) -> Option<Result<Step, Fault>> {
         let (front_end, task) = (self.any_front_end(), task.clone());
         let at_it = front_end.clone();

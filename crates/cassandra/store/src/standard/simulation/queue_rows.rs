@@ -62,7 +62,7 @@ impl KnownQueues {
         Self { rows, peer_changes, reread, read: Mutex::default() }
     }
 
-    /// What it has read of a queue, if that is good still.
+    /// Returns what it has read of a queue, if that is good still.
     pub(super) fn remembered(&self, queue: &QueueRef) -> Option<Option<Arc<Record>>> {
         let read = lock(&self.read);
         let now = Instant::now();

@@ -65,7 +65,7 @@ pub(super) struct Replica {
 }
 
 impl Key {
-    /// Whose row it is in.
+    /// Returns the message whose row it is in.
     pub(super) fn message(&self) -> Option<Uuid> {
         match self {
             Self::Message(message) | Self::Lease(message) | Self::Entry(_, message) => {
@@ -133,7 +133,7 @@ impl Replica {
     }
 }
 
-/// How many replicas answer for a request.
+/// Returns how many replicas answer for a request.
 pub(super) fn needed(consistency: Consistency) -> usize {
     match consistency {
         Consistency::One => 1,

@@ -23,7 +23,8 @@ use crate::limits::{GRACE_OF_ONE_MS, SWEPT_AGE_MS_MIN};
 use crate::standard::pace::Pace;
 use crate::standard::sweeps::Sweeps;
 
-/// Then all that was confirmed has to be received within this time: no visibility timeout is longer than a third of it.
+/// Returns the time within which all that was confirmed has to be received then: no visibility
+/// timeout is longer than a third of it.
 fn patience(consistency: Consistency) -> Duration {
     match consistency {
         Consistency::LocalQuorum => Duration::from_secs(90),
@@ -55,7 +56,7 @@ pub(super) fn play(seed: Seed, chaos: Chaos) -> Outcome {
     in_virtual_time(run(chaos))
 }
 
-/// Time passes when nothing is left to be done.
+/// Runs something in a time that passes when nothing is left to be done.
 pub(super) fn in_virtual_time<T>(what: impl Future<Output = T>) -> T {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(what)
@@ -121,7 +122,12 @@ fn queue(name: &str, attributes: &[(&str, String)]) -> Arc<Record> {
 impl StandardSimulation {
     pub(super) async fn new(chaos: Chaos) -> Self {
         let dead = queue("dead-letters", &[]);
-        let receives_max = if chaos.moves { 2 } else { 4 };
+        // So that some messages are received as often in each kind of run.
+        let receives_max = match chaos.is_calm() {
+            _ if chaos.moves => 2,
+            true => 4,
+            false => 3,
+        };
         let redrive = format!(
             r#"{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead-letters","maxReceiveCount":{receives_max}}}"#
         );
@@ -172,12 +178,12 @@ impl StandardSimulation {
         lock(&self.history)
     }
 
-    /// All of them.
+    /// Returns all front-ends.
     pub(super) fn front_ends(&self) -> Vec<Arc<FrontEnd>> {
         lock(&self.front_ends).clone()
     }
 
-    /// One of the front-ends, as a balancer chooses.
+    /// Returns one of the front-ends, as a balancer chooses.
     pub(super) fn any_front_end(&self) -> Arc<FrontEnd> {
         let front_ends = lock(&self.front_ends);
         front_ends[fastrand::usize(..front_ends.len())].clone()
@@ -238,7 +244,7 @@ impl StandardSimulation {
         lock(&self.front_ends).iter().for_each(|front_end| front_end.set(Process::Runs));
     }
 
-    /// What a count of an empty queue says that it must not.
+    /// Returns what a count of an empty queue says that it must not.
     async fn count(&self, queue: &Arc<QueueFacts>) -> Option<String> {
         if self.common.chaos.consistency == Consistency::One {
             // Entries that lead nowhere stay until every replica must have heard of their messages.

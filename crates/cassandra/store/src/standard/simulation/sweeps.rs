@@ -23,7 +23,7 @@ use crate::standard::tables::{List, Of};
 /// Messages of which one has lost its entry.
 const ONE_LOST_OF: usize = 100;
 
-/// A front-end, and nobody else.
+/// Returns a simulation of one front-end and nobody else, and that front-end.
 async fn alone() -> (StandardSimulation, Arc<Standard>) {
     let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
     let standard = simulation.any_front_end().standard.clone();
@@ -42,6 +42,16 @@ async fn fill(standard: &Arc<Standard>, facts: &Arc<QueueFacts>, messages: usize
 
 /// Takes the entries of some messages away. Returns of how many.
 async fn lose_some(standard: &Standard, facts: &QueueFacts) -> usize {
+    let entries = all_entries(standard, facts).await;
+    let lost: Vec<Entry> = entries.into_iter().step_by(ONE_LOST_OF).collect();
+    let queue = standard.queue(facts).await.unwrap();
+    let deleted = standard.rows(facts, &queue).delete_entries(&lost).await;
+    assert!(deleted.iter().all(Result::is_ok));
+    lost.len()
+}
+
+/// Returns all entries of a queue.
+pub(super) async fn all_entries(standard: &Standard, facts: &QueueFacts) -> Vec<Entry> {
     let queue = standard.queue(facts).await.unwrap();
     let rows = standard.rows(facts, &queue);
     let mut entries: Vec<Entry> = Vec::new();
@@ -50,9 +60,7 @@ async fn lose_some(standard: &Standard, facts: &QueueFacts) -> usize {
     for bucket in listed.await.unwrap().buckets {
         entries.extend(rows.tables.entries(rows.of, bucket, 0, usize::MAX).await.unwrap());
     }
-    let lost: Vec<Entry> = entries.into_iter().step_by(ONE_LOST_OF).collect();
-    assert!(rows.delete_entries(&lost).await.iter().all(Result::is_ok));
-    lost.len()
+    entries
 }
 
 /// Sweeps one queue. Returns how many messages have an entry anew, and how many rows were read.

@@ -17,7 +17,7 @@ use crate::standard::Standard;
 use crate::standard::move_step::Step;
 use crate::standard::pace::Pace;
 
-/// One front-end, where nothing fails.
+/// Returns a simulation of one front-end, where nothing fails, with that front-end and the queue.
 pub(super) async fn alone() -> (StandardSimulation, Arc<Standard>, Arc<QueueFacts>) {
     let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
     let standard = simulation.any_front_end().standard.clone();
@@ -35,7 +35,7 @@ pub(super) async fn send(
     sent.message_id.parse().unwrap()
 }
 
-/// A task that moves what is there now.
+/// Returns a task that moves what is there now.
 pub(super) fn move_task(standard: &Standard, from: &QueueFacts, to: &QueueFacts) -> MoveTask {
     MoveTask {
         handle: None,

@@ -12,7 +12,9 @@ use tokio::time::{Instant, sleep};
 use super::chaos::Chaos;
 use super::front_end::FrontEnd;
 use super::standard_simulation::{StandardSimulation, in_virtual_time};
+use crate::bucket::Bucket;
 use crate::entry::Entry;
+use crate::standard::Standard;
 use crate::standard::content::{Content, NewRow, Timed};
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::List;
@@ -28,7 +30,8 @@ const LATE_MAX: Duration = Duration::from_millis(400 + 100);
 /// So late is what a nudge was to announce that is lost.
 const LATE_WITHOUT_NUDGE_MAX: Duration = Duration::from_millis(1_400 + 100);
 
-/// Three front-ends that have polled the queue for a while; they are heard if their hearts beat.
+/// Returns three front-ends that have polled the queue for a while; they are heard if their hearts
+/// beat.
 async fn polled(are_heard: bool) -> (Arc<StandardSimulation>, Vec<Arc<FrontEnd>>) {
     let simulation = Arc::new(StandardSimulation::new(Chaos::NONE).await);
     if are_heard {
@@ -69,7 +72,7 @@ async fn poll_on(front_end: Arc<FrontEnd>, simulation: Arc<StandardSimulation>) 
     }
 }
 
-/// A body that says when it is due, and how late it may be.
+/// Returns a body that says when it is due, and how late it may be.
 fn body(simulation: &StandardSimulation, after: Duration, late_max: Duration) -> Bytes {
     let due = simulation.began.elapsed() + after;
     format!("{} {} {}", due.as_micros(), late_max.as_micros(), fastrand::u64(..)).into()
@@ -89,20 +92,33 @@ async fn send(front_end: &FrontEnd, facts: &Arc<QueueFacts>, body: Bytes, delay_
 /// Puts a message into the queue as if its nudges were lost.
 async fn send_without_a_word(front_end: &FrontEnd, facts: &QueueFacts, body: Bytes) {
     let standard = &front_end.standard;
+    let now_us = standard.clock.now_us();
+    let queue = standard.queue(facts).await.unwrap();
+    let bucket = queue.place_entry(now_us, now_us, standard.peers.writers());
+    put(standard, facts, body, bucket).await;
+}
+
+/// Puts a message that is visible now into a bucket, and says it to nobody.
+pub(super) async fn put(
+    standard: &Standard,
+    facts: &QueueFacts,
+    body: Bytes,
+    bucket: Bucket,
+) -> Entry {
     let queue = standard.queue(facts).await.unwrap();
     let rows = standard.rows(facts, &queue);
     let (now_us, id) = (standard.clock.now_us(), standard.clock.new_message_id());
-    let bucket = queue.place_entry(now_us, now_us, standard.peers.writers());
     let content = Content { body, ..Content::default() };
-    let new = NewRow { bucket, id, written_at_us: now_us, content, ttl_s: 1_000 };
+    let new = NewRow { bucket, id, written_at_us: now_us, content, ttl_s: 10_000 };
     let row =
         Entry { message: id, bucket, body: bucket, ..crate::entry::entry_for_tests(now_us, 1) };
-    let entry = RowWrite::InsertEntry(Timed { row, ttl_s: 1_000 });
+    let entry = RowWrite::InsertEntry(Timed { row, ttl_s: 10_000 });
     rows.tables.list(rows.of, List::Entries, vec![bucket], now_us).await.unwrap();
     standard.peers.listed(queue.generation, &[bucket]);
     for written in rows.write(vec![RowWrite::InsertMessage(Box::new(new)), entry]).await {
         written.unwrap();
     }
+    row
 }
 
 #[test]
