@@ -32,8 +32,9 @@ impl Imports {
         imports
     }
 
-    /// Sets of files that reach each other, as their modules' paths. A parent and the files of its folder may know each
-    /// other, so a circle that one of its files is the parent of is none.
+    /// Returns the sets of files that reach each other, as their modules' paths. A parent and the
+    /// files of its folder may know each other, so a circle that one of its files is the parent of
+    /// is none.
     #[must_use]
     pub fn circles(&self) -> Vec<Vec<String>> {
         let modules = self.edges.keys();
@@ -42,7 +43,8 @@ impl Imports {
         folders.into_iter().flat_map(|folder| self.circles_in(folder)).collect()
     }
 
-    /// Those between a folder's files, each with its own folder, without the folder's parent: through it they may all lead.
+    /// Returns the circles between a folder's files, each with its own folder, without the folder's
+    /// parent: through it they may all lead.
     fn circles_in(&self, folder: &[String]) -> Vec<Vec<String>> {
         let depth = folder.len();
         let is_in = |module: &&Module| module.len() > depth && module.starts_with(folder);
@@ -62,7 +64,7 @@ impl Imports {
         circles
     }
 
-    /// What `start` leads to by way of these files alone.
+    /// Returns what `start` leads to by way of these files alone.
     fn reached_from<'a>(
         &'a self,
         start: &Module,
@@ -86,7 +88,7 @@ struct Crate {
 }
 
 impl Crate {
-    /// The file that a path named in `module` leads to; `None` for a path out of the crate.
+    /// Returns the file that a path named in `module` leads to; `None` for a path out of the crate.
     fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<Module> {
         /// A chain of re-exports that is longer leads in a circle.
         const DEPTH_MAX: usize = 5;
@@ -120,7 +122,8 @@ fn child(module: &Module, part: &str) -> Module {
     child
 }
 
-/// `queue/groups.rs` is `queue::groups`, `lib.rs` and `main.rs` are the root.
+/// Returns the module of a file: `queue/groups.rs` is `queue::groups`, `lib.rs` and `main.rs` are
+/// the root.
 fn module_of(path: &str) -> Module {
     match path.trim_end_matches(".rs") {
         "lib" | "main" => Module::new(),
@@ -128,7 +131,7 @@ fn module_of(path: &str) -> Module {
     }
 }
 
-/// What the source hands on by `pub use`: its name here, and where it is from.
+/// Returns what the source hands on by `pub use`: its name here, and where it is from.
 fn reexports(text: &str) -> BTreeMap<String, Vec<String>> {
     let public =
         uses(text).filter(|(before, _)| before.ends_with("pub ") || before.ends_with(") "));
@@ -136,7 +139,7 @@ fn reexports(text: &str) -> BTreeMap<String, Vec<String>> {
     paths.filter_map(|path| Some((path.last()?.clone(), path))).collect()
 }
 
-/// Every path of the source: those of its `use` lines, and those that stand in its code.
+/// Returns every path of the source: those of its `use` lines, and those that stand in its code.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut paths: Vec<_> = uses(text).flat_map(|(_, tree)| expand(tree)).collect();
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -145,7 +148,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Each `use` with the text before it and its tree.
+/// Returns each `use` with the text before it and its tree.
 fn uses(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.match_indices("use ").filter_map(move |(at, needle)| {
         let before = &text[..at];
@@ -155,7 +158,7 @@ fn uses(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
+/// Expands a tree: `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
 fn expand(tree: &str) -> Vec<Vec<String>> {
     let Some((prefix, rest)) = tree.split_once('{') else { return vec![parts(tree)] };
     let inner = rest.rsplit_once('}').map_or(rest, |(inner, _)| inner);

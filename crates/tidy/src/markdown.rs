@@ -63,7 +63,7 @@ impl Page {
     }
 }
 
-/// The text with its codes blanked, and what stands between backticks, each with its place.
+/// Returns the text with its codes blanked, and what stands between backticks, each with its place.
 fn split_codes(text: &str) -> (String, Vec<(usize, &str)>) {
     let mut prose = String::with_capacity(text.len());
     let mut codes = Vec::new();
@@ -81,7 +81,8 @@ fn split_codes(text: &str) -> (String, Vec<(usize, &str)>) {
     (prose, codes)
 }
 
-/// Targets of `[text](target)`, `[name]: target` and `<a href="target">`.
+/// Returns the targets of `[text](target)`, `[name]: target`, `<a href="target">` and
+/// `src="target"`.
 fn targets(prose: &str) -> impl Iterator<Item = String> {
     let inline = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let defined = prose
@@ -99,14 +100,14 @@ fn targets(prose: &str) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-/// Identifiers of `<a id="…">` and `<a name="…">`.
+/// Returns the identifiers of `<a id="…">` and `<a name="…">`.
 fn identifiers(prose: &str) -> impl Iterator<Item = String> {
     let ids = prose.split("<a id=\"").skip(1).chain(prose.split("<a name=\"").skip(1));
     ids.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
 
-/// The slug of a heading, as the common hosts of repositories make it: lower case, without marks,
-/// spaces as hyphens.
+/// Returns the slug of a heading, as the common hosts of repositories make it: lower case, without
+/// marks, spaces as hyphens.
 fn heading(line: &str) -> Option<String> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
@@ -118,7 +119,7 @@ fn heading(line: &str) -> Option<String> {
     Some(kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect())
 }
 
-/// A text whose links are replaced by what one reads.
+/// Returns a text whose links are replaced by what one reads.
 fn link_texts(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

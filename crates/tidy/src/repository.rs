@@ -47,13 +47,13 @@ impl Repository {
         Self { root: root.to_owned() }
     }
 
-    /// Where a path of the tree stands.
+    /// Returns where a path of the tree stands.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    /// A file's text.
+    /// Returns a file's text.
     ///
     /// # Panics
     /// If it cannot be read as UTF-8: the check that asked for it has found its first fault.
@@ -65,8 +65,8 @@ impl Repository {
         }
     }
 
-    /// All files below a directory with one of these endings (`.rs`), sorted; hidden ones and builds
-    /// are left out. Paths are relative to the tree and use `/`. No directory: no files.
+    /// Returns all files below a directory with one of these endings (`.rs`), sorted; hidden ones
+    /// and builds are left out. Paths are relative to the tree and use `/`. No directory: no files.
     ///
     /// # Panics
     /// If a directory cannot be read.
@@ -84,7 +84,7 @@ impl Repository {
         files
     }
 
-    /// The crates under `crates/`, by family and room.
+    /// Returns the crates under `crates/`, by family and room.
     ///
     /// # Panics
     /// If a manifest cannot be read.
@@ -101,7 +101,7 @@ impl Repository {
             .collect()
     }
 
-    /// A TOML file.
+    /// Reads a TOML file.
     ///
     /// # Panics
     /// If it is none.
@@ -138,8 +138,8 @@ impl Repository {
 }
 
 impl CrateManifest {
-    /// The package's name as its room says it: `quelea-FAMILY-ROOM`, without the family in `core`, and
-    /// `quelea-cmq` for the library that programs link.
+    /// Returns the package's name as its room says it: `quelea-FAMILY-ROOM`, without the family in
+    /// `core`, and `quelea-cmq` for the library that programs link.
     #[must_use]
     pub fn package_of_room(&self) -> String {
         match self.room.as_str() {
@@ -148,7 +148,7 @@ impl CrateManifest {
         }
     }
 
-    /// Names in a section such as `dependencies`, of all targets.
+    /// Returns the names in a section such as `dependencies`, of all targets.
     #[must_use]
     pub fn dependencies(&self, section: &str) -> Vec<String> {
         let targets = self.manifest.get("target").and_then(|t| t.as_table()).into_iter().flatten();

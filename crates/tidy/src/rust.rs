@@ -9,8 +9,8 @@ pub struct CodeLine<'a> {
     pub code: &'a str,
 }
 
-/// The lines of a source without comments. Block comments are not looked for: we write none. A `//`
-/// within a string ends the line too, which no check here minds.
+/// Returns the lines of a source without comments. Block comments are not looked for: we write
+/// none. A `//` within a string ends the line too, which no check here minds.
 pub fn code_lines(source: &str) -> impl Iterator<Item = CodeLine<'_>> {
     source.lines().enumerate().filter_map(|(at, line)| {
         let code = line.split_once("//").map_or(line, |(code, _)| code);
@@ -18,8 +18,9 @@ pub fn code_lines(source: &str) -> impl Iterator<Item = CodeLine<'_>> {
     })
 }
 
-/// A source without comments and without what is compiled for tests only: the item that an attribute `cfg(test)` is
-/// for ends at the first line that ends it at the attribute's own indentation. Lines keep their numbers.
+/// Returns a source without comments and without what is compiled for tests only: the item that an attribute
+/// `cfg(test)` is for ends at the first line that ends it at the attribute's own indentation. Lines keep their
+/// numbers.
 #[must_use]
 pub fn product_code(source: &str) -> String {
     let mut code = String::new();

@@ -225,7 +225,7 @@ const SHAPES: [&str; 20] = [
     "makes every ",
 ];
 
-/// The map, and what each crate says of itself first, in one line each.
+/// Returns the map, and what each crate says of itself first, in one line each.
 fn pages(repository: &Repository) -> Vec<(String, String)> {
     let first_words = |path: String| {
         let source = repository.read(&path);
@@ -291,7 +291,7 @@ fn every_claim_of_one_place_is_true() {
     assert_none("claims that are not true", &faults);
 }
 
-/// Lines with one of these that stand elsewhere, and places that have none.
+/// Returns the lines with one of these that stand elsewhere, and the places that have none.
 fn misplaced(repository: &Repository, below: &str, code: &[&str], places: &[&str]) -> Vec<String> {
     let mut faults = Vec::new();
     let mut used = BTreeSet::new();
@@ -321,7 +321,7 @@ fn misplaced(repository: &Repository, below: &str, code: &[&str], places: &[&str
     faults
 }
 
-/// Rooms among these, or of these families, that a room links, by others too.
+/// Returns the rooms among these, or of these families, that a room links, by others too.
 fn linked(crates: &[CrateManifest], room: &str, others: &[&str]) -> Vec<String> {
     let mut reached = BTreeSet::new();
     let mut next = vec![room];

@@ -9,7 +9,7 @@ use crate::assert_none;
 
 const REFERENCE: &str = "docs/operate/configuration.md";
 
-/// The first cells of the reference's tables.
+/// Returns the first cells of the reference's tables.
 fn keys(repository: &Repository) -> BTreeSet<String> {
     let reference = repository.read(REFERENCE);
     let rows = reference.lines().filter_map(|line| line.strip_prefix("| `"));

@@ -48,7 +48,7 @@ fn fault_of(
     (!known).then_some("there is no such heading")
 }
 
-/// A link's target relative to the tree; `None` if it goes above it.
+/// Returns a link's target relative to the tree; `None` if it goes above it.
 fn resolve(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

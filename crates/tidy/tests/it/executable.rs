@@ -45,7 +45,8 @@ fn every_file_that_a_page_runs_by_its_path_is_executable() {
     assert_none("files that pages run and that are not executable", &faults);
 }
 
-/// The first words of lines of code, in fences or indented, if they are paths: `a/b` or `./a`.
+/// Returns the first words of lines of code, in fences or indented, if they are paths: `a/b` or
+/// `./a`.
 fn commands(text: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     let code = text.lines().filter(move |line| {

@@ -55,7 +55,7 @@ fn path_of(dependency: &Value) -> Option<&str> {
     dependency.get("path")?.as_str()
 }
 
-/// `"1.0"`, or `{ version = "1.0", … }`.
+/// Returns the version of a dependency: `"1.0"`, or `{ version = "1.0", … }`.
 fn version_of(dependency: &Value) -> Option<&str> {
     dependency.as_str().or_else(|| dependency.get("version")?.as_str())
 }
@@ -86,7 +86,7 @@ fn both_workspaces_have_the_same_package_lints_profiles_and_versions() {
     assert_none("other versions than the product's", &faults);
 }
 
-/// A profile without the overrides for single packages, which are of the product's own.
+/// Returns a profile without the overrides for single packages, which are of the product's own.
 fn shared(workspace: &Table, profile: &str) -> Table {
     let mut profile = workspace["profile"][profile].as_table().cloned().expect("a table");
     profile.remove("package");

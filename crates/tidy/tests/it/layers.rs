@@ -202,7 +202,7 @@ fn every_crate_is_in_the_workspace_and_inherits_from_it() {
     assert_none("manifests", &faults);
 }
 
-/// What a manifest says itself although its workspace says it.
+/// Returns what a manifest says itself although its workspace says it.
 pub(crate) fn not_inherited(path: &str, manifest: &Table) -> Vec<String> {
     let is_inherited = |value: Option<&Value>| {
         let inherited = value.and_then(|value| value.get("workspace"));

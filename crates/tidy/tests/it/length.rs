@@ -41,7 +41,7 @@ fn no_name_of_a_test_is_too_long() {
     assert_none("long names", &faults);
 }
 
-/// The name of a function whose line looks as that of a test does.
+/// Returns the name of a function whose line looks as that of a test does.
 fn function_without_result(line: &str) -> Option<&str> {
     let line = line.trim_start().trim_start_matches("async ");
     let name = line.strip_prefix("fn ").or_else(|| line.strip_prefix("def test_"))?;

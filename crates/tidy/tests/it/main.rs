@@ -7,6 +7,7 @@ mod configuration;
 mod documentation;
 mod executable;
 mod experiments;
+mod function_docs;
 mod layers;
 mod length;
 mod numbers;
@@ -20,12 +21,12 @@ fn assert_none(what: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{what}:\n  {}\n", faults.join("\n  "));
 }
 
-/// A text in one line: words that a page breaks over two are found in it.
+/// Returns a text in one line: words that a page breaks over two are found in it.
 fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether what stands there in the text is a part of these words.
+/// Returns whether what stands there in the text is a part of these words.
 fn is_within(text: &str, at: usize, words: &str) -> bool {
     text.match_indices(words).any(|(start, _)| (start..start + words.len()).contains(&at))
 }

@@ -275,7 +275,7 @@ fn every_number_of_the_map_and_of_the_limits_is_held_beside_the_code() {
     assert_none("numbers that nothing holds", &faults);
 }
 
-/// The numbers of a text that have a unit or several groups of digits, with their places.
+/// Returns the numbers of a text that have a unit or several groups of digits, with their places.
 fn measures(text: &str) -> Vec<(usize, String)> {
     let is_mark = |c: char| !(c.is_alphanumeric() || c == '%');
     let words: Vec<&str> = text.split(' ').collect();
@@ -293,8 +293,8 @@ fn measures(text: &str) -> Vec<(usize, String)> {
     pairs.collect()
 }
 
-/// The value of a constant whose expression is made of integers, of constants of the same file, and of
-/// `*`, `/`, `+` and `<<`; of a `size_of` it is what an assertion says.
+/// Returns the value of a constant whose expression is made of integers, of constants of the same
+/// file, and of `*`, `/`, `+` and `<<`; of a `size_of` it is what an assertion says.
 fn constant(source: &str, name: &str) -> Option<u64> {
     let asserted = source.split_once(&format!("assert!({name} == "));
     if let Some((_, value)) = asserted {
@@ -326,7 +326,7 @@ pub(crate) const COUNTS: [&str; 13] = [
     "twelve",
 ];
 
-/// How a page may write the number.
+/// Returns how a page may write the number.
 fn forms(name: &str, value: u64) -> Vec<String> {
     let digits = value.to_string();
     let groups: Vec<&str> = digits

@@ -52,8 +52,8 @@ impl Tree {
         Self { paths, names, folders }
     }
 
-    /// The words of a code that are meant as paths of the tree: sources by their ending, and what begins with one of
-    /// its folders. What begins with `/` is an address, or a file of the machine.
+    /// Returns the words of a code that are meant as paths of the tree: sources by their ending, and what begins
+    /// with one of its folders. What begins with `/` is an address, or a file of the machine.
     fn paths_in<'a>(&self, code: &'a str) -> impl Iterator<Item = &'a str> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-*".contains(c);
         code.split_whitespace()
@@ -79,12 +79,13 @@ impl Tree {
     }
 }
 
-/// Whether a word ends so and is more than that: `.rs` alone is what files end with.
+/// Returns whether a word ends so and is more than that: `.rs` alone is what files end with.
 fn is_named(word: &str, ending: &str) -> bool {
     word.strip_suffix(ending).is_some_and(|name| !name.is_empty() && !name.ends_with(['/', '*']))
 }
 
-/// Whether a path is one of those that a pattern stands for: a `*` is any text within one part.
+/// Returns whether a path is one of those that a pattern stands for: a `*` is any text within one
+/// part.
 fn matches(pattern: &str, path: &str) -> bool {
     let is_part = |(pattern, part): (&str, &str)| match pattern.split_once('*') {
         Some((start, end)) => {

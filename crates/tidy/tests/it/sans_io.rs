@@ -123,7 +123,7 @@ fn the_sans_io_crates_name_no_socket_file_thread_or_clock() {
     assert_none("I/O in sans-I/O crates", &faults);
 }
 
-/// Whether it stands in the code as such and not as a part of a longer word.
+/// Returns whether it stands in the code as such and not as a part of a longer word.
 pub(crate) fn names(code: &str, needle: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let (begins, ends) = (needle.starts_with(is_word), needle.ends_with(is_word));

@@ -20,7 +20,8 @@ fn every_suite_has_a_row_and_every_row_is_a_suite() {
     assert_none("suites of tests/run.py", &faults);
 }
 
-/// As tests/run.py has them: functions and constants name some, which a search of its text would miss.
+/// Returns the suites as tests/run.py has them: functions and constants name some, which a search
+/// of its text would miss.
 fn suites(repository: &Repository) -> BTreeSet<String> {
     let mut command = Command::new("python3");
     let listed = command.args(["-B", "tests/run.py", "--list"]).current_dir(repository.path(""));
@@ -30,7 +31,7 @@ fn suites(repository: &Repository) -> BTreeSet<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// The names in the first column of the page's tables.
+/// Returns the names in the first column of the page's tables.
 fn rows(page: &str) -> BTreeSet<String> {
     let first_cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
     let names = first_cells.flat_map(|cell| cell.split(", "));
