@@ -187,6 +187,15 @@ impl Window {
         );
     }
 
+    /// Begins the visibility timeout of a message that was received, and read since then.
+    pub(crate) fn give_out(&mut self, number: u64, until_ms: u64, now_ms: u64) {
+        let state = self.messages.get(&number).map(|held| held.state);
+        if let Some(State::InFlight(flight)) = state {
+            let flight = Flight { until_ms, received_at_ms: now_ms, ..flight };
+            self.set(number, State::InFlight(flight));
+        }
+    }
+
     /// A reception of which nobody heard is undone.
     pub(crate) fn undo(&mut self, number: u64, holder: Holder) {
         let Some(held) = self.messages.get_mut(&number) else { return };

@@ -16,7 +16,7 @@ use crate::limits::{
 use crate::message::{Content, RowKey, sent_at_ms};
 use crate::receipt::Receipt;
 use crate::receptions::Holder;
-use crate::window::{Flight, Held, State};
+use crate::window::{Held, State};
 
 /// For how long nobody gets a message that is being read, or is on its way elsewhere, in ms. What came of it is said before.
 const AWAY_MS: u64 = 86_400_000;
@@ -43,9 +43,8 @@ pub(super) struct Reading {
     pub(super) call: CallId,
     receive: ReceiveCall,
     until_ms: u64,
-    /// Nothing once it is cancelled.
+    /// None once it is cancelled; then it is under way until its read is over.
     chosen: Vec<Chosen>,
-    is_cancelled: bool,
 }
 
 impl Reading {
@@ -85,8 +84,6 @@ impl Owner {
         }
         let is_of_call = |reading: &&mut Reading| reading.call == call;
         if let Some(reading) = self.readings.values_mut().find(is_of_call) {
-            // It counts as one that is under way until it is over.
-            reading.is_cancelled = true;
             let chosen = std::mem::take(&mut reading.chosen);
             self.undo_chosen(&chosen);
         }
@@ -127,7 +124,7 @@ impl Owner {
             let ends = self.ends.iter().find(|(_, ended)| *ended == call).copied();
             let until_ms = ends.map_or(now.steady_ms, |(until_ms, _)| until_ms);
             self.ends.remove(&(until_ms, call));
-            self.read(Reading { call, receive, until_ms, chosen, is_cancelled: false }, now);
+            self.read(Reading { call, receive, until_ms, chosen }, now);
         }
     }
 
@@ -231,7 +228,7 @@ impl Owner {
     ) {
         let Some(mut reading) = self.readings.remove(&id) else { return };
         match contents {
-            _ if reading.is_cancelled => {}
+            _ if reading.chosen.is_empty() => {}
             Ok(contents) => {
                 let mut contents = contents.into_iter();
                 reading.chosen.retain_mut(|(number, holder, content)| {
@@ -268,10 +265,8 @@ impl Owner {
     fn answer(&mut self, reading: Reading, now: Now) {
         let Reading { call, receive, chosen, .. } = reading;
         let until_ms = now.wall_ms.saturating_add(receive.visibility_timeout_ms);
-        for (number, holder, _) in &chosen {
-            let (holder, received_at_ms) = (*holder, now.wall_ms);
-            let flight = Flight { holder, until_ms, received_at_ms, deletions: 0 };
-            self.window.set(*number, State::InFlight(flight));
+        for (number, ..) in &chosen {
+            self.window.give_out(*number, until_ms, now.wall_ms);
         }
         if let Some(id) = &receive.attempt_id {
             let got = chosen.iter().map(|(number, (_, reception), _)| (*number, *reception));
