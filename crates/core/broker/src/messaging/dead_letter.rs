@@ -100,10 +100,12 @@ impl Messaging {
         let (Some(target), Some(body)) = (&queue.rules.dead_letter, &source.body) else {
             return self.settle_source(id, &source);
         };
-        // It was checked when the message came in.
-        let ttl_ms = body.property_view().expiration().and_then(|ms| ms.parse().ok());
-        if reason == DeadLetterReason::Expired && queue.ends_by_retention(ttl_ms) {
-            return self.settle_source(id, &source);
+        if reason == DeadLetterReason::Expired {
+            // It was checked when the message came in.
+            let ttl_ms = body.property_view().expiration().and_then(|ms| ms.parse().ok());
+            if queue.ends_by_retention(ttl_ms) {
+                return self.settle_source(id, &source);
+            }
         }
         let letter = Arc::new(death::dead_letter(body, &queue.name, reason, target, now));
         let view = letter.property_view();
