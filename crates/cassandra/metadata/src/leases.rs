@@ -25,7 +25,7 @@ enum End {
     Revoked,
 }
 
-/// Gives a new lease.
+/// Grants a new lease.
 pub(crate) async fn grant(shared: &Shared, ttl: Duration) -> Result<LeaseId, MetaError> {
     let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
     loop {

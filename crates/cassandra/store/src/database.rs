@@ -202,7 +202,7 @@ impl Database {
         self.unreadable_rows.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Returns whether nobody was warned of unreadable rows in the last minute; whoever is told so
+    /// Returns whether nobody was warned of unreadable rows in the last minute; the caller of whom that is true
     /// warns.
     pub(crate) fn is_time_to_warn_of_unreadable_rows(&self) -> bool {
         let mut warned_at = self.warned_at.lock().unwrap_or_else(PoisonError::into_inner);

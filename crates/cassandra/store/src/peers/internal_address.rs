@@ -44,7 +44,7 @@ pub(crate) async fn listen(
     Ok(listener)
 }
 
-/// Checks that others may reach this front-end where they are told to.
+/// Checks that others may reach this front-end at the address that it announces.
 fn check(listens_at: SocketAddr, advertised: Option<&str>) -> Result<(), &'static str> {
     let advertised = match advertised {
         Some(advertised) => advertised.parse().ok(),

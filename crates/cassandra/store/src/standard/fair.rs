@@ -92,7 +92,7 @@ impl Fairness {
         }
     }
 
-    /// Returns whether it is time to count all; whoever is told so does it.
+    /// Returns whether it is time to count all; the caller does it then.
     pub(crate) fn begins_count(&mut self, now_us: i64, front_ends: usize) -> bool {
         self.forget_until(now_us);
         let front_ends = front_ends.max(1) as i64;

@@ -48,8 +48,8 @@ impl InFlight {
         held.saturating_mul(front_ends.max(1) as u64) >= limit as u64 / 5 * 4
     }
 
-    /// Returns what was counted a moment ago; `None`: it has to be counted, by whoever is told so
-    /// first.
+    /// Returns what was counted a moment ago; `None`: it has to be counted, by the first caller
+    /// who gets that.
     pub(crate) fn recall(&self) -> Option<u64> {
         let now_ms = self.began.elapsed().as_millis() as u64 + 1;
         let counted_at_ms = self.counted_at_ms.load(Ordering::Relaxed);

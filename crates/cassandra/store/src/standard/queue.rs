@@ -195,7 +195,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns those of the partitions of bodies that the sweep has not been told of.
+    /// Returns those of the partitions of bodies that were not reported to the sweep.
     pub(crate) fn unlisted_bodies(&self, buckets: impl Iterator<Item = Bucket>) -> Vec<Bucket> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         unlisted(&places.listed_bodies, buckets)

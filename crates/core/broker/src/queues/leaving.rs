@@ -1,5 +1,5 @@
 //! Queues that are gone while dead letters of theirs are still on their way: the bodies have to be read first, or the
-//! turn had no steps left for them. Who rejected a message, or let it expire, was told that it goes on.
+//! turn had no steps left for them. Their rejection, or expiry, was confirmed already.
 
 use quelea_model::QueueId;
 

@@ -310,7 +310,7 @@ impl Relay {
         WINDOW_BYTES.min(self.config.settings.ring_bytes_max / 2)
     }
 
-    /// Gives a producer that has come its window, and returns it: nothing as long as those that are gone have
+    /// Grants a producer that has come its window, and returns it: nothing as long as those that are gone have
     /// as much under way as all may have, or else each that comes and goes would leave a window more.
     pub(crate) fn grant_first(&mut self, index: u32) -> u64 {
         let window = if self.has_credit() { self.window_bytes() } else { 0 };
