@@ -53,6 +53,9 @@ pub struct Directory {
     first_uses: FirstUses,
     /// Of all queues.
     relays: usize,
+    /// The first relay's number of a queue made from now on: above those of all deleted ones, since a provider
+    /// takes a request that it has ended, of a queue of the same name and fence, for a late repetition.
+    first_relay: u64,
     effects: VecDeque<Effect>,
 }
 
@@ -80,6 +83,7 @@ impl Directory {
             stopping: false,
             first_uses: FirstUses::default(),
             relays: 0,
+            first_relay: 1,
             effects: VecDeque::new(),
         }
     }

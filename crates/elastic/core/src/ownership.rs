@@ -113,6 +113,8 @@ pub struct Ownership {
     view: ClusterView,
     /// The view is followed: shards are only claimed by what is known to be so.
     view_is_current: bool,
+    /// It was current once.
+    was_listed: bool,
     ours: BTreeMap<Shard, Fence>,
     /// Queues that the directory has been given, with their shards.
     loaded: BTreeMap<String, Shard>,
@@ -138,6 +140,7 @@ impl Ownership {
             view: ClusterView::new(&address),
             address,
             view_is_current: false,
+            was_listed: false,
             ours: BTreeMap::new(),
             loaded: BTreeMap::new(),
             deferred: BTreeMap::new(),
@@ -271,10 +274,11 @@ impl Ownership {
         self.step.is_some()
     }
 
-    /// Returns what the store says at present, as far as it is known.
+    /// Returns what the store says at present, as far as it is known; `None` before it was read for the first time, when
+    /// nothing follows from what is not there.
     #[must_use]
-    pub const fn view(&self) -> &ClusterView {
-        &self.view
+    pub fn view(&self) -> Option<&ClusterView> {
+        self.was_listed.then_some(&self.view)
     }
 
     /// Returns the fence under which a queue is this directory's, as it believes.
@@ -406,6 +410,7 @@ impl Ownership {
     fn listed(&mut self, now: Time, entries: &[Entry]) {
         self.view = ClusterView::of(&self.address, entries);
         self.view_is_current = true;
+        self.was_listed = true;
         self.announce_directories();
         let ours: Vec<_> = self.ours.iter().map(|(shard, fence)| (*shard, *fence)).collect();
         for (shard, fence) in ours {

@@ -215,17 +215,25 @@ async fn define(
     if queue.is_empty() || queue.len() > QUEUE_NAME_BYTES_MAX {
         return Err(Refusal::Name(queue.len()));
     }
-    directory.check_not_elsewhere(&queue).await?;
-    let name = queue.clone();
-    let defined = directory.ask(move |driver| {
-        let known = driver.core.definition(&queue).cloned();
+    // One that is in the store is loaded first: what `text` leaves out is as it was.
+    let begin = |driver: &mut Driver, queue: &str, text: &[u8]| {
+        let known = driver.core.definition(queue).cloned();
         let base = known.as_ref().unwrap_or(&driver.default);
-        let definition = redefined(driver, &queue, base, &text)?;
-        driver.input(Input::Define { queue, definition });
+        let definition = redefined(driver, queue, base, text)?;
+        driver.input(Input::Define { queue: queue.to_owned(), definition });
         Ok::<_, Refusal>(known.is_none())
+    };
+    let fields = text.clone();
+    let loaded = directory.ask_of(queue.clone(), move |driver, queue| {
+        driver.core.owns(queue).then(|| begin(driver, queue, &fields))
     });
-    let is_new = defined.await??;
-    directory.wait_until_saved(name).await?;
+    let is_new = match loaded.await {
+        Err(Refusal::NoQueue(queue)) => {
+            directory.ask(move |driver| begin(driver, &queue, &text)).await??
+        }
+        loaded => loaded??,
+    };
+    directory.wait_until_saved(queue).await?;
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 

@@ -2,12 +2,15 @@
 
 use quelea_elastic_core::ownership::{ClusterView, Input};
 
+/// What is done with the view of who owns what; `None` before that is known.
+pub(crate) type Look = Box<dyn FnOnce(Option<&ClusterView>) + Send>;
+
 /// What the driver wants.
 pub(crate) enum Command {
     /// See [`Input`].
     Input(Input),
     /// Looks at who owns what.
-    View(Box<dyn FnOnce(&ClusterView) + Send>),
+    View(Look),
     /// The directory stops: others may take its queues at once.
     Stop,
 }

@@ -171,9 +171,9 @@ impl Directory {
     ) {
         let Some(claiming) = self.take_claim(now, &name, fence) else { return };
         let first_user = self.first_user(now, &claiming, record.is_none());
+        let first_relay = self.first_relay;
         let mut cx = self.context(now);
-        let definition = cx.settings.definition.clone();
-        let mut queue = Queue::new(&cx, name.clone(), fence, definition);
+        let mut queue = Queue::new(&cx, name.clone(), fence, first_relay);
         match record.map(Record::parse).transpose() {
             Ok(Some(record)) => queue.restore(&cx, record),
             Ok(None) if claiming.wants_creation() && first_user != FirstUser::Refused => {
@@ -328,6 +328,7 @@ impl Directory {
     pub(super) fn remove(&mut self, name: &str) {
         if let Some(QueueEntry::Owned(queue)) = self.queues.remove(name) {
             self.relays -= queue.relays.len();
+            self.first_relay = self.first_relay.max(queue.next_relay);
             self.deadlines.remove(&(queue.scheduled_at, name.to_owned()));
         }
         self.unlink_queue(name);

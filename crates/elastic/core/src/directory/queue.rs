@@ -111,12 +111,8 @@ pub(super) struct Starts {
 }
 
 impl Queue {
-    pub(super) fn new(
-        cx: &Context<'_>,
-        name: String,
-        fence: Fence,
-        definition: Definition,
-    ) -> Self {
+    pub(super) fn new(cx: &Context<'_>, name: String, fence: Fence, first_relay: u64) -> Self {
+        let definition = cx.settings.definition.clone();
         let budget = Budget::new(cx.now, cx.settings.relay_cost_per_hour_micros, 0);
         Self {
             name,
@@ -125,7 +121,7 @@ impl Queue {
             definition,
             generation: fence.0 << 32,
             relays: BTreeMap::new(),
-            next_relay: 1,
+            next_relay: first_relay,
             producers: BTreeMap::new(),
             listeners: BTreeMap::new(),
             clients_by_peer: BTreeMap::new(),
@@ -340,10 +336,9 @@ impl Queue {
             return;
         }
         let Some(definition) = self.successor.take() else { return };
-        let new = Self::new(cx, self.name.clone(), self.fence, self.definition.clone());
+        let new = Self::new(cx, self.name.clone(), self.fence, self.next_relay);
         *self = Self {
             generation: self.generation,
-            next_relay: self.next_relay,
             strays: std::mem::take(&mut self.strays),
             writer: std::mem::take(&mut self.writer),
             events: std::mem::take(&mut self.events),

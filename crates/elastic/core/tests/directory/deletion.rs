@@ -173,3 +173,12 @@ fn a_queue_that_is_gone_is_made_by_its_next_use() {
     FakeProducer::open(&mut world, 2);
     assert!(world.directory.owns(QUEUE) && record(&world).contains(r#""first_use":true"#));
 }
+
+#[test]
+fn relays_of_a_queue_made_anew_are_new_requests() {
+    let mut world = deleting();
+    end_relay(&mut world);
+    assert!(!world.directory.owns(QUEUE));
+    define(&mut world);
+    assert_eq!(world.started(), [RelayId(1), RelayId(2)], "the provider has ended the first");
+}

@@ -98,20 +98,27 @@ impl DirectoryHandle {
         }
     }
 
-    /// Returns what `look` finds in the metadata that all directories share.
+    /// Returns what `look` finds in the metadata that all directories share. It is waited for until they were read once: what
+    /// is not there before is not known to be absent.
     pub(super) async fn view_cluster<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&ClusterView) -> T + Send + 'static,
+        look: impl FnOnce(&ClusterView) -> T + Clone + Send + 'static,
     ) -> Result<T, Refusal> {
-        let (sender, found) = oneshot::channel();
-        let look = Box::new(move |view: &ClusterView| {
-            // The client may have gone.
-            let _ = sender.send(look(view));
-        });
-        self.ownership().send(Command::View(look)).map_err(|_| Refusal::Stopped)?;
-        match timeout(CLUSTER_VIEW_MAX, found).await {
-            Ok(found) => found.map_err(|_| Refusal::Stopped),
-            Err(_) => Err(Refusal::Late),
-        }
+        let known = async {
+            loop {
+                let (sender, found) = oneshot::channel();
+                let look = look.clone();
+                let look = Box::new(move |view: Option<&ClusterView>| {
+                    // The client may have gone.
+                    let _ = sender.send(view.map(look));
+                });
+                self.ownership().send(Command::View(look)).map_err(|_| Refusal::Stopped)?;
+                if let Some(found) = found.await.map_err(|_| Refusal::Stopped)? {
+                    return Ok(found);
+                }
+                sleep(CLAIM_PAUSE).await;
+            }
+        };
+        timeout(CLUSTER_VIEW_MAX, known).await.unwrap_or(Err(Refusal::Late))
     }
 }

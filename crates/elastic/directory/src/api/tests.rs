@@ -36,14 +36,19 @@ impl Site {
         std::fs::write(&program, script).expect("a program");
         let executable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&program, executable).expect("a program that can be run");
-        let shared = Arc::clone(&meta) as Arc<dyn MetaStore>;
+        let server = Self::serve(&meta, dir.clone(), program);
+        Self { meta, directory: server.handle(), server: Some(server), file, dir }
+    }
+
+    fn serve(meta: &Arc<Cut>, dir: PathBuf, program: PathBuf) -> DirectoryServer {
+        let shared = Arc::clone(meta) as Arc<dyn MetaStore>;
         let server = DirectoryServer::start(DirectorySettings {
             listener: TcpListener::bind("127.0.0.1:0").expect("a port"),
             advertise: String::new(),
             key: Vec::new(),
             core: Settings::default(),
             queues: Vec::new(),
-            provider: ProviderSettings::Process { dir: dir.clone(), program },
+            provider: ProviderSettings::Process { dir, program },
             relay_listen: "127.0.0.1:0".to_owned(),
             relay_network_bytes_per_s_max: 0,
             key_file: String::new(),
@@ -53,8 +58,22 @@ impl Site {
             connections_max: 8,
             failures: SignInFailures::default(),
         });
-        let server = server.expect("a directory");
-        Self { meta, directory: server.handle(), server: Some(server), file, dir }
+        server.expect("a directory")
+    }
+
+    /// Another directory over the same store, which has not looked at its queues yet.
+    fn restart(&mut self) {
+        self.stop();
+        let server = Self::serve(&self.meta, self.dir.clone(), self.dir.join("program"));
+        self.directory = server.handle();
+        self.server = Some(server);
+    }
+
+    fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            // It waits, which a runtime's thread may not.
+            let _ = std::thread::spawn(|| server.stop()).join();
+        }
     }
 
     fn cut(&self, is_cut: bool) {
@@ -92,10 +111,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            // It waits, which a runtime's thread may not.
-            let _ = std::thread::spawn(|| server.stop()).join();
-        }
+        self.stop();
         let _ = std::fs::remove_file(&self.file);
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -141,4 +157,14 @@ async fn a_queue_put_while_it_is_deleted_is_a_new_one() {
     assert_eq!((definition.sla.relays_max, definition.acknowledge), (4, Acknowledge::Relayed));
     let record = site.record().await.expect("a record");
     assert!(record.contains(r#""relays_max":4"#), "{record}");
+}
+
+#[tokio::test]
+async fn fields_that_are_not_named_stay_although_the_queue_is_not_loaded() {
+    let mut site = Site::start("not-loaded");
+    assert_eq!(site.put(r#"{"acknowledge":"delivered"}"#).await, StatusCode::CREATED);
+    site.restart();
+    assert_eq!(site.put(r#"{"relays_max":4}"#).await, StatusCode::NO_CONTENT);
+    let definition = site.definition().await.expect("a queue");
+    assert_eq!((definition.sla.relays_max, definition.acknowledge), (4, Acknowledge::Delivered));
 }

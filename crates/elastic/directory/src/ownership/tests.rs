@@ -212,8 +212,9 @@ impl Life {
     /// done then.
     async fn owner(&self) -> Option<Fence> {
         let (sender, outbox) = oneshot::channel();
-        let look = Box::new(move |view: &ClusterView| {
-            let owner = view.owner(Shard::of("prices")).map(|(_, fence)| fence);
+        let look = Box::new(move |view: Option<&ClusterView>| {
+            let owner = view.and_then(|view| view.owner(Shard::of("prices")));
+            let owner = owner.map(|(_, fence)| fence);
             assert!(sender.send(owner).is_ok());
         });
         assert!(self.commands.send(Command::View(look)).is_ok());

@@ -85,7 +85,7 @@ impl Queue {
             return false;
         }
         self.starts.no_place = false;
-        // The fence makes it another request than that of a queue of the same name which was deleted.
+        // Fence and number make it another request than any of a queue of the same name which was deleted.
         let request = format!("{}/{}/{}", self.name, self.fence.0, id.0);
         if !self.record_has_room(&request) {
             if !std::mem::replace(&mut self.starts.full, true) {
