@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use quelea_broker::BrokerConfig;
 use quelea_net::HostNames;
 use quelea_node::{DataDir, Node, NodeConfig};
 
@@ -26,21 +25,8 @@ impl TestBroker {
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let name = format!("quelea-management-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        let config = NodeConfig {
-            data_dir: directory.clone(),
-            amqp_listen: Vec::new(),
-            connections_max: 1,
-            tcp_nodelay: true,
-            stop_timeout_ms: 60_000,
-            session: Default::default(),
-            broker: BrokerConfig::default(),
-            segment_bytes: 1024 * 1024,
-            accept_damage: false,
-            bootstrap_user: "guest".to_owned(),
-            bootstrap_password: "guest".to_owned(),
-        };
         let data = DataDir::lock(&directory).unwrap();
-        let node = Node::start(config, data).unwrap();
+        let node = Node::start(NodeConfig::of_test(directory.clone()), data).unwrap();
         let (core, authenticator) = (node.handle().clone(), node.authenticator().clone());
         let (api, ..) = ApiState::new(core, authenticator, settings(directory.clone()));
         Self { api, node: Some(node), directory }

@@ -191,20 +191,8 @@ mod tests {
 
     /// Starts a node that takes one connection.
     fn node(directory: &std::path::Path) -> Node {
-        let config = NodeConfig {
-            data_dir: directory.to_owned(),
-            amqp_listen: vec!["127.0.0.1:0".to_owned()],
-            connections_max: 10,
-            tcp_nodelay: true,
-            stop_timeout_ms: 60_000,
-            // Nobody connects.
-            session: Default::default(),
-            broker: BrokerConfig { connections_max: 1, ..BrokerConfig::default() },
-            segment_bytes: 4 << 20,
-            accept_damage: false,
-            bootstrap_user: "guest".to_owned(),
-            bootstrap_password: "guest".to_owned(),
-        };
+        let broker = BrokerConfig { connections_max: 1, ..BrokerConfig::default() };
+        let config = NodeConfig { broker, ..NodeConfig::of_test(directory.to_owned()) };
         let data = DataDir::lock(&config.data_dir).unwrap();
         Node::start(config, data).unwrap()
     }

@@ -72,6 +72,28 @@ pub struct NodeConfig {
     pub bootstrap_password: String,
 }
 
+#[cfg(feature = "testing")]
+impl NodeConfig {
+    /// Returns the configuration of a test's node in `data_dir`: a free port, small limits, and the administrator `guest`
+    /// with that password.
+    #[must_use]
+    pub fn of_test(data_dir: PathBuf) -> Self {
+        Self {
+            data_dir,
+            amqp_listen: vec!["127.0.0.1:0".to_owned()],
+            connections_max: 10,
+            tcp_nodelay: true,
+            stop_timeout_ms: 60_000,
+            session: SessionConfig::default(),
+            broker: BrokerConfig { loopback_user: String::new(), ..BrokerConfig::default() },
+            segment_bytes: 4 << 20,
+            accept_damage: false,
+            bootstrap_user: "guest".to_owned(),
+            bootstrap_password: "guest".to_owned(),
+        }
+    }
+}
+
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

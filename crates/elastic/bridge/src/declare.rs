@@ -85,29 +85,13 @@ pub(crate) fn bindings(
 #[cfg(test)]
 mod tests {
     use quelea_broker::access::{AccessRecords, Permission, User};
-    use quelea_broker::{BrokerConfig, NameQuestion, NameVerdict};
+    use quelea_broker::{NameQuestion, NameVerdict};
     use quelea_model::VhostName;
     use quelea_node::{DataDir, InternalClient, Node, NodeConfig, OtherStore};
     use tokio::runtime::Builder;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
-
-    fn config(directory: &std::path::Path) -> NodeConfig {
-        NodeConfig {
-            data_dir: directory.join("data"),
-            amqp_listen: vec!["127.0.0.1:0".to_owned()],
-            connections_max: 10,
-            tcp_nodelay: true,
-            stop_timeout_ms: 60_000,
-            session: Default::default(),
-            broker: BrokerConfig { loopback_user: String::new(), ..BrokerConfig::default() },
-            segment_bytes: 4 * 1024 * 1024,
-            accept_damage: false,
-            bootstrap_user: "guest".to_owned(),
-            bootstrap_password: "guest".to_owned(),
-        }
-    }
 
     fn users() -> AccessRecords {
         let (vhost, all) = (VhostName::parse("/").unwrap(), || ".*".into());
@@ -156,7 +140,7 @@ mod tests {
         let name = format!("quelea-elastic-bridge-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).unwrap();
-        let config = config(&directory);
+        let config = NodeConfig::of_test(directory.join("data"));
         let data = DataDir::lock(&config.data_dir).unwrap();
         let (name_questions, mut questions) = unbounded_channel();
         let other = OtherStore { adopt: Box::new(|_| Ok(users())), name_questions };

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use quelea_broker::BrokerConfig;
 use quelea_node::{CoreHandle, DataDir, Node, NodeConfig};
 use quelea_sqs_embedded::EmbeddedSettings;
 use tokio::runtime::{Builder, Runtime};
@@ -32,20 +31,7 @@ impl TestNode {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("quelea-sqs-embedded-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        let config = NodeConfig {
-            data_dir: directory.join("data"),
-            amqp_listen: vec!["127.0.0.1:0".to_owned()],
-            connections_max: 10,
-            tcp_nodelay: true,
-            stop_timeout_ms: 60_000,
-            // Nobody connects.
-            session: Default::default(),
-            broker: BrokerConfig { loopback_user: String::new(), ..BrokerConfig::default() },
-            segment_bytes: 4 * 1024 * 1024,
-            accept_damage: false,
-            bootstrap_user: "guest".to_owned(),
-            bootstrap_password: "guest".to_owned(),
-        };
+        let config = NodeConfig::of_test(directory.join("data"));
         fs::create_dir_all(&directory).unwrap();
         let data = DataDir::lock(&config.data_dir).unwrap();
         let node = Some(Node::start(config, data).unwrap());
