@@ -61,6 +61,8 @@ struct Unacknowledged {
 /// What several turns share.
 struct Taking {
     publishers: Arc<Mutex<Publishers>>,
+    /// The broker's word for our connections.
+    effects: UnboundedReceiver<Effect>,
     known: SenderProperties,
     /// What was logged: once for each cause of each route.
     logged: HashSet<(Cause, Option<usize>)>,
@@ -70,22 +72,14 @@ struct Taking {
 impl Intake {
     /// Runs until `stop` changes, the endpoint is closed, or the core stops.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
-        let local = self.queue.endpoint().local_addr().to_string();
-        let (effects_sender, mut effects) = unbounded_channel();
-        let publishers = Publishers::new(Arc::clone(&self.user), local, effects_sender);
         let (unacknowledged, promises) = channel(BATCHES_UNACKNOWLEDGED_MAX);
         let acknowledging = spawn_local(acknowledge(Arc::clone(&self.queue), promises));
-        let mut taking = Taking {
-            publishers: Arc::new(Mutex::new(publishers)),
-            known: SenderProperties::default(),
-            logged: HashSet::new(),
-            unacknowledged,
-        };
+        let mut taking = self.taking(unacknowledged);
         loop {
             let taken = tokio::select! {
                 biased;
                 () = stopped(&mut stop) => break,
-                Some(effect) = effects.recv() => self.on_effect(&taking, effect).await,
+                Some(effect) = taking.effects.recv() => self.on_effect(&taking, effect).await,
                 message = self.queue.pop_async() => match message {
                     Some(message) => self.take(&mut taking, message, &mut stop).await,
                     None => break,
@@ -95,16 +89,24 @@ impl Intake {
                 break;
             }
         }
-        self.end(taking, effects, acknowledging).await;
+        self.end(taking, acknowledging).await;
     }
 
-    async fn end(
-        &self,
-        taking: Taking,
-        effects: UnboundedReceiver<Effect>,
-        acknowledging: JoinHandle<()>,
-    ) {
-        let Taking { publishers, unacknowledged, .. } = taking;
+    fn taking(&self, unacknowledged: Sender<Unacknowledged>) -> Taking {
+        let local = self.queue.endpoint().local_addr().to_string();
+        let (sender, effects) = unbounded_channel();
+        let publishers = Publishers::new(Arc::clone(&self.user), local, sender);
+        Taking {
+            publishers: Arc::new(Mutex::new(publishers)),
+            effects,
+            known: SenderProperties::default(),
+            logged: HashSet::new(),
+            unacknowledged,
+        }
+    }
+
+    async fn end(&self, taking: Taking, acknowledging: JoinHandle<()>) {
+        let Taking { publishers, effects, unacknowledged, .. } = taking;
         drop(unacknowledged);
         // What is published becomes safe soon, and then its sender need not repeat it; but not while
         // the disk is full.
@@ -184,7 +186,7 @@ impl Intake {
     /// Publishes a batch as soon as the broker takes it; `None` if the front stops before.
     async fn publish(
         &self,
-        taking: &Taking,
+        taking: &mut Taking,
         batch: Arc<[Outgoing]>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Option<(Outcome, Promise)>, CoreStopped> {
@@ -205,6 +207,8 @@ impl Intake {
             tokio::select! {
                 biased;
                 () = stopped(stop) => return Ok(None),
+                // The connection that is missing may be the one that is to be closed.
+                Some(effect) = taking.effects.recv() => self.on_effect(taking, effect).await?,
                 () = tokio::time::sleep(RETRY_AFTER) => {}
             }
         }
@@ -289,9 +293,57 @@ fn lock(publishers: &Mutex<Publishers>) -> std::sync::MutexGuard<'_, Publishers>
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use quelea_cmq::{Config, Endpoint, MailboxOptions};
     use quelea_model::PropertyView;
 
     use super::*;
+    use crate::publish::tests::{node, outgoing, route};
+
+    /// Long for a loaded machine; nothing here takes as long.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_deleted_vhosts_connection_is_given_back_while_a_batch_waits() {
+        let name = format!("quelea-cmq-front-intake-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let node = node(&directory);
+        let core = node.handle();
+        let made = core.call(|core| {
+            let now = core.now();
+            core.broker.put_vhost(now, "other").unwrap();
+            core.broker.set_permissions(now, "guest", "other", ".*", ".*", ".*").unwrap();
+        });
+        made.await.unwrap();
+        let endpoint = Endpoint::bind("127.0.0.1:0", Config::default()).unwrap();
+        let intake = Intake {
+            core: core.clone(),
+            queue: Arc::new(endpoint.queue_of_others(MailboxOptions::default()).unwrap()),
+            routes: Arc::new(Routes::new(vec![route("other")], route("/"))),
+            user: "guest".into(),
+            loopback_only: false,
+            body_bytes_max: 1_024,
+            counters: Arc::default(),
+        };
+        let (unacknowledged, _promises) = channel(1);
+        let mut taking = intake.taking(unacknowledged);
+        let (_stop, mut stop) = watch::channel(false);
+        let first = intake.publish(&mut taking, Arc::new([outgoing(0)]), &mut stop).await;
+        assert!(first.unwrap().is_some());
+        let delete = |core: &mut quelea_node::Core| {
+            core.broker.delete_vhost(core.now(), "other").unwrap();
+        };
+        core.call(delete).await.unwrap();
+        let publish = intake.publish(&mut taking, Arc::new([outgoing(1)]), &mut stop);
+        let published = tokio::time::timeout(PATIENCE, publish).await.expect("a connection");
+        assert!(published.unwrap().is_some());
+        let publishers = taking.publishers;
+        core.call(move |core| lock(&publishers).close_all(core)).await.unwrap();
+        core.call(quelea_node::Core::begin_stop).await.unwrap();
+        let _ = node.join();
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn the_headers_say_who_pushed_and_to_which_mailbox() {

@@ -179,7 +179,7 @@ fn publish_cause(error: PublishError) -> (Cause, String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs;
 
     use quelea_broker::BrokerConfig;
@@ -190,11 +190,27 @@ mod tests {
     use crate::route::{Mailboxes, Route};
 
     /// Starts a node that takes one connection.
-    fn node(directory: &std::path::Path) -> Node {
+    pub(crate) fn node(directory: &std::path::Path) -> Node {
         let broker = BrokerConfig { connections_max: 1, ..BrokerConfig::default() };
         let config = NodeConfig { broker, ..NodeConfig::of_test(directory.to_owned()) };
         let data = DataDir::lock(&config.data_dir).unwrap();
         Node::start(config, data).unwrap()
+    }
+
+    /// Returns a route to an exchange that has no queue.
+    pub(crate) fn route(vhost: &str) -> Route {
+        Route {
+            mailboxes: Mailboxes::ALL,
+            vhost: vhost.into(),
+            exchange: "amq.fanout".into(),
+            routing_key: "any".parse().unwrap(),
+            persistent: false,
+        }
+    }
+
+    pub(crate) fn outgoing(route: usize) -> Outgoing {
+        let body = Bytes::from_static(b"hello");
+        Outgoing { route, mailbox: 7, properties: Bytes::new(), body }
     }
 
     #[tokio::test]
@@ -206,16 +222,8 @@ mod tests {
             let (effects, _effects) = unbounded_channel();
             let other = inside("guest", "/", "here", "another client");
             let (other, _) = core.open_internal(other, effects.clone()).unwrap();
-            let others = Route {
-                mailboxes: Mailboxes::ALL,
-                vhost: "/".into(),
-                exchange: "amq.fanout".into(),
-                routing_key: "any".parse().unwrap(),
-                persistent: false,
-            };
-            let routes = Routes::new(Vec::new(), others);
-            let body = Bytes::from_static(b"hello");
-            let batch = [Outgoing { route: 0, mailbox: 7, properties: Bytes::new(), body }];
+            let routes = Routes::new(Vec::new(), route("/"));
+            let batch = [outgoing(0)];
             let mut publishers = Publishers::new("guest".into(), "here".to_owned(), effects);
             let waits = publishers.publish(core, &routes, &batch).is_none();
             core.detach(other);

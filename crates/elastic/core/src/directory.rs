@@ -208,6 +208,13 @@ impl Directory {
         if queue.deleting { queue.successor.as_ref() } else { Some(&queue.definition) }
     }
 
+    /// Returns whether the queue is owned here and the store has its record as it is now: of one that is being
+    /// deleted, that it is.
+    #[must_use]
+    pub fn is_recorded(&self, name: &str) -> bool {
+        self.owned_queue(name).is_some_and(Queue::is_saved)
+    }
+
     /// Returns whether the queue is owned here and the store has all that it has to know of it.
     #[must_use]
     pub fn is_saved(&self, name: &str) -> bool {

@@ -266,8 +266,10 @@ async fn delete(
         Some(())
     });
     deleting.await?;
-    let is_saved = |driver: &mut Driver, queue: &str| driver.core.is_saved(queue).then_some(());
-    match directory.ask_of(queue, is_saved).await {
+    // How it is defined meanwhile need not be.
+    let is_recorded =
+        |driver: &mut Driver, queue: &str| driver.core.is_recorded(queue).then_some(());
+    match directory.ask_of(queue, is_recorded).await {
         Ok(()) | Err(Refusal::NoQueue(_)) => Ok(StatusCode::NO_CONTENT),
         Err(refusal) => Err(refusal),
     }

@@ -142,15 +142,13 @@ impl Flow {
         held.is_none_or(|(first, _)| *first > sequence)
     }
 
-    /// Returns whether parity may still bring back the oldest that is missing. That of a message in
-    /// fragments is behind the last of them, and the message is waited for only so long.
-    pub(super) fn awaits_parity(&self) -> bool {
-        let (Some(decoder), Some(missing)) = (&self.decoder, self.gaps.oldest_first()) else {
-            return false;
-        };
-        let waiting = self.waiting.as_ref();
-        decoder.awaits_parity_of(missing)
-            && waiting.is_some_and(|waiting| waiting.partial_over(missing).is_some())
+    /// Returns where in the oldest gap that begins which parity may still bring back. That of a
+    /// message in fragments is behind the last of them, and the message is waited for only so long.
+    pub(super) fn awaits_parity_from(&self) -> Option<u64> {
+        let (decoder, waiting) = (self.decoder.as_ref()?, self.waiting.as_ref()?);
+        let (first, past) = self.gaps.oldest_range()?;
+        let from = waiting.partial_from(first.max(decoder.parity_below()))?;
+        (from < past).then_some(from)
     }
 
     /// Returns what the flow takes of the memory that all flows share.

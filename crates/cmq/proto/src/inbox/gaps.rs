@@ -32,14 +32,9 @@ impl Gaps {
         self.list.front().map(|gap| gap.since)
     }
 
-    /// Returns where the oldest gap begins.
-    pub(super) fn oldest_first(&self) -> Option<u64> {
-        self.list.front().map(|gap| gap.first)
-    }
-
-    /// Returns where the oldest gap ends.
-    pub(super) fn oldest_past(&self) -> Option<u64> {
-        self.list.front().map(|gap| gap.past)
+    /// Returns where the oldest gap begins, and where it ends.
+    pub(super) fn oldest_range(&self) -> Option<(u64, u64)> {
+        self.list.front().map(|gap| (gap.first, gap.past))
     }
 
     /// Sequences were skipped, above all that were before.

@@ -103,15 +103,18 @@ impl Inbox {
         self.flows.at(slot).gaps_armed = false;
         loop {
             let flow = self.flows.at(slot);
-            let Some(since) = flow.gaps.oldest() else { break };
-            if now.since_us(since) < GAP_DELAY_US || flow.awaits_parity() {
+            let (Some(since), Some((first, past))) = (flow.gaps.oldest(), flow.gaps.oldest_range())
+            else {
+                break;
+            };
+            let awaited = flow.awaits_parity_from();
+            if now.since_us(since) < GAP_DELAY_US || awaited == Some(first) {
                 flow.gaps_armed = true;
                 let at = flow.at;
                 self.delays.arm(Delay::Gap, at, now);
                 break;
             }
-            let Some(past) = flow.gaps.oldest_past() else { break };
-            self.give_up_below(slot, past, now);
+            self.give_up_below(slot, awaited.unwrap_or(past), now);
         }
     }
 

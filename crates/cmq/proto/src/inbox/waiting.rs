@@ -73,6 +73,12 @@ impl Waiting {
         let (first, partial) = self.partials.range(..=sequence).next_back()?;
         (sequence < *first + u64::from(partial.fragments)).then_some(*first)
     }
+
+    /// Returns the first datagram from `sequence` on that is a part of an incomplete message.
+    pub(super) fn partial_from(&self, sequence: u64) -> Option<u64> {
+        let over = self.partial_over(sequence).map(|_| sequence);
+        over.or_else(|| self.partials.range(sequence..).next().map(|(first, _)| *first))
+    }
 }
 
 /// What a waiting datagram takes of the shared memory beside its bytes.

@@ -119,10 +119,10 @@ impl FecDecoder {
         self.recovered.pop_front()
     }
 
-    /// Returns whether the parity of a DATA may still come: none did of its group, nor of a later one.
+    /// Returns from which DATA on parity may still come: none did of its group, nor of a later one.
     #[must_use]
-    pub const fn awaits_parity_of(&self, sequence: u64) -> bool {
-        self.parity_below <= sequence
+    pub const fn parity_below(&self) -> u64 {
+        self.parity_below
     }
 
     /// Returns how many bytes are held, for whoever counts them over all flows.

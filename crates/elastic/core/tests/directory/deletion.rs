@@ -62,6 +62,7 @@ fn what_is_defined_while_it_is_deleted_is_made_anew() {
     define(&mut world);
     assert_eq!(world.directory.definition(QUEUE), Some(&definition()));
     assert!(!world.directory.is_saved(QUEUE), "it is not there yet");
+    assert!(world.directory.is_recorded(QUEUE), "but the deletion is on record");
     let client = FakeProducer::open(&mut world, 2);
     let refusal = world.mail(client.peer);
     assert!(

@@ -17,6 +17,14 @@ use crate::meta::MetaStore;
 use crate::ownership::tests::{Cut, store};
 use crate::server::{DirectoryServer, DirectorySettings, MetaSettings, ProviderSettings};
 
+/// A relay that waits to be ended; if it is held by a file, until that is gone.
+const PROGRAM: &str = r#"#!/bin/sh
+[ "$(head -c 2)" = go ] || exit 9
+[ -e "$0.held" ] || exec sleep 600
+trap '' TERM
+while [ -e "$0.held" ]; do sleep 0.01; done
+"#;
+
 /// A directory whose relays wait to be ended.
 struct Site {
     meta: Arc<Cut>,
@@ -32,8 +40,7 @@ impl Site {
         let dir = file.with_extension("relays");
         std::fs::create_dir_all(&dir).expect("a directory");
         let program = dir.join("program");
-        let script = "#!/bin/sh\n[ \"$(head -c 2)\" = go ] || exit 9\nexec sleep 600\n";
-        std::fs::write(&program, script).expect("a program");
+        std::fs::write(&program, PROGRAM).expect("a program");
         let executable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&program, executable).expect("a program that can be run");
         let server = Self::serve(&meta, dir.clone(), program);
@@ -142,8 +149,10 @@ async fn a_deletion_is_answered_when_it_is_durable() {
 #[tokio::test]
 async fn a_queue_put_while_it_is_deleted_is_a_new_one() {
     let site = Site::start("redefinition");
+    let held = site.dir.join("program.held");
+    std::fs::write(&held, "").expect("a file");
     assert_eq!(site.put(r#"{"acknowledge":"delivered"}"#).await, StatusCode::CREATED);
-    // Its relay does not end before the store says that it is to.
+    // Its relay is not asked to end before the store says that it is to.
     site.cut(true);
     let deleted = site.begin_delete().await;
     let made = site.begin_put(r#"{"relays_max":4}"#);
@@ -151,7 +160,8 @@ async fn a_queue_put_while_it_is_deleted_is_a_new_one() {
         tokio::task::yield_now().await;
     }
     site.cut(false);
-    assert_eq!(status(deleted).await, StatusCode::NO_CONTENT);
+    assert_eq!(status(deleted).await, StatusCode::NO_CONTENT, "although its relay has not ended");
+    std::fs::remove_file(&held).expect("the file");
     assert_eq!(status(made).await, StatusCode::CREATED);
     let definition = site.definition().await.expect("a queue");
     assert_eq!((definition.sla.relays_max, definition.acknowledge), (4, Acknowledge::Relayed));

@@ -21,23 +21,36 @@ impl Careful {
     fn send(&mut self, count: usize) -> Vec<Sent> {
         let mut sent = Vec::new();
         for _ in 0..count {
-            let mut data = self.sender.one();
-            data.header.flags |= flags::REPAIR;
-            let full = self.encoder.add(&data.header, &data.body);
-            sent.push(data);
-            if full {
-                let sender = &mut self.sender;
-                self.encoder.finish(|head, parity| {
-                    let header = sender.header(Kind::Parity, sender.sequence, 0);
-                    sender.sequence += 1;
-                    let mut body = Vec::new();
-                    head.write(&mut body);
-                    body.extend_from_slice(parity);
-                    sent.push(Sent { header, body: body.into() });
-                });
-            }
+            let data = self.sender.one();
+            self.add(data, &mut sent);
         }
         sent
+    }
+
+    /// Returns the datagrams of one message, and the parity behind them: they are a group.
+    fn fragments(&mut self, message: &[u8], fragments: u32) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        for data in self.sender.fragments(message, fragments) {
+            self.add(data, &mut sent);
+        }
+        sent
+    }
+
+    fn add(&mut self, mut data: Sent, sent: &mut Vec<Sent>) {
+        data.header.flags |= flags::REPAIR;
+        let full = self.encoder.add(&data.header, &data.body);
+        sent.push(data);
+        if full {
+            let sender = &mut self.sender;
+            self.encoder.finish(|head, parity| {
+                let header = sender.header(Kind::Parity, sender.sequence, 0);
+                sender.sequence += 1;
+                let mut body = Vec::new();
+                head.write(&mut body);
+                body.extend_from_slice(parity);
+                sent.push(Sent { header, body: body.into() });
+            });
+        }
     }
 }
 
@@ -93,6 +106,29 @@ fn as_many_come_back_as_there_are_parities() {
     assert_eq!(receiver.messages().len(), 12 - 3);
     let counters = receiver.inbox.counters();
     assert_eq!((counters.repaired, counters.lost_messages, counters.lost_datagrams), (2, 3, 3));
+}
+
+#[test]
+fn a_first_fragment_lost_with_what_was_before_it_comes_back() {
+    let text = "long".repeat(500);
+    for mode in [FlowMode::Lossy, FlowMode::LatestOnly] {
+        let (mut careful, mut receiver) = Careful::new(mode, Repair::Xor { data: 4 });
+        let [before, message] = [careful.send(4), careful.fragments(text.as_bytes(), 4)];
+        let [before @ .., _lost_parity] = &before[..] else { panic!("five datagrams") };
+        let [_lost_first, fragments @ .., parity] = &message[..] else { panic!("five datagrams") };
+        for sent in before.iter().chain(fragments) {
+            take(&mut receiver, &careful.sender, sent).unwrap();
+        }
+        assert_eq!(receiver.numbers().len(), 4);
+        // The others come slowly: what is missing is given up, but not what parity may bring.
+        receiver.wait(500_000);
+        assert_eq!(receiver.inbox.counters().lost_datagrams, 1, "{mode:?}");
+        take(&mut receiver, &careful.sender, parity).unwrap();
+        assert_eq!(receiver.messages(), [&text[..]], "{mode:?}");
+        receiver.wait(2_000_000);
+        let counters = receiver.inbox.counters();
+        assert_eq!((counters.repaired, counters.lost_messages, counters.lost_datagrams), (1, 0, 1));
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl ListenerSession {
             && known.slots.len() == 1
             && (start.previous == Epoch(0) || (late && !others_come))
         {
-            known.begin_at(start.first); // Nothing below was promised to us by anybody.
+            known.begin_at(start.epoch, start.first); // Nothing below was promised to us by anybody.
         }
         if start.previous == Epoch(0) && !late {
             self.supersede(slot);
@@ -129,8 +129,7 @@ impl ListenerSession {
             self.done((link, ordinal));
             self.fin(link, slot, limit, now);
         } else if tracked.open {
-            let producer = tracked.producer;
-            self.deliver(producer, sequence, encoded, (link, ordinal));
+            self.deliver(index, sequence, encoded, (link, ordinal));
         } else {
             self.held_bytes += encoded.len();
             tracked.held.push_back(Held::Message { sequence, encoded, ordinal });
@@ -147,8 +146,7 @@ impl ListenerSession {
             return; // What the relay dropped comes again in a later slot.
         }
         if tracked.open {
-            let producer = tracked.producer;
-            self.report_gap(producer, gap.from, to, Some(gap.messages), gap.cause);
+            self.report_relay_gap(index, Gap { to, ..gap });
         } else {
             tracked.held.push_back(Held::Gap(Gap { to, ..gap }));
         }
@@ -340,13 +338,17 @@ impl ListenerSession {
     /// What is missing below the lowest held slot does not come: a gap, if there is a cause.
     fn give_up_below_held(&mut self, producer: usize, cause: Option<GapCause>) {
         let known = &self.producers[producer];
-        let held = known.slots.iter().filter(|slot| !self.slots[**slot].open);
-        let Some(first) = held.map(|slot| self.slots[*slot].begin()).min() else { return };
+        let held = known.slots.iter().map(|slot| &self.slots[*slot]).filter(|slot| !slot.open);
+        let Some((first, epoch)) = held.map(|slot| (slot.begin(), slot.epoch)).min() else {
+            return;
+        };
         match (known.done, cause) {
             (Some(done), Some(cause)) if done < first => {
                 self.report_gap(producer, done, first, None, cause);
             }
-            (None, _) => self.producers[producer].begin_at(first),
+            // Who did not answer in time may have had some of it for us, which is repeated if it dies.
+            (None, Some(_)) => self.producers[producer].begin_at(Epoch(u64::MAX), first),
+            (None, None) => self.producers[producer].begin_at(epoch, first),
             (Some(done), _) => self.producers[producer].done = Some(done.max(first)),
         }
     }
@@ -372,11 +374,9 @@ impl ListenerSession {
             match item {
                 Held::Message { sequence, encoded, ordinal } => {
                     self.held_bytes -= encoded.len();
-                    self.deliver(producer, sequence, encoded, (link, ordinal));
+                    self.deliver(index, sequence, encoded, (link, ordinal));
                 }
-                Held::Gap(gap) => {
-                    self.report_gap(producer, gap.from, gap.to, Some(gap.messages), gap.cause);
-                }
+                Held::Gap(gap) => self.report_relay_gap(index, gap),
                 Held::Fin(next) => {
                     self.finished(index, next);
                     finished = true;
@@ -388,13 +388,14 @@ impl ListenerSession {
         }
     }
 
-    /// A message in its turn, or a repetition.
+    /// A message of an open slot, in its turn, or a repetition.
     #[inline]
-    fn deliver(&mut self, producer: usize, sequence: MessageSeq, encoded: Bytes, at: LinkOrdinal) {
+    fn deliver(&mut self, index: usize, sequence: MessageSeq, encoded: Bytes, at: LinkOrdinal) {
+        let producer = self.slots[index].producer;
         let known = &mut self.producers[producer];
         if known.done.is_some_and(|done| sequence < done) {
             self.stats.duplicates += 1;
-            self.report_late(producer, sequence);
+            self.report_late(index, sequence);
             let known = &self.producers[producer];
             if let Some(manual_acks) = &mut self.manual_acks {
                 let place = manual_acks.repeat(known.id, sequence, at);
@@ -411,6 +412,13 @@ impl ListenerSession {
         self.events.push_back(Event::Message(Message { producer: known.id, sequence, encoded }));
     }
 
+    /// A gap that a relay has announced in an open slot.
+    fn report_relay_gap(&mut self, index: usize, gap: Gap) {
+        self.report_late(index, gap.from);
+        let producer = self.slots[index].producer;
+        self.report_gap(producer, gap.from, gap.to, Some(gap.messages), gap.cause);
+    }
+
     /// A gap in a producer's messages, as far as it concerns what is not done.
     fn report_gap(
         &mut self,
@@ -420,7 +428,6 @@ impl ListenerSession {
         messages: Option<u64>,
         cause: GapCause,
     ) {
-        self.report_late(producer, from);
         let known = &mut self.producers[producer];
         let done = known.done.unwrap_or(from);
         if to <= done {
@@ -434,10 +441,12 @@ impl ListenerSession {
 
     /// What comes below the first message that was given cannot be given in its order any more. All of
     /// it up to there is one gap: it was not known before that there was anything.
-    fn report_late(&mut self, producer: usize, from: MessageSeq) {
+    fn report_late(&mut self, index: usize, from: MessageSeq) {
+        let ProducerSlot { producer, epoch, .. } = self.slots[index];
         let known = &mut self.producers[producer];
-        if from < known.begin {
-            let to = std::mem::replace(&mut known.begin, from);
+        let (begin_epoch, begin) = &mut known.begin;
+        if epoch < *begin_epoch && from < *begin {
+            let to = std::mem::replace(begin, from);
             let (producer, cause) = (known.id, GapCause::Deadline);
             self.push_gap(GapNotice { producer, from, to, messages: None, cause });
         }
@@ -503,7 +512,7 @@ impl ListenerSession {
             self.producers.insert(Producer {
                 id,
                 done: None,
-                begin: MessageSeq(0),
+                begin: (Epoch(0), MessageSeq(0)),
                 missed: None,
                 missed_below: MessageSeq(0),
                 resent: (Epoch(0), MessageSeq(0)),

@@ -15,8 +15,9 @@ pub(super) struct Producer {
     /// All below was given, was a gap, or did not match. `None`: it came before all relays had announced
     /// their slots, so an earlier slot of it may turn up.
     pub(super) done: Option<MessageSeq>,
-    /// The first message that was waited for: nothing below was given, and what comes of that is too late.
-    pub(super) begin: MessageSeq,
+    /// The first message that was waited for: nothing below was given, and what comes of that in a slot of an
+    /// epoch before this one is too late. In others its producer repeats what it published before we were there.
+    pub(super) begin: (Epoch, MessageSeq),
     /// A relay has sent us away while the producer was there, or it may be at one that never knew of us:
     /// acknowledged does not mean that we have it, until another slot of it is open.
     pub(super) missed: Option<GapCause>,
@@ -37,8 +38,8 @@ pub(super) struct Producer {
 
 impl Producer {
     /// Nothing of it was known, and nothing below is waited for.
-    pub(super) fn begin_at(&mut self, first: MessageSeq) {
-        self.begin = first;
+    pub(super) fn begin_at(&mut self, epoch: Epoch, first: MessageSeq) {
+        self.begin = (epoch, first);
         self.done = Some(first);
     }
 }

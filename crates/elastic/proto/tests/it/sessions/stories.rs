@@ -365,6 +365,17 @@ fn listener(level: Acknowledge) -> ListenerSession {
 }
 
 fn listener_by_hand(level: Acknowledge, acknowledge_by_hand: bool) -> ListenerSession {
+    let mut session = connecting(acknowledge_by_hand);
+    for link in [1, 2] {
+        session.handle_connected(Link(link), Time::ZERO);
+        attach(&mut session, link, level);
+    }
+    outputs(|| session.poll());
+    session
+}
+
+/// Returns a listener that was sent to relays 1 and 2, as links 1 and 2.
+fn connecting(acknowledge_by_hand: bool) -> ListenerSession {
     let config = ListenerConfig {
         queue: QUEUE.to_owned(),
         listener: LISTENER,
@@ -375,13 +386,12 @@ fn listener_by_hand(level: Acknowledge, acknowledge_by_hand: bool) -> ListenerSe
     let mut session = ListenerSession::new(config).expect("it is within the limits");
     session.handle_directory_connected(Time::ZERO);
     listen_at(&mut session, 1, &[1, 2]);
-    for link in [1, 2] {
-        session.handle_connected(Link(link), Time::ZERO);
-        let (slot, acknowledge) = (Slot(0), level);
-        receive(&mut session, link, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
-    }
-    outputs(|| session.poll());
     session
+}
+
+fn attach(session: &mut ListenerSession, link: u64, acknowledge: Acknowledge) {
+    let slot = Slot(0);
+    receive(session, link, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
 }
 
 fn listen_at(session: &mut ListenerSession, generation: u64, relays: &[u64]) {
@@ -529,8 +539,7 @@ fn a_listener_says_where_it_is_when_all_relays_have_answered() {
     session.handle_timeout(session.next_deadline().unwrap());
     assert_eq!(outputs(|| session.poll()), [Did::Connect(Link(4), RelayId(3))]);
     session.handle_connected(Link(4), Time::ZERO);
-    let (slot, acknowledge) = (Slot(0), Acknowledge::Relayed);
-    receive(&mut session, 4, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
+    attach(&mut session, 4, Acknowledge::Relayed);
     let did = outputs(|| session.poll());
     assert_eq!(did[1], listening(2, vec![RelayId(2), RelayId(3)]));
     listen_at(&mut session, 1, &[1]);

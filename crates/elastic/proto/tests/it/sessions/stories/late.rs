@@ -47,3 +47,56 @@ fn what_a_producer_repeats_is_no_late_gap() {
     (3..5).for_each(|sequence| data(&mut session, 1, 1, sequence));
     assert_eq!(events(&mut session), [Seen::Message(4)]);
 }
+
+/// Returns a listener that was attached at relays 1 and 2, one after the other, when the producer was at
+/// relay 1 and had come to message 10, of which some before are not acknowledged by others.
+fn joined_late(first_attached: u64) -> ListenerSession {
+    let mut session = connecting(false);
+    for link in [first_attached, 3 - first_attached] {
+        session.handle_connected(Link(link), Time::ZERO);
+        if link == 1 {
+            start(&mut session, 1, 1, (1, 2), 10);
+        }
+        attach(&mut session, link, Acknowledge::Delivered);
+    }
+    let asked = outputs(|| session.poll());
+    let was_asked = asked.contains(&Did::Send(Link(2), Frame::Ping(1)));
+    assert_eq!(was_asked, first_attached == 1, "relay 2 may have had something for it");
+    receive(&mut session, 2, Frame::Pong(1));
+    data(&mut session, 1, 1, 10);
+    assert_eq!(events(&mut session), [Seen::Message(10)]);
+    session
+}
+
+#[test]
+fn what_was_published_before_a_listener_came_is_no_gap() {
+    for first_attached in [1, 2] {
+        // The relay dies, or another one does that owes acknowledgements: the epoch is the same then.
+        for (link, epoch) in [(2, 3), (1, 2)] {
+            let mut session = joined_late(first_attached);
+            if link == 2 {
+                session.handle_lost(Link(1), "reset", Time::ZERO);
+            } else {
+                receive(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(11) });
+            }
+            start(&mut session, link, 2, (0, epoch), 7);
+            data(&mut session, link, 2, 7);
+            let (slot, from, to) = (Slot(2), MessageSeq(8), MessageSeq(9));
+            let gap = Gap { slot, from, to, messages: 1, cause: GapCause::TooSlow };
+            receive(&mut session, link, Frame::Gap(gap));
+            (9..12).for_each(|sequence| data(&mut session, link, 2, sequence));
+            let seen = events(&mut session);
+            assert_eq!(seen, [Seen::Message(11)], "{first_attached}, in epoch {epoch}");
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_again_too_late_for_its_place_is_one_gap() {
+    // Relay 1 had it, and never said so.
+    let mut session = first_seen_later(Acknowledge::Delivered);
+    session.handle_lost(Link(1), "reset", Time::ZERO);
+    start(&mut session, 2, 2, (0, 3), 0);
+    (0..5).for_each(|sequence| data(&mut session, 2, 2, sequence));
+    assert_eq!(events(&mut session), [Seen::Gap(0, 3), Seen::Message(4)]);
+}

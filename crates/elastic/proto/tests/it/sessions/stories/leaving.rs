@@ -84,8 +84,7 @@ fn a_relay_at_the_address_of_another_is_not_stopped() {
     session.handle_lost(Link(1), "reset", Time::ZERO);
     session.handle_timeout(session.next_deadline().expect("it connects again"));
     session.handle_connected(Link(3), Time::ZERO);
-    let (slot, acknowledge) = (Slot(0), Acknowledge::Relayed);
-    receive(&mut session, 3, Frame::Attached { slot, acknowledge, credit_bytes: 0 });
+    attach(&mut session, 3, Acknowledge::Relayed);
     outputs(|| session.poll());
     let (queue, fence, generation) = (QUEUE.to_owned(), Fence(1), 2);
     let third = RelayAddress { relay: RelayId(3), ..address(1) };

@@ -75,9 +75,7 @@ fn a_listener_that_sees_the_producer_again_reports_no_gap() {
     receive(&mut session, 1, Frame::Fin { slot: Slot(1), next: MessageSeq(1) });
     start(&mut session, 2, 1, (1, 2), 1);
     session.handle_connected(Link(3), Time::ZERO);
-    let attached =
-        Frame::Attached { slot: Slot(0), acknowledge: Acknowledge::Delivered, credit_bytes: 0 };
-    receive(&mut session, 3, attached);
+    attach(&mut session, 3, Acknowledge::Delivered);
     // What relay 2 acknowledged did not match.
     session.handle_lost(Link(2), "gone", Time::ZERO);
     start(&mut session, 3, 1, (0, 3), 4);
