@@ -92,8 +92,18 @@ def test_the_broker_takes_the_configuration_and_the_template(site, tmp_path):
     ((_, made),) = site.settled("prices", 1).items()
     assert made["spec"]["securityContext"]["runAsNonRoot"] is True
     assert made["spec"]["containers"][0]["volumeMounts"] == [
-        {"name": "key", "mountPath": "/etc/quelea/key", "readOnly": True}
+        {"name": "key", "mountPath": "/etc/quelea/key", "readOnly": True},
+        {"name": "tmp", "mountPath": "/tmp"},
     ]
+    assert {"name": "tmp", "emptyDir": {}} in made["spec"]["volumes"], "the policy `spill` writes there"
+
+
+def test_a_broker_is_ready_when_it_has_read_its_log():
+    for values in ((), MANY):
+        [broker] = [one for one in chart("quelea", NAMESPACE, *values) if one["kind"] == "StatefulSet"]
+        [container] = broker["spec"]["template"]["spec"]["containers"]
+        assert container["readinessProbe"]["httpGet"] == {"path": "/", "port": "http"}
+        assert {"name": "http", "containerPort": 15672} in container["ports"]
 
 
 def test_front_ends_are_scaled_between_their_bounds():

@@ -55,6 +55,9 @@ pub(super) struct Queue {
     pub(super) moves_due: BTreeSet<(Time, ClientId)>,
     /// Moves that wait for listeners, by where they go.
     pub(super) moves_prepared: BTreeMap<RelayId, BTreeSet<ClientId>>,
+    /// What a producer of which no rate is known is taken for; counted anew with [`Self::recount`], since a failover asks
+    /// for each of its producers.
+    pub(super) usual_load: f64,
     pub(super) moves_done: u64,
     pub(super) moves_aborted: u64,
     /// The generation of the relays that was sent to listeners last.
@@ -133,6 +136,7 @@ impl Queue {
             moves_aborted: 0,
             listen_generation: 0,
             listeners_counted: 0,
+            usual_load: 1.0,
             starts: Starts::default(),
             strays: BTreeMap::new(),
             writer: RecordWriter::default(),
@@ -437,7 +441,8 @@ impl Queue {
         for relay in self.relays.values_mut() {
             (relay.producers, relay.projected, relay.moves) = (0, 0.0, 0);
         }
-        let usual = self.usual_load();
+        self.usual_load = self.mean_load();
+        let usual = self.usual_load;
         for producer in self.producers.values() {
             let place = producer.place.map(|place| place.relay);
             let target = producer.moving.as_ref().map(|moving| moving.to);

@@ -4,7 +4,7 @@ use quelea_elastic_proto::RelayId;
 use quelea_elastic_proto::frame::NoticeCode;
 
 use super::builder::PlanBuilder;
-use super::tuning::{BOOT_MS, FAILURES_REPORTED, SILENT_MS, STALE_MS, WITNESSES};
+use super::tuning::{FAILURES_REPORTED, SILENT_MS, STALE_MS, WITNESSES};
 use super::view::{Action, RelayState, RelayView};
 
 impl PlanBuilder<'_> {
@@ -62,17 +62,13 @@ impl PlanBuilder<'_> {
     }
 
     fn judge_boot(&mut self, view: &RelayView) {
-        let waited_ms = self.now().since_ms(view.started_at);
-        let reason = if view.witnesses > 0 {
-            format!("it ended before it registered, {waited_ms} ms after it was asked for")
-        } else if waited_ms >= BOOT_MS {
-            format!("it has not registered for {waited_ms} ms (limit {BOOT_MS} ms)")
-        } else {
-            return;
-        };
-        if self.is_left_alone(view.id) {
+        // How long one may take is the directory's to say, which starts another then.
+        if view.witnesses == 0 || self.is_left_alone(view.id) {
             return;
         }
+        let waited_ms = self.now().since_ms(view.started_at);
+        let reason =
+            format!("it ended before it registered, {waited_ms} ms after it was asked for");
         let back_off_ms = self.history.back_off_ms(self.now());
         if back_off_ms > 0 {
             let failures = self.history.boot_failures;

@@ -74,8 +74,6 @@ pub(crate) const STALE_MS: u64 = 3 * REPORT_MS + REPORT_MS / 2;
 pub(crate) const WITNESSES: u32 = 2;
 /// A silent relay without any client has no witness: it is given up after that long.
 pub(crate) const SILENT_MS: u64 = 30_000;
-/// A relay that did not register for that long will not: an image's pull and a machine's boot fit in.
-pub(crate) const BOOT_MS: u64 = 60_000;
 /// After a failed start the next waits for that long, and twice as long after each further one.
 pub(crate) const BACK_OFF_MS: u64 = 2_000;
 /// But never longer.

@@ -26,9 +26,10 @@ impl Relay {
             .collect();
         let counters = self.counters;
         let mut reports = Vec::new();
+        // All pieces of a report have its number.
+        self.reports += 1;
         while reports.is_empty() || !producers.is_empty() {
             let rest = producers.split_off(producers.len().min(REPORT_PRODUCERS_MAX));
-            self.reports += 1;
             reports.push(Report {
                 number: self.reports,
                 uptime_ms: self.now.since_ms(self.started_at),

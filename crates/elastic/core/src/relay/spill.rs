@@ -86,7 +86,8 @@ struct Held {
 
 impl Spill {
     pub(crate) fn is_active(&self) -> bool {
-        !self.staged.is_empty() || self.stored_bytes > 0 || self.asked_bytes > 0
+        // A gap that is still to be told stands before what comes next.
+        self.bytes() > 0 || !self.staged.is_empty() || !self.gaps.is_empty()
     }
 
     /// Returns when the oldest run that is not acknowledged before the listener has it was read.

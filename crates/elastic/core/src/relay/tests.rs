@@ -39,13 +39,17 @@ struct RelayHarness {
 
 impl RelayHarness {
     fn new(change: impl FnOnce(&mut RelaySettings)) -> Self {
+        Self::with_room(32, change)
+    }
+
+    fn with_room(connections_max: usize, change: impl FnOnce(&mut RelaySettings)) -> Self {
         let mut settings = default_settings();
         change(&mut settings);
         let config = RelayConfig {
             queue: QUEUE.to_owned(),
             relay: RelayId(0),
             key: Bytes::new(),
-            connections_max: 32,
+            connections_max,
             settings,
         };
         Self {

@@ -1,6 +1,6 @@
 //! A queue is made when the first client asks for it.
 
-use quelea_elastic_core::directory::{Definition, Effect, Input, ProviderOutcome};
+use quelea_elastic_core::directory::{Definition, Effect, Input, ProviderOutcome, Settings};
 use quelea_elastic_core::plan::RelayState;
 use quelea_elastic_proto::RelayId;
 
@@ -19,6 +19,17 @@ fn the_first_producer_makes_the_queue_and_gets_a_registered_relay() {
     assert_eq!((status.producers, status.moves_under_way), (1, 0));
     assert_eq!(status.relays[0].state, RelayState::Up);
     assert_eq!(status.relays[0].address, "127.0.0.1:7001");
+}
+
+#[test]
+fn a_relay_may_take_as_long_to_register_as_is_set() {
+    let settings = Settings { register_ms_max: 120_000, ..Settings::default() };
+    let mut world = DirectoryWorld::with(settings);
+    let mut producer = FakeProducer::open(&mut world, 1);
+    world.pass_ms(110_000);
+    assert_eq!((world.started(), world.stopped()), (vec![RelayId(1)], vec![]));
+    FakeRelay::register(&mut world, 1);
+    assert_eq!(producer.follow(&mut world), RelayId(1));
 }
 
 #[test]

@@ -311,8 +311,9 @@ impl Provider for KubernetesProvider {
 
     fn forget<'a>(&'a self, queue: &'a str) -> ResultFuture<'a, (), ProviderError> {
         Box::pin(async move {
+            self.states.forget(queue);
             if !self.resources.forget(queue).await? {
-                self.states.forget(queue);
+                self.states.clear(queue);
             }
             Ok(())
         })

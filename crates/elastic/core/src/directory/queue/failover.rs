@@ -125,7 +125,7 @@ impl Queue {
         }
         self.abort_moves_to(cx, id, true, reason);
         self.producers.retain(|id, producer| {
-            !(producer.fixed && producer.peer.is_none() && here.contains(id))
+            !(producer.fixed && producer.peer.is_none() && here.binary_search(id).is_ok())
         });
         for producer in here {
             self.assign(cx, producer, reason);

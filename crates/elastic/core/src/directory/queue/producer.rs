@@ -281,8 +281,8 @@ impl Queue {
         has_room_for_newcomers(sla, &relay.capacity(), &load)
     }
 
-    /// Returns the mean of the known producers' rates: what a new one is taken for.
-    pub(super) fn usual_load(&self) -> f64 {
+    /// Computes the mean of the known producers' rates: what a new one is taken for.
+    pub(super) fn mean_load(&self) -> f64 {
         let mut known = (0.0, 0.0);
         for producer in self.producers.values().filter(|producer| producer.meter.is_known()) {
             known = (known.0 + producer.meter.bytes_in_max(), known.1 + 1.0);

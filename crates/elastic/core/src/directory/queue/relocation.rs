@@ -36,7 +36,7 @@ impl Queue {
         to: RelayId,
         reason: String,
     ) {
-        let usual = self.usual_load();
+        let usual = self.usual_load;
         let Some(producer) = self.producers.get_mut(&id) else { return };
         let from = producer.place.map(|place| place.relay);
         let from_when = self.reconnect_grace.as_ref().map_or(cx.now, ReconnectGrace::until);

@@ -1,6 +1,7 @@
 //! A listener for whom something is in a file, and the other relay of its queue.
 
 use quelea_elastic_proto::frame::RelayAddress;
+use quelea_elastic_proto::limits::REPORT_PRODUCERS_MAX;
 use quelea_elastic_proto::session::{
     Event, Link, ListenerConfig, ListenerSession, Output, Session as _,
 };
@@ -195,4 +196,52 @@ fn a_relay_with_messages_in_a_file_reports_that_they_wait() {
     }
     world.turn();
     assert_eq!(reports(world), (false, true));
+}
+
+#[test]
+fn what_did_not_fit_into_the_file_is_told_before_what_comes_next() {
+    let mut world = TwoRelays::new(Acknowledge::Relayed);
+    let producer = world.come_and_send(0, (0, 1), 0..3);
+    let body = vec![0; 64 << 10];
+    (3..40).for_each(|sequence| {
+        world.relays[0].publish(producer, sequence, &body);
+        world.relays[0].store();
+    });
+    // One read takes all that the file has.
+    for _ in 0..40 {
+        world.carry(0);
+        world.relays[0].store();
+    }
+    world.relays[0].publish(producer, 40, b"t");
+    world.carry(0);
+    let mut next = 0;
+    for seen in &world.seen {
+        next = match *seen {
+            Seen::Message(sequence) if sequence == next => next + 1,
+            Seen::Gap(from, to) if from == next => to,
+            _ => panic!("{seen:?} where {next} was due"),
+        };
+    }
+    assert_eq!(next, 41);
+    assert!(world.seen.iter().any(|seen| matches!(seen, Seen::Gap(..))), "all of it fitted");
+}
+
+#[test]
+fn all_pieces_of_a_report_have_its_number() {
+    let producers = REPORT_PRODUCERS_MAX + 1;
+    let mut world = RelayHarness::with_room(producers, |_| {});
+    for producer in (1..=producers as u128).map(ClientId) {
+        let port = world.client();
+        let (queue, fence, epoch) = (QUEUE.to_owned(), Fence(0), Epoch(1));
+        world.say(port, &[Frame::AttachProducer { queue, producer, fence, epoch }]);
+        let Some(Frame::Attached { slot, .. }) = world.read(port).pop() else {
+            panic!("it may come")
+        };
+        let (first, previous) = (MessageSeq(0), Epoch(0));
+        world.say(port, &[Frame::Start(Start { slot, producer, epoch, first, previous })]);
+    }
+    let reports = world.relay.report(0);
+    let shown: Vec<_> = reports.iter().map(|one| (one.number, one.more)).collect();
+    assert_eq!(shown, [(1, true), (1, false)]);
+    assert_eq!(world.relay.report(0)[0].number, 2);
 }

@@ -45,7 +45,8 @@ impl CallError {
         }
     }
 
-    fn may_pass(&self) -> bool {
+    /// Returns whether trying again may help.
+    pub(super) fn may_pass(&self) -> bool {
         let Self::Api(error) = self else { return true };
         match &**error {
             kube::Error::Api(status) => {

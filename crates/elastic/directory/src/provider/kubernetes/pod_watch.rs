@@ -23,6 +23,8 @@ pub(super) const WATCH_MAX_S: u32 = 60;
 const AGAIN_MIN: Duration = Duration::from_millis(250);
 /// Between two tries while the API server is away: it is one watch for a directory, so the load is small.
 const AGAIN_MAX: Duration = Duration::from_secs(5);
+/// After the deletion of a pod that did not work.
+const SWEEP_AGAIN: Duration = Duration::from_secs(5);
 
 /// Watches the pods of one site.
 pub(super) struct PodWatch {
@@ -35,6 +37,8 @@ pub(super) struct PodWatch {
     listed: BTreeSet<String>,
     /// Pods that have ended, by the time when they are swept up, with their uid.
     sweeps: BTreeMap<(Instant, String), String>,
+    /// No pod is swept up before, since the API server was away.
+    sweeps_from: Instant,
 }
 
 /// What is known of a pod.
@@ -53,8 +57,16 @@ impl PodWatch {
         kept: Duration,
         events: mpsc::Sender<ProviderEvent>,
     ) -> Self {
-        let known = BTreeMap::new();
-        Self { pods, labels, kept, events, known, listed: BTreeSet::new(), sweeps: BTreeMap::new() }
+        Self {
+            pods,
+            labels,
+            kept,
+            events,
+            known: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            sweeps: BTreeMap::new(),
+            sweeps_from: Instant::now(),
+        }
     }
 
     /// Watches until the provider is dropped.
@@ -62,14 +74,13 @@ impl PodWatch {
         let asked = watcher::Config::default().labels(&self.labels).timeout(WATCH_MAX_S);
         let mut seen = pin!(watcher(self.pods.clone(), asked).backoff(WatchBackoff::default()));
         loop {
-            let sweep = self.sweeps.keys().next().map(|(at, _)| *at);
             tokio::select! {
                 event = seen.next() => match event {
                     Some(Ok(event)) => self.take(event).await,
                     Some(Err(error)) => tracing::warn!(%error, "pods cannot be watched"),
                     None => return,
                 },
-                () = until(sweep) => self.sweep().await,
+                () = until(self.next_sweep()) => self.sweep(Instant::now()).await,
             }
         }
     }
@@ -148,19 +159,30 @@ impl PodWatch {
         let _ = self.events.send(ProviderEvent::Ended(ended)).await;
     }
 
+    fn next_sweep(&self) -> Option<Instant> {
+        self.sweeps.keys().next().map(|(at, _)| (*at).max(self.sweeps_from))
+    }
+
     /// Deletes the pods whose time is over: only those that we have seen end.
-    async fn sweep(&mut self) {
+    async fn sweep(&mut self, now: Instant) {
         while let Some(first) = self.sweeps.first_entry() {
-            if first.key().0 > Instant::now() {
+            if first.key().0 > now {
                 return;
             }
             let ((_, name), uid) = first.remove_entry();
-            let preconditions = Preconditions { uid: Some(uid), resource_version: None };
+            let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
             let asked = DeleteParams::default().grace_period(0).preconditions(preconditions);
             let what = || format!("delete the ended pod {name}");
             match with_timeout(&what, self.pods.delete(&name, &asked)).await {
                 Ok(_) => {}
                 Err(error) if has_reason(&error, "NotFound") || has_reason(&error, "Conflict") => {}
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(pod = name, %error, "an ended pod stays for now");
+                    self.sweeps_from = Instant::now() + SWEEP_AGAIN;
+                    // Behind the others, in whose way it must not stand.
+                    self.sweeps.insert((self.sweeps_from, name), uid);
+                    return;
+                }
                 Err(error) => tracing::warn!(pod = name, %error, "an ended pod stays"),
             }
         }
@@ -193,5 +215,63 @@ impl Iterator for WatchBackoff {
 impl Backoff for WatchBackoff {
     fn reset(&mut self) {
         self.last = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::extract::Request;
+    use axum::http::{Method, StatusCode};
+    use kube::Client;
+
+    use super::*;
+
+    /// Returns a watch that has seen these pods end, whose time is over. The API server answers with these codes, one
+    /// after the other, and writes down what it is asked to delete.
+    fn watch(ended: [&str; 2], codes: [u16; 3]) -> (PodWatch, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&asked);
+        let server = Router::new().fallback(async move |request: Request| {
+            assert_eq!(request.method(), Method::DELETE);
+            let mut log = log.lock().unwrap();
+            let code = codes[log.len()];
+            log.push(request.uri().path().rsplit('/').next().unwrap().to_owned());
+            let (status, reason) = if code == 200 { ("Success", "") } else { ("Failure", "Any") };
+            let text = format!(
+                r#"{{"kind": "Status", "apiVersion": "v1", "metadata": {{}}, "status": "{status}",
+                    "message": "m", "reason": "{reason}", "code": {code}}}"#
+            );
+            (StatusCode::from_u16(code).unwrap(), text)
+        });
+        let pods = Api::default_namespaced(Client::new(server, "site"));
+        let mut watch = PodWatch::new(pods, String::new(), Duration::ZERO, mpsc::channel(1).0);
+        for name in ended {
+            watch.sweeps.insert((Instant::now(), name.to_owned()), "1".to_owned());
+        }
+        (watch, asked)
+    }
+
+    #[tokio::test]
+    async fn ended_pods_are_deleted_when_the_api_server_is_back() {
+        let (mut watch, asked) = watch(["a", "b"], [503, 200, 200]);
+        let first = watch.next_sweep().unwrap();
+        watch.sweep(Instant::now()).await;
+        assert_eq!(*asked.lock().unwrap(), ["a"], "the others would be refused too");
+        let again = watch.next_sweep().unwrap();
+        assert!(again >= first + SWEEP_AGAIN);
+        watch.sweep(again).await;
+        assert_eq!(*asked.lock().unwrap(), ["a", "b", "a"]);
+        assert_eq!(watch.next_sweep(), None);
+    }
+
+    #[tokio::test]
+    async fn an_ended_pod_that_may_not_be_deleted_stays() {
+        let (mut watch, asked) = watch(["a", "b"], [403, 200, 200]);
+        watch.sweep(Instant::now()).await;
+        assert_eq!(*asked.lock().unwrap(), ["a", "b"]);
+        assert_eq!(watch.next_sweep(), None);
     }
 }

@@ -27,10 +27,10 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// Owner of the condition `Accepted`, which any directory may write; the rest is the queue's owner's.
 const ACCEPTANCE: &str = "quelea-acceptance";
 
-/// What waits to be written: the newest state of each queue.
+/// What waits to be written: the newest state of each queue; `None` where nothing is to be known of it any more.
 #[derive(Default)]
 pub(super) struct QueueStates {
-    waiting: Mutex<BTreeMap<String, State>>,
+    waiting: Mutex<BTreeMap<String, Option<State>>>,
     changed: Notify,
 }
 
@@ -48,21 +48,27 @@ struct State {
 impl QueueStates {
     /// Takes a queue's state; the one that waits is replaced.
     pub(super) fn put(&self, status: &QueueStatus) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(status.name.clone(), State::of(status));
-        drop(waiting);
-        self.changed.notify_one();
+        self.replace(&status.name, Some(State::of(status)));
     }
 
-    /// A queue is gone: its resource, if it stays, shows no relay.
+    /// A queue is gone: what is put from now on is of another one of its name.
     pub(super) fn forget(&self, queue: &str) {
+        self.replace(queue, None);
+    }
+
+    /// The resource of a queue that is gone stays: it shows no relay.
+    pub(super) fn clear(&self, queue: &str) {
+        self.replace(queue, Some(State::default()));
+    }
+
+    fn replace(&self, queue: &str, state: Option<State>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(queue.to_owned(), State::default());
+        waiting.insert(queue.to_owned(), state);
         drop(waiting);
         self.changed.notify_one();
     }
 
-    fn take(&self) -> BTreeMap<String, State> {
+    fn take(&self) -> BTreeMap<String, Option<State>> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -107,18 +113,32 @@ impl StatusWriter {
                 () = arrived.notified() => self.write_misplaced(),
                 () = wait => {}
             }
-            self.due.append(&mut self.states.take());
+            self.take();
         }
     }
 
-    /// A queue whose resource came, or is another one than before, is written anew.
-    fn write_misplaced(&mut self) {
-        for (queue, written) in &self.written {
-            let uid = self.resources.of(queue).and_then(|resource| resource.uid());
-            if uid.is_some() && uid != written.uid {
-                self.due.entry(queue.clone()).or_insert_with(|| written.state.clone());
+    fn take(&mut self) {
+        for (queue, state) in self.states.take() {
+            if let Some(state) = state {
+                self.due.insert(queue, state);
+            } else {
+                self.due.remove(&queue);
+                self.written.remove(&queue);
             }
         }
+    }
+
+    /// A queue whose resource came, or is another one than before, is written anew. One whose resource is gone is
+    /// gone too, though perhaps by another directory.
+    fn write_misplaced(&mut self) {
+        let Self { resources, written, due, .. } = self;
+        written.retain(|queue, written| {
+            let uid = resources.of(queue).and_then(|resource| resource.uid());
+            if uid.is_some() && uid != written.uid {
+                due.entry(queue.clone()).or_insert_with(|| written.state.clone());
+            }
+            uid.is_some() || written.uid.is_none()
+        });
     }
 
     /// Writes what may be written now; answers when to try the rest.
@@ -297,5 +317,76 @@ impl State {
 
     fn differs_in_load_alone(&self, other: &Self) -> bool {
         Self { load: other.load, ..self.clone() } == *other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::routing::any;
+    use kube::{Api, Client};
+
+    use super::*;
+
+    /// Returns the writer of a site whose API server takes whatever it is sent.
+    fn writer() -> StatusWriter {
+        let answer = async || r#"{"metadata": {"name": "q"}, "spec": {}}"#;
+        let client = Client::new(Router::new().fallback_service(any(answer)), "site");
+        let resources = Resources::new(Api::default_namespaced(client));
+        StatusWriter::new(resources, "site".to_owned(), Arc::default())
+    }
+
+    fn resource(uid: &str) -> ElasticQueue {
+        let mut resource = ElasticQueue::new("q", super::super::ElasticQueueSpec::default());
+        resource.metadata.uid = Some(uid.to_owned());
+        resource
+    }
+
+    impl StatusWriter {
+        async fn write_waiting(&mut self) {
+            self.take();
+            assert_eq!(self.write_due().await, None, "nothing is to be tried again");
+        }
+
+        /// Returns the resource that the queue was written to last; `None` if nothing is known of the queue.
+        fn written_to(&self) -> Option<Option<&str>> {
+            self.written.get("q").map(|written| written.uid.as_deref())
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_queue_that_is_gone() {
+        for is_seen in [false, true] {
+            let mut writer = writer();
+            if is_seen {
+                writer.resources.seen().insert("q".to_owned(), resource("1"));
+            }
+            writer.states.replace("q", Some(State { producers: 1, ..State::default() }));
+            writer.write_waiting().await;
+            assert_eq!(writer.written_to(), Some(is_seen.then_some("1")));
+            writer.states.forget("q");
+            writer.write_waiting().await;
+            assert_eq!(writer.written_to(), None);
+            // Another one of its name.
+            writer.states.replace("q", Some(State { producers: 2, ..State::default() }));
+            writer.write_waiting().await;
+            assert_eq!(writer.written_to(), Some(is_seen.then_some("1")));
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_queue_whose_resource_is_gone() {
+        let mut writer = writer();
+        writer.resources.seen().insert("q".to_owned(), resource("1"));
+        writer.states.clear("q");
+        writer.write_waiting().await;
+        assert_eq!(writer.written_to(), Some(Some("1")));
+        writer.resources.seen().insert("q".to_owned(), resource("2"));
+        writer.write_misplaced();
+        writer.write_waiting().await;
+        assert_eq!(writer.written_to(), Some(Some("2")));
+        writer.resources.seen().clear();
+        writer.write_misplaced();
+        assert_eq!(writer.written_to(), None);
     }
 }
