@@ -8,6 +8,9 @@ import pika
 import pytest
 from harness.amqp.peer import until
 from harness.management import Management, Refused
+from harness.served import served
+
+GUEST = base64.b64encode(b"guest:guest").decode()
 
 
 @pytest.mark.quelea("RabbitMQ keeps no such trail")
@@ -45,13 +48,32 @@ def test_a_change_is_carried_out_and_audited_though_its_client_is_gone(broker, a
     with socket.create_connection((host, int(port))) as client:
         client.sendall(
             b"POST /api/users/bulk-delete HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic "
-            + base64.b64encode(b"guest:guest")
+            + GUEST.encode()
             + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             + body
         )
         until(lambda: users[0] not in {user["name"] for user in api.get("/api/users")}, "it has begun")
     until(lambda: not set(users) & {user["name"] for user in api.get("/api/users")})
     until(lambda: any(users[0] in one.get("details", "") for one in api.get("/api/audit")))
+
+
+@pytest.mark.process
+@pytest.mark.quelea("elastic queues are Quelea's")
+def test_elastic_queues_of_clients_that_are_gone_are_audited():
+    with served(QUELEA__ELASTIC__LISTEN="127.0.0.1:0") as started:
+        api, (host, port) = Management(started.http), started.http.removeprefix("http://").rsplit(":", 1)
+        for number in range(20):
+            with socket.create_connection((host, int(port))) as client:
+                head = f"PUT /api/elastic/queues/q{number} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {GUEST}"
+                client.sendall(f"{head}\r\n\r\n".encode())
+        # The last of them may not have begun when its client left; this one has.
+        api.put("/api/elastic/queues/last")
+
+        def made_and_audited():
+            made = {f"/api/elastic/queues/{queue['name']}" for queue in api.get("/api/elastic/queues")}
+            return made <= {one["path"] for one in api.get("/api/audit")}
+
+        until(made_and_audited)
 
 
 @pytest.mark.quelea("RabbitMQ keeps no such trail")

@@ -38,6 +38,8 @@ def fill(api, vhost):
     api.put(f"/api/exchanges/{vhost}/lost", {"type": "fanout", "durable": False, "auto_delete": False})
     api.put(f"/api/queues/{vhost}/q 1".replace(" ", "%20"), {"durable": True, "arguments": {"x-max-length": 10, "x-queue-type": "quorum"}})
     api.put(f"/api/queues/{vhost}/passing", {"durable": False, "auto_delete": True})
+    # One that a broker has named, as many an export has.
+    api.post("/api/definitions", {"queues": [queue("amq.gen-JzTY20BRgKO-HjmUJj0wLg", vhost)]})
     api.post(f"/api/bindings/{vhost}/e/in/q/q%201", {"routing_key": "a.#", "arguments": {}})
     api.post(f"/api/bindings/{vhost}/e/in/q/q%201", {"routing_key": "b", "arguments": {"n": 1}})
     api.post(f"/api/bindings/{vhost}/e/in/e/lost", {"routing_key": "c", "arguments": {}})
@@ -194,6 +196,10 @@ def binding(vhost, source, destination):
     return {"source": source, "vhost": vhost, "destination": destination, **more}
 
 
+def nested(levels):
+    return [nested(levels - 1)] if levels else 1
+
+
 CONTRADICTIONS = [
     ({"queues": [("stands", {"durable": False})]}, 'queues[0] "stands": a queue of that name stands and differs'),
     ({"queues": [("stands", {"arguments": {"x-max-length": 1}})]}, 'queues[0] "stands": a queue of that name stands and differs'),
@@ -201,6 +207,7 @@ CONTRADICTIONS = [
     ({"queues": [("new", {"vhost": "nowhere"})]}, 'queues[0] "nowhere": there is no virtual host'),
     ({"queues": [("new", {}), ("bad", {"arguments": {"x-max-length": -1}})]}, "queues[1]: "),
     ({"queues": [("new", {}), ("amq.reserved", {})]}, "queues[1]: "),
+    ({"queues": [("new", {}), ("deep", {"arguments": {"x": nested(33)}})]}, "queues[1]: arguments are nested more deeply than the limit of 32"),
     ({"queues": [("new", {"durable": "maybe"})]}, 'queues[0]: durable must be true or false, it is "maybe"'),
     ({"queues": {}}, "queues must be a list"),
 ]

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 
 import pytest
 from harness.management import Management, Refused, segment
@@ -100,6 +101,22 @@ def test_what_is_made_says_where_it_is(api, vhost, name):
     _, status, headers = api.answer("POST", f"/api/bindings/{vhost}/e/e/q/a%20b", body)
     assert status == 201
     assert api.get(headers["Location"])["routing_key"] == "stock.*.#"
+
+
+@pytest.mark.quelea("it names the limit")
+@pytest.mark.parametrize(
+    "more, problem",
+    [
+        ({"arguments": {"x": json.loads("[" * 33 + "]" * 33)}}, "arguments are nested more deeply than the limit of 32"),
+        ({"routing_key": "k" * 256}, "routing_key has 256 bytes, the limit is 255"),
+    ],
+)
+def test_a_binding_that_could_not_be_kept_is_refused(api, vhost, more, problem):
+    api.put(f"/api/queues/{vhost}/q")
+    with pytest.raises(Refused, match="400") as refused:
+        api.post(f"/api/bindings/{vhost}/e/amq.direct/q/q", {"routing_key": "k", **more})
+    assert problem in refused.value.reason
+    assert len(api.get(f"/api/queues/{vhost}/q/bindings")) == 1
 
 
 @pytest.mark.parametrize("to", ["q", "e"])

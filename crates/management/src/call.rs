@@ -136,12 +136,13 @@ impl<S> Call<S> {
     }
 }
 
-/// Whether a request is whole and its user has signed in: from then on it is carried out though its client leaves.
+/// Whether a request is whole, or another room reads it, and its user has signed in: from then on it is carried out though
+/// its client leaves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Begun(Arc<AtomicBool>);
 
 impl Begun {
-    fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.0.store(true, Ordering::Release);
     }
 

@@ -1,6 +1,7 @@
 //! Fields of a request's body, read one by one: RabbitMQ's tools also send numbers and truth values as text.
 
 use quelea_model::Table;
+use quelea_model::limits::SHORT_STRING_BYTES_MAX;
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -19,6 +20,17 @@ pub(crate) fn text_field<'a>(body: &'a Value, field: &str) -> Result<Option<&'a 
 /// Returns a text field that has to be there.
 pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str, ApiError> {
     text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
+}
+
+/// Returns a `routing_key`: it has to travel as a short string of AMQP.
+pub(crate) fn routing_key_field(body: &Value) -> Result<Option<&str>, ApiError> {
+    let key = text_field(body, "routing_key")?;
+    match key.map_or(0, str::len) {
+        len if len > SHORT_STRING_BYTES_MAX => Err(ApiError::BadRequest(format!(
+            "routing_key has {len} bytes, the limit is {SHORT_STRING_BYTES_MAX}"
+        ))),
+        _ => Ok(key),
+    }
 }
 
 /// Returns text fields that have to be there.

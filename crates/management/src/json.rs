@@ -1,5 +1,6 @@
 //! Field tables as JSON and back, as RabbitMQ's management API shows queue arguments.
 
+use quelea_model::limits::{SHORT_STRING_BYTES_MAX, TABLE_DEPTH_MAX};
 use quelea_model::{Table, Value};
 use serde_json::{Map, Number, Value as Json, json};
 
@@ -24,20 +25,38 @@ fn from_value(value: &Value) -> Json {
     }
 }
 
-/// Returns an object as a table: integers become `long`, as RabbitMQ has it. JSON that the HTTP
-/// layer has parsed is nested at most 128 deep, so the recursion is bounded.
+/// Returns an object as a table: integers become `long`, as RabbitMQ has it. It is nested no deeper than a table that is
+/// decoded may be, since what is kept is decoded at the next start.
+///
+/// # Errors
+/// Names that are too long, numbers that are too large, too many levels.
 pub(crate) fn to_table(object: &Map<String, Json>) -> Result<Table, String> {
+    table_at(object, 0)
+}
+
+fn table_at(object: &Map<String, Json>, depth: usize) -> Result<Table, String> {
     let mut table = Table::new();
     for (name, value) in object {
-        if name.len() > quelea_model::limits::SHORT_STRING_BYTES_MAX {
-            return Err(format!("argument name of {} bytes, the limit is 255", name.len()));
+        if name.len() > SHORT_STRING_BYTES_MAX {
+            let len = name.len();
+            return Err(format!(
+                "argument name of {len} bytes, the limit is {SHORT_STRING_BYTES_MAX}"
+            ));
         }
-        table.set(name, to_value(value)?);
+        table.set(name, to_value(value, depth)?);
     }
     Ok(table)
 }
 
-fn to_value(value: &Json) -> Result<Value, String> {
+/// `depth` is that of the table or array which it is in.
+fn to_value(value: &Json, depth: usize) -> Result<Value, String> {
+    let is_container = value.is_array() || value.is_object();
+    if is_container && depth >= TABLE_DEPTH_MAX {
+        return Err(format!(
+            "arguments are nested more deeply than the limit of {TABLE_DEPTH_MAX}"
+        ));
+    }
+    let value_within = |value| to_value(value, depth + 1);
     Ok(match value {
         Json::Null => Value::Void,
         Json::Bool(v) => Value::Bool(*v),
@@ -47,8 +66,10 @@ fn to_value(value: &Json) -> Result<Value, String> {
             (None, None) => return Err(format!("number {n} is out of range")),
         },
         Json::String(v) => Value::text(v),
-        Json::Array(values) => Value::Array(values.iter().map(to_value).collect::<Result<_, _>>()?),
-        Json::Object(object) => Value::Table(to_table(object)?),
+        Json::Array(values) => {
+            Value::Array(values.iter().map(value_within).collect::<Result<_, _>>()?)
+        }
+        Json::Object(object) => Value::Table(table_at(object, depth + 1)?),
     })
 }
 
@@ -65,5 +86,20 @@ mod tests {
         let table = to_table(object.as_object().unwrap()).unwrap();
         assert_eq!(table.get("x-max-length"), Some(&Value::I64(10)));
         assert_eq!(from_table(&table), object);
+    }
+
+    #[test]
+    fn what_is_taken_can_be_decoded_again() {
+        for within in [|inner: Json| json!([inner]), |inner: Json| json!({"a": inner})] {
+            let nested = |levels| (0..levels).fold(json!(1), |inner, _| within(inner));
+            let object = json!({"x": nested(TABLE_DEPTH_MAX)});
+            let table = to_table(object.as_object().unwrap()).unwrap();
+            let mut bytes = bytes::BytesMut::new();
+            table.encode(&mut bytes);
+            assert_eq!(Table::decode(&bytes[4..]), Ok(table));
+            let object = json!({"x": nested(TABLE_DEPTH_MAX + 1)});
+            let refused = to_table(object.as_object().unwrap()).unwrap_err();
+            assert!(refused.ends_with("the limit of 32"), "{refused}");
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn declare(
         exclusive: method.exclusive,
         auto_delete: method.auto_delete,
         arguments: method.arguments,
+        is_imported: false,
     };
     context.broker.check_queue_name(channel.id, &request)?;
     let declared = context.broker.declare_queue(context.now, channel.id, &request)?;

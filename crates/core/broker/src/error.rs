@@ -151,7 +151,7 @@ pub struct InvalidArgument {
 pub struct ArgumentsTooLarge {
     /// How many there are.
     pub size: usize,
-    /// Of what: `bytes` (encoded) or `entries`.
+    /// Of what: `bytes` (encoded), `entries` or `levels` (nested in each other).
     pub unit: &'static str,
     /// How many there may be.
     pub limit: usize,

@@ -81,6 +81,8 @@ pub struct DeclareQueue {
     pub auto_delete: bool,
     /// `x-message-ttl` and the others.
     pub arguments: Table,
+    /// The name may be one that a broker made up, in whose definitions the queue was.
+    pub is_imported: bool,
 }
 
 /// queue.bind and queue.unbind.

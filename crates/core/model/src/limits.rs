@@ -181,8 +181,9 @@ pub const SEGMENT_BYTES: u32 = 64 * 1024 * 1024;
 /// Bytes that may be read ahead for one queue's consumers.
 pub const READ_AHEAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Largest delay or time to live, in milliseconds: 2^32 - 1, as in RabbitMQ.
-pub const TTL_MS_MAX: u64 = 4_294_967_295;
+/// Largest delay or time to live, in milliseconds: ten years, as in RabbitMQ. Celery and NServiceBus delay messages by queues
+/// whose times to live are powers of two of seconds, up to 2^27.
+pub const TTL_MS_MAX: u64 = 315_360_000_000;
 
 /// Bytes appended to the log and not yet written before publishers are asked to wait: a few of the
 /// largest batches. Two buffers of this size are kept.

@@ -50,6 +50,10 @@ pub enum Value {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table(Vec<(Box<str>, Value)>);
 
+/// How deep what is stored may be nested: the management API took so much before it had a limit of its own, since its
+/// JSON ends there.
+const STORED_DEPTH_MAX: usize = 128;
+
 /// Why bytes are not a field table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
@@ -73,9 +77,12 @@ pub enum TableError {
         /// Offset from the table's start.
         at: usize,
     },
-    /// Nested more deeply than [`TABLE_DEPTH_MAX`].
-    #[error("field table is nested more than {TABLE_DEPTH_MAX} deep")]
-    TooDeep,
+    /// Nested more deeply than [`TABLE_DEPTH_MAX`], or what is stored may be.
+    #[error("field table is nested more than {limit} deep")]
+    TooDeep {
+        /// How deep it may be.
+        limit: usize,
+    },
     /// More entries than [`TABLE_ENTRIES_MAX`].
     #[error("field table has more than {TABLE_ENTRIES_MAX} entries")]
     TooManyEntries,
@@ -93,8 +100,15 @@ impl Table {
     /// # Errors
     /// [`TableError`] with the offset at which the bytes stop making sense.
     pub fn decode(content: &[u8]) -> Result<Self, TableError> {
-        let mut reader = Reader { bytes: content, at: 0, count: 0 };
-        reader.table(content.len(), 0)
+        Reader::new(content, TABLE_DEPTH_MAX).table(content.len(), 0)
+    }
+
+    /// Decodes a table that was taken once: it may be nested more deeply than one that is taken today.
+    ///
+    /// # Errors
+    /// As [`Table::decode`]'s.
+    pub fn decode_stored(content: &[u8]) -> Result<Self, TableError> {
+        Reader::new(content, STORED_DEPTH_MAX).table(content.len(), 0)
     }
 
     /// Checks that [`Table::decode`] would take these bytes, without building what it would.
@@ -102,8 +116,7 @@ impl Table {
     /// # Errors
     /// The same as [`Table::decode`]'s.
     pub fn check(content: &[u8]) -> Result<(), TableError> {
-        let mut reader = Reader { bytes: content, at: 0, count: 0 };
-        reader.check_table(content.len(), 0)
+        Reader::new(content, TABLE_DEPTH_MAX).check_table(content.len(), 0)
     }
 
     /// Appends the 32-bit length and the content.
@@ -311,9 +324,14 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     count: usize,
+    depth_max: usize,
 }
 
 impl<'a> Reader<'a> {
+    const fn new(bytes: &'a [u8], depth_max: usize) -> Self {
+        Self { bytes, at: 0, count: 0, depth_max }
+    }
+
     fn table(&mut self, len: usize, depth: usize) -> Result<Table, TableError> {
         self.entries(len, depth, |r| Ok((Box::from(r.name()?), r.value(depth)?))).map(Table)
     }
@@ -402,8 +420,8 @@ impl<'a> Reader<'a> {
 
     /// Checks a nested content's depth and length; returns the offset of its end.
     fn enter(&self, len: usize, depth: usize) -> Result<usize, TableError> {
-        if depth > TABLE_DEPTH_MAX {
-            return Err(TableError::TooDeep);
+        if depth > self.depth_max {
+            return Err(TableError::TooDeep { limit: self.depth_max });
         }
         match self.at.checked_add(len) {
             Some(end) if end <= self.bytes.len() => Ok(end),
@@ -518,8 +536,25 @@ mod tests {
         }
         let mut out = BytesMut::new();
         Table::from_iter([("a", value)]).encode(&mut out);
-        assert_eq!(Table::decode(&out[4..]), Err(TableError::TooDeep));
-        assert_eq!(Table::check(&out[4..]), Err(TableError::TooDeep));
+        let too_deep = TableError::TooDeep { limit: TABLE_DEPTH_MAX };
+        assert_eq!(Table::decode(&out[4..]), Err(too_deep.clone()));
+        assert_eq!(Table::check(&out[4..]), Err(too_deep));
+    }
+
+    #[test]
+    fn what_is_stored_may_be_nested_as_deep_as_json() {
+        let encoded = |levels| {
+            let value = (0..levels).fold(Value::Void, |inner, _| Value::Array(vec![inner]));
+            let table = Table::from_iter([("a", value)]);
+            let mut out = BytesMut::new();
+            table.encode(&mut out);
+            (out, table)
+        };
+        let (deep, table) = encoded(STORED_DEPTH_MAX);
+        assert_eq!(Table::decode_stored(&deep[4..]), Ok(table));
+        let (deeper, _) = encoded(STORED_DEPTH_MAX + 1);
+        let too_deep = TableError::TooDeep { limit: STORED_DEPTH_MAX };
+        assert_eq!(Table::decode_stored(&deeper[4..]), Err(too_deep));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::fields::{arguments_field, text_field};
+use crate::fields::{arguments_field, routing_key_field};
 use crate::json::from_table;
 use crate::list_query::{Columns, ListQuery};
 use crate::listed::Listed;
@@ -195,7 +195,7 @@ fn location(
 }
 
 fn routing_key(body: &Value) -> Result<String, ApiError> {
-    Ok(text_field(body, "routing_key")?.unwrap_or_default().to_owned())
+    Ok(routing_key_field(body)?.unwrap_or_default().to_owned())
 }
 
 impl Listed for BindingReport {

@@ -252,6 +252,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_queue_that_a_broker_named_keeps_its_name() {
+        let broker = TestBroker::start();
+        let document = |name| json!({"queues": [{"vhost": "/", "name": name}]});
+        for _ in 0..2 {
+            import_json(&broker, document("amq.gen-JzTY20BRgKO-HjmUJj0wLg")).await.unwrap();
+        }
+        let place = ("/".to_owned(), "amq.gen-JzTY20BRgKO-HjmUJj0wLg".to_owned());
+        assert!(standing(&broker).await.queues.contains_key(&place));
+        let refused = import_json(&broker, document("amq.other")).await.unwrap_err();
+        assert!(refused.contains("reserved"), "{refused}");
+    }
+
+    #[tokio::test]
     async fn a_refused_import_leaves_auto_delete_exchanges_as_they_were() {
         let broker = broker().await;
         let before = standing(&broker).await;

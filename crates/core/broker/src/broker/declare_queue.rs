@@ -21,6 +21,9 @@ use crate::request::DeclareQueue;
 use crate::routing::exchange::RESERVED_PREFIX;
 use crate::topology_changes::TopologyAction;
 
+/// What the names begin with that the broker makes up.
+const MADE_UP_PREFIX: &str = "amq.gen-";
+
 impl Broker {
     /// Declares a queue (queue.declare), passive or not.
     ///
@@ -38,7 +41,7 @@ impl Broker {
         let name = if request.passive {
             self.queue_name(channel, &request.name)?
         } else if request.name.is_empty() {
-            self.random.name("amq.gen-")
+            self.random.name(MADE_UP_PREFIX)
         } else {
             request.name.clone()
         };
@@ -120,7 +123,9 @@ impl Broker {
         name: &str,
         request: &DeclareQueue,
     ) -> Result<Ticket, DeclareQueueError> {
-        if !request.name.is_empty() && name.starts_with(RESERVED_PREFIX) {
+        let is_made_up =
+            request.name.is_empty() || request.is_imported && name.starts_with(MADE_UP_PREFIX);
+        if !is_made_up && name.starts_with(RESERVED_PREFIX) {
             let (kind, name) = (ResourceKind::Queue, name.to_owned());
             return Err(ReservedName { kind, name }.into());
         }

@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         let at = self.at;
         let len = self.u32(what)? as usize;
         let content = self.slice(what, len)?;
-        Table::decode(content).map_err(|error| self.error(what, at, error.to_string()))
+        Table::decode_stored(content).map_err(|error| self.error(what, at, error.to_string()))
     }
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], TopologyError> {

@@ -215,6 +215,46 @@ fn a_queue_has_these_bytes() {
     assert_eq!(Item::decode(key, value).unwrap(), item);
 }
 
+/// The management API took such arguments once.
+#[test]
+fn arguments_nested_more_deeply_than_today_survive_the_log() {
+    let deep = (0..100).fold(Value::Void, |inner, _| Value::Array(vec![inner]));
+    let arguments = Table::from_iter([("deep", deep)]);
+    let vhost = VhostName::parse("/").unwrap();
+    let source = ExchangeName::parse("x").unwrap();
+    for item in [
+        Item::Queue(StoredQueue {
+            vhost: vhost.clone(),
+            name: QueueName::parse("q").unwrap(),
+            id: QueueId(7),
+            auto_delete: false,
+            exclusive: false,
+            created_at: Timestamp::from_millis(0),
+            arguments: arguments.clone(),
+        }),
+        Item::Exchange(
+            vhost.clone(),
+            ExchangeSpec {
+                name: source.clone(),
+                kind: ExchangeKind::Topic,
+                durable: true,
+                auto_delete: false,
+                internal: false,
+                arguments: arguments.clone(),
+            },
+        ),
+        Item::Binding(StoredBinding {
+            vhost,
+            destination: StoredDestination::Exchange(source.clone()),
+            source,
+            key: "k".into(),
+            arguments,
+        }),
+    ] {
+        assert_eq!(Item::decode(&item.key(), &item.value()).unwrap(), item);
+    }
+}
+
 #[test]
 fn an_access_key_has_these_bytes() {
     let item = Item::AccessKey(AccessKey {

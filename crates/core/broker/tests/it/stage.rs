@@ -113,6 +113,7 @@ impl Stage {
                     auto_delete: line.has("auto-delete"),
                     passive: line.has("passive"),
                     arguments: line.arguments(&flags),
+                    is_imported: false,
                 };
                 let declared = broker.declare_queue(now, channel, &request).map_err(said)?;
                 self.test.promise(declared.ticket);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::sqs::SqsAttributes;
 use crate::audit::Imported;
 use crate::error::ApiError;
-use crate::fields::{arguments_field, flag_field, required_field, text_field};
+use crate::fields::{arguments_field, flag_field, required_field, routing_key_field, text_field};
 use crate::identity::users::tags;
 use crate::identity::vhosts::unsupported_queue_type;
 use crate::json::from_table;
@@ -275,6 +275,7 @@ fn queue(object: &Value, vhost: String) -> Result<QueueDefinition, ApiError> {
         durable: flag_field(object, "durable", true)?,
         auto_delete: flag_field(object, "auto_delete", false)?,
         arguments: queue_arguments(object)?,
+        is_imported: true,
         ..DeclareQueue::default()
     };
     Ok(QueueDefinition { vhost, sqs: SqsAttributes::parse(object, name)?, declared })
@@ -314,7 +315,7 @@ fn binding(object: &Value, vhost: String) -> Result<BindingDefinition, ApiError>
         source: required_field(object, "source")?.to_owned(),
         destination: required_field(object, "destination")?.to_owned(),
         to_queue,
-        routing_key: text_field(object, "routing_key")?.unwrap_or_default().to_owned(),
+        routing_key: routing_key_field(object)?.unwrap_or_default().to_owned(),
         arguments: arguments_field(object)?,
     })
 }
@@ -381,6 +382,14 @@ mod tests {
         assert_eq!(
             refused(json!({"bindings": [{"vhost": "/", "destination_type": "topic"}]})),
             "bindings[0]: destination_type must be queue or exchange, it is \"topic\""
+        );
+        let binding = json!({
+            "vhost": "/", "source": "x", "destination": "q", "destination_type": "queue",
+            "routing_key": "k".repeat(256),
+        });
+        assert_eq!(
+            refused(json!({ "bindings": [binding] })),
+            "bindings[0]: routing_key has 256 bytes, the limit is 255"
         );
     }
 

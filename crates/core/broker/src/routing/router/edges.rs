@@ -123,5 +123,5 @@ pub(super) fn canonical(arguments: &Table) -> Box<[u8]> {
 
 /// Decodes the table of canonical bytes.
 pub(super) fn table(canonical: &[u8]) -> Table {
-    Table::decode(canonical).expect("an encoded table decodes")
+    Table::decode_stored(canonical).expect("an encoded table decodes")
 }

@@ -469,6 +469,17 @@ fn only_a_pattern_that_could_hold_up_an_exchange_is_refused() {
 }
 
 #[test]
+fn a_stored_binding_may_be_nested_more_deeply_than_today() {
+    let mut router = router();
+    add_queues(&mut router, 1..2);
+    let deep = (0..100).fold(Value::Void, |inner, _| Value::Array(vec![inner]));
+    let arguments = Table::from_iter([("deep", deep)]);
+    router.restore_binding("amq.direct", &queue(1), "k", &arguments).unwrap();
+    let shown: Vec<_> = router.bindings().map(|binding| binding.arguments).collect();
+    assert_eq!(shown, [arguments]);
+}
+
+#[test]
 fn a_message_whose_keys_take_too_many_steps_is_refused_with_the_limit() {
     let mut router = router();
     add_queues(&mut router, 1..2);
