@@ -18,8 +18,14 @@ app.conf.update(
         Queue("plain", Exchange("plain"), routing_key="plain"),
         Queue("ranked", Exchange("ranked"), routing_key="ranked", queue_arguments={"x-max-priority": 10}),
     ],
-    task_routes={"quelea_tasks.ranked": {"queue": "ranked", "routing_key": "ranked"}},
+    task_routes={
+        "quelea_tasks.ranked": {"queue": "ranked", "routing_key": "ranked"},
+        "quelea_tasks.delayed": {"queue": "delayed", "routing_key": "delayed"},
+    },
 )
+if os.environ.get("DELAYED"):
+    # Of a quorum queue Celery has the broker delay tasks, by 28 queues with times to live up to 2^27 seconds.
+    app.conf.task_queues = [Queue("delayed", Exchange("delayed", "topic"), routing_key="delayed", queue_arguments={"x-queue-type": "quorum"})]
 
 
 def leave_effect(number: int) -> None:
@@ -32,6 +38,11 @@ def leave_effect(number: int) -> None:
 
 @app.task
 def plain(number):
+    leave_effect(number)
+
+
+@app.task
+def delayed(number):
     leave_effect(number)
 
 

@@ -47,6 +47,28 @@ def test_every_tasks_effect_is_there_though_a_worker_is_killed(workers):
     assert set(done(workers.effects)) == set(range(TASKS))
 
 
+def test_quorum_queues_delay_tasks_at_the_broker(workers):
+    workers.environment["DELAYED"] = "1"
+    script = """
+from kombu.transport.native_delayed_delivery import (
+    bind_queue_to_native_delayed_delivery_exchange as bind,
+    declare_native_delayed_delivery_exchanges_and_queues as declare,
+)
+from quelea_tasks import app, delayed
+
+with app.connection_for_write() as connection:
+    declare(connection, "quorum")
+    for queue in app.amqp.queues.values():
+        queue.bind(connection.default_channel).declare()
+        bind(connection, queue)
+for number in range(20):
+    delayed.apply_async((number,), countdown=number % 5)
+"""
+    subprocess.run([sys.executable, "-B", "-c", script], env=workers.environment, cwd=FOLDER, check=True, timeout=60)
+    workers.start("--queues", "delayed")
+    wait_for(lambda: len(set(done(workers.effects))) == 20, workers, "all effects")
+
+
 def test_higher_priorities_are_worked_off_first(workers):
     script = """
 from quelea_tasks import ranked

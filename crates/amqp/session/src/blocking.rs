@@ -4,6 +4,7 @@ use quelea_amqp_codec::ShortStr;
 use quelea_amqp_codec::method::{Method, connection};
 use quelea_broker::Broker;
 
+use crate::channel::Mode;
 use crate::session::{Phase, Session};
 
 impl Session {
@@ -24,6 +25,14 @@ impl Session {
         }
         self.awaited_bytes = Some(bytes);
         true
+    }
+
+    /// Returns how much a method publishes: a tx.commit of messages, all that they take.
+    pub(crate) fn bytes_to_commit(&self, channel: u16, method: &Method) -> usize {
+        match (method, self.channels.get(&channel).map(|channel| &channel.mode)) {
+            (Method::TxCommit(_), Some(Mode::Transactional(transaction))) => transaction.bytes(),
+            _ => 0,
+        }
     }
 
     /// From now on the client counts as one that publishes.

@@ -332,7 +332,14 @@ impl Session {
                 }
                 *channel
             }
-            Event::Method { channel, .. } => *channel,
+            Event::Method { channel, method } => {
+                // Only now is it appended what the transaction published.
+                let bytes = self.bytes_to_commit(*channel, method);
+                if bytes > 0 && self.publish_has_to_wait(broker, bytes) {
+                    return true;
+                }
+                *channel
+            }
             Event::ChannelClosed(channel) => return self.is_parked(*channel),
             // Whoever is gone, or was refused, waits for no answer.
             Event::Closed => {

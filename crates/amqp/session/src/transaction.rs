@@ -74,6 +74,11 @@ impl Transaction {
         Ok(())
     }
 
+    /// Returns how much its messages take.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the next message whose way is to be found before the commit; `None` if there are no
     /// more.
     pub(crate) fn next_message(&mut self) -> Option<&Message> {

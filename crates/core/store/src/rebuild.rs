@@ -28,7 +28,8 @@ impl QueueIndex {
         self.add_paged_range(self.slots.len(), range);
     }
 
-    /// Puts a range to its place by number. False if any of what is there has a number in it: then nothing is done.
+    /// Puts a range to its place by number, if it is not there already. False if any of what is there has a number in it: then
+    /// nothing is done.
     pub(crate) fn insert_paged_range(&mut self, range: PagedRange) -> bool {
         if self.last_seq().is_none_or(|last| last < range.first) {
             self.push_back_paged_range(range);
@@ -36,7 +37,11 @@ impl QueueIndex {
         }
         let mut at = self.slots.partition_point(|slot| slot.last_seq() < range.first);
         if self.slots[at].first_seq() <= range.last {
-            let Slot::Chunk(chunk) = &self.slots[at] else { return false };
+            let chunk = match &self.slots[at] {
+                Slot::Chunk(chunk) => chunk,
+                // A checkpoint of several slices has a range twice that is set aside between them.
+                Slot::PagedRange(there) => return there.first_location() == range.first_location(),
+            };
             // Those around it may be in one chunk.
             let before = chunk.entries().partition_point(|entry| entry.seq < range.first);
             if chunk.entries()[before].seq <= range.last {

@@ -366,7 +366,7 @@ fn parse_expiration(expiration: &str) -> Result<u64, PublishError> {
     }
     match expiration.parse() {
         Ok(ms) if ms <= TTL_MS_MAX => Ok(ms),
-        _ => invalid("the limit is 4294967295 ms"),
+        _ => invalid("the limit is 315360000000 ms"),
     }
 }
 
@@ -376,10 +376,11 @@ mod tests {
 
     #[test]
     fn an_expiration_is_a_number_of_milliseconds_as_text() {
-        for (text, ms) in [("0", 0), ("1500", 1500), ("4294967295", TTL_MS_MAX)] {
+        for (text, ms) in [("0", 0), ("1500", 1500), ("315360000000", TTL_MS_MAX)] {
             assert_eq!(parse_expiration(text), Ok(ms));
         }
-        for text in ["", "-1", "+1", "1.5", "abc", "4294967296", "99999999999999999999999", " 1"] {
+        for text in ["", "-1", "+1", "1.5", "abc", "315360000001", "99999999999999999999999", " 1"]
+        {
             assert!(parse_expiration(text).is_err(), "{text:?}");
         }
     }

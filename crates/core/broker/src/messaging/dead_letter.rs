@@ -29,7 +29,7 @@ const DEAD_LETTERS_PER_TURN: usize = 512;
 
 impl Messaging {
     /// Moves dead letters on, until this turn has no more than `kept` steps left. True: there are more that could be
-    /// moved at once.
+    /// moved at once. Without room in the log they wait, as publishers do: its next job leads here again.
     pub(crate) fn move_dead_letters(
         &mut self,
         routing: &mut Routing,
@@ -38,14 +38,20 @@ impl Messaging {
         now: Timestamp,
     ) -> bool {
         for _ in 0..QUEUES_PER_TURN.min(self.queues.schedule.dead_lettering()) {
-            if work.left() <= kept {
+            if work.left() <= kept || !self.has_room_for_letters() {
                 break;
             }
             if let Some(id) = self.queues.next_dead_lettering() {
                 self.move_from(routing, work, kept, id, now);
             }
         }
-        self.queues.schedule.dead_lettering() > 0
+        self.queues.schedule.dead_lettering() > 0 && self.has_room_for_letters()
+    }
+
+    /// Returns whether the log takes another: a letter is appended whole, and what it was frees nothing before that is
+    /// written. Memory does not matter: what was read to be moved would only be read again.
+    fn has_room_for_letters(&self) -> bool {
+        self.log.is_healthy() && self.log.has_room(self.clients.config.store_pending_bytes_max)
     }
 
     /// A queue that has more of them stands behind the others then.
@@ -59,7 +65,7 @@ impl Messaging {
     ) {
         let mut has_room = false;
         for _ in 0..DEAD_LETTERS_PER_TURN {
-            if work.left() <= kept {
+            if work.left() <= kept || !self.has_room_for_letters() {
                 break;
             }
             let Some(queue) = self.queues.letter_source_mut(id) else {
@@ -251,6 +257,8 @@ pub(crate) fn without_source(message: &Arc<Message>) -> Arc<Message> {
 fn with_headers(message: &Message, change: impl FnOnce(&mut Table)) -> Message {
     // Properties were checked when they came in.
     let mut properties = Properties::decode(message.properties()).unwrap_or_default();
+    // Where it goes its time to live does not count: what is left to end it is the retention.
+    properties.expiration = None;
     let mut headers = properties.headers.take().unwrap_or_default();
     change(&mut headers);
     properties.headers = (!headers.is_empty()).then_some(headers);

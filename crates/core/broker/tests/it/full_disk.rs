@@ -1,7 +1,9 @@
 //! A full disk gets its space back by what consumers take, whatever else the log has to keep.
 
-use quelea_broker::{BrokerConfig, Fifo, QueueAttributes, QueueSettings, Receive, Send};
-use quelea_model::{Properties, QueueId};
+use quelea_broker::{
+    BrokerConfig, DeclareQueue, Fifo, Publish, QueueAttributes, QueueSettings, Receive, Send,
+};
+use quelea_model::{Properties, QueueId, Table, Value};
 
 use crate::broker_test::{BrokerTest, StoreKind};
 
@@ -97,4 +99,79 @@ fn deduplication_ids_do_not_take_the_room_that_frees_a_full_disk() {
     let queue = test.broker.queue_id("/", "q").unwrap();
     send(&mut test, queue, 0);
     assert_eq!(test.broker.queue("/", "q").unwrap().messages_ready, 0, "it was sent before");
+}
+
+const TTL_MS: u64 = 10_000;
+
+fn declare(test: &mut BrokerTest, queue: &str, arguments: Table) {
+    let channel = test.client("me").channel;
+    let request =
+        DeclareQueue { name: queue.into(), durable: true, arguments, ..DeclareQueue::default() };
+    test.broker.declare_queue(test.now, channel, &request).unwrap();
+}
+
+/// Publishes so many messages to a queue, or until the disk is full. Returns how many.
+fn publish(test: &mut BrokerTest, queue: &str, most: u64) -> u64 {
+    let channel = test.client("me").channel;
+    let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
+    let (mut published, mut looks) = (0, 0);
+    // Now and then it only waits for its next file.
+    while looks < 5 && published < most {
+        if !test.broker.accepts_publishes() {
+            looks += 1;
+            test.now = test.now.plus_ms(100);
+            test.settle();
+            continue;
+        }
+        looks = 0;
+        let publish = Publish {
+            exchange: "",
+            routing_key: queue,
+            properties: &properties,
+            body: vec![7; 1_000].into(),
+            mandatory: false,
+            confirm: false,
+        };
+        test.broker.publish(test.now, channel, publish).unwrap();
+        test.settle();
+        published += 1;
+    }
+    published
+}
+
+#[test]
+fn dead_letters_wait_for_room_on_a_full_disk() {
+    let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(SEGMENT_BYTES));
+    let mut dying = Table::new();
+    dying.set("x-message-ttl", Value::I64(TTL_MS as i64));
+    dying.set("x-dead-letter-exchange", Value::text(""));
+    dying.set("x-dead-letter-routing-key", Value::text("dead"));
+    declare(&mut test, "dying", dying);
+    declare(&mut test, "dead", Table::new());
+    declare(&mut test, "other", Table::new());
+    test.set_disk_capacity(20 * u64::from(SEGMENT_BYTES));
+    let dying = publish(&mut test, "dying", 500);
+    let others = publish(&mut test, "other", 10_000);
+    assert!(dying == 500 && (100..10_000).contains(&others), "{dying}, {others}");
+    let before = test.broker.overview().store.appended_bytes;
+    for _ in 0..30 {
+        test.now = test.now.plus_ms(1_000);
+        test.settle();
+    }
+    let store = test.broker.overview().store;
+    let appended = store.appended_bytes - before;
+    assert!(appended < u64::from(SEGMENT_BYTES), "{appended} bytes of letters, {store:?}");
+    assert!(store.pending_bytes < u64::from(SEGMENT_BYTES), "{store:?}");
+    let channel = test.client("me").channel;
+    for _ in 0..others {
+        test.broker.get(test.now, channel, "other", true).unwrap();
+        test.settle();
+    }
+    for _ in 0..30 {
+        test.now = test.now.plus_ms(1_000);
+        test.settle();
+    }
+    assert_eq!(test.broker.queue("/", "dead").unwrap().messages_ready, dying);
+    let dying = test.broker.queue("/", "dying").unwrap();
+    assert_eq!((dying.messages_ready, dying.messages_in_transit), (0, 0));
 }

@@ -504,8 +504,11 @@ fn what_the_disk_refuses_for_good_is_no_damage() {
 }
 
 /// Publishes messages, so many of which lie in a range of the index that is set aside, and checkpoints as the broker does:
-/// that range comes last. Returns it too.
-fn with_a_range_set_aside(neighbours_are_sparse: bool) -> (StoreHarness<LogStore>, PagedRange) {
+/// that range comes last, and before besides if it was set aside between two slices. Returns it too.
+fn with_a_range_set_aside(
+    neighbours_are_sparse: bool,
+    between_slices: bool,
+) -> (StoreHarness<LogStore>, PagedRange) {
     let options = Options { segment_bytes: 1 << 20, ..Options::default() };
     let mut harness = StoreHarness::new(options);
     let seqs: Vec<Seq> = (0..4_000).map(|_| harness.publish_fast(&[1], 40)).collect();
@@ -526,7 +529,9 @@ fn with_a_range_set_aside(neighbours_are_sparse: bool) -> (StoreHarness<LogStore
     let mut cursor = CheckpointCursor::default();
     let mut index = harness.ready.remove(&QueueId(1)).expect("the queue is there");
     assert!(index.checkpoint(QueueId(1), &mut cursor, usize::MAX, &mut harness.store));
-    harness.store.checkpoint_paged_range(QueueId(1), &range);
+    (0..=usize::from(between_slices)).for_each(|_| {
+        harness.store.checkpoint_paged_range(QueueId(1), &range);
+    });
     harness.store.finish_checkpoint();
     harness.settle();
     (harness, range)
@@ -534,8 +539,8 @@ fn with_a_range_set_aside(neighbours_are_sparse: bool) -> (StoreHarness<LogStore
 
 #[test]
 fn a_range_that_was_set_aside_is_not_read_at_the_next_start() {
-    for neighbours_are_sparse in [false, true] {
-        let (harness, range) = with_a_range_set_aside(neighbours_are_sparse);
+    for (neighbours_are_sparse, between_slices) in [(false, false), (true, false), (false, true)] {
+        let (harness, range) = with_a_range_set_aside(neighbours_are_sparse, between_slices);
         let damaged = range.first_offset as usize + 30;
         flip(&harness.disk, "segment-00000001", damaged);
         let mut after = harness.crash_unhistoric();

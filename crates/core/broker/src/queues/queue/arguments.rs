@@ -218,9 +218,10 @@ fn delivery_limit(
     quorum_default: u16,
 ) -> Result<Option<u16>, BadArgument> {
     // -1 means none in RabbitMQ.
-    match arguments.integer("x-delivery-limit", -1, i64::from(u16::MAX) - 1)? {
+    match arguments.integer("x-delivery-limit", -1, i64::MAX)? {
         Some(-1) => Ok(None),
-        Some(limit) => Ok(Some(limit as u16)),
+        // Deliveries are counted as far as that: more than the highest limit there are none.
+        Some(limit) => Ok(Some(u16::try_from(limit).unwrap_or(u16::MAX))),
         None => Ok((kind == QueueKind::Quorum).then_some(quorum_default)),
     }
 }
