@@ -1,6 +1,8 @@
 //! Errors as clients see them: what each is called in both protocols, and with which HTTP status it
 //! is sent. `docs/sqs/protocol.md` has the same table.
 
+use crate::limits::ERROR_MESSAGE_BYTES_MAX;
+
 /// An error for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", kind.code())]
@@ -12,10 +14,13 @@ pub struct Error {
 }
 
 impl Error {
-    /// Returns an error of this kind.
+    /// Returns an error of this kind. Messages show what is wrong as it was sent, which may be as long as a request: they are cut
+    /// at [`ERROR_MESSAGE_BYTES_MAX`], since answers of errors count in no budget.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        let mut message = message.into();
+        message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));
+        Self { kind, message }
     }
 }
 
@@ -184,4 +189,15 @@ kinds! {
     ThrottlingException = "com.amazon.coral.service#ThrottlingException", "ThrottlingException", 400, Sender;
     /// There is no such operation (JSON).
     UnknownOperation = "com.amazon.coral.service#UnknownOperationException", "InvalidAction", 400, Sender;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_error_shows_is_no_longer_than_its_limit() {
+        let error = Error::new(ErrorKind::InvalidAddress, "é".repeat(2_000_000));
+        assert_eq!(error.message, "é".repeat(ERROR_MESSAGE_BYTES_MAX / 2));
+    }
 }

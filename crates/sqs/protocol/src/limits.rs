@@ -76,6 +76,9 @@ pub(crate) const TAG_VALUE_LENGTH_MAX: usize = 256;
 /// Actions of one statement.
 pub(crate) const PERMISSION_ACTIONS_MAX: usize = 7;
 
+/// Bytes of an error's message.
+pub(crate) const ERROR_MESSAGE_BYTES_MAX: usize = 2_048;
+
 /// Letters of a label.
 pub(crate) const LABEL_LENGTH_MAX: usize = 80;
 

@@ -5,7 +5,7 @@ use crate::{Error, ErrorKind, Fault};
 
 /// Returns an error of that kind.
 pub(crate) fn error(kind: ErrorKind, message: impl Into<String>) -> Error {
-    Error { kind, message: message.into() }
+    Error::new(kind, message)
 }
 
 /// Returns the error for a request that lacks something it must have.

@@ -35,7 +35,8 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         let label = label(request.label.as_deref())?;
         check_actions(&request.actions)?;
         let accounts = &request.aws_account_ids;
-        let is_account = |id: &String| !id.is_empty() && is_word(id);
+        // Accounts' names may have dots besides.
+        let is_account = |id: &String| !id.is_empty() && is_word(&id.replace('.', "_"));
         if accounts.is_empty() || !accounts.iter().all(is_account) {
             let shown = accounts.join(", ");
             let reason = "Unable to verify.";
