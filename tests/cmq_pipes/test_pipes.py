@@ -79,6 +79,24 @@ def test_many_lines_come_in_order(at, mode, tmp_path):
     assert ((tmp_path / "popped").read_bytes() == many) is True
 
 
+def test_pop_ends_when_the_last_of_several_pushers_has_ended(at):
+    """Their ends may be heard before what they sent last is popped."""
+    some = [lines(*(f"{name}{number}" for number in range(2_000))) for name in "abcd"]
+    with popping(at, "--reliable", "--until-end", "--timeout", "60") as pop, contextlib.ExitStack() as pushers:
+        started = [pushers.enter_context(Pipe("push", "--reliable", at)) for _ in some]
+        for pusher in started:
+            # Each has been seen before the first of them ends.
+            pusher.write(b"seen\n")
+            assert pop.read(5) == b"seen\n"
+        for pusher, content in zip(started, some, strict=True):
+            pusher.write(content)
+        for pusher in started:
+            pusher.end_input()
+        assert [pusher.result()[0] for pusher in started] == [0] * len(some)
+        code, popped, _ = pop.result()
+        assert code == 0 and sorted(popped.splitlines()) == sorted(b"".join(some).splitlines())
+
+
 def test_a_reader_that_is_slow_holds_the_pusher_back(at):
     """What pop cannot write it does not acknowledge, and what is not acknowledged fits into a window."""
     many = lines(*range(400_000))

@@ -7,8 +7,8 @@ import socket
 import pika
 import pytest
 from harness.amqp.peer import until
+from harness.elastic.broker import ElasticBroker
 from harness.management import Management, Refused
-from harness.served import served
 
 GUEST = base64.b64encode(b"guest:guest").decode()
 
@@ -60,20 +60,15 @@ def test_a_change_is_carried_out_and_audited_though_its_client_is_gone(broker, a
 @pytest.mark.process
 @pytest.mark.quelea("elastic queues are Quelea's")
 def test_elastic_queues_of_clients_that_are_gone_are_audited():
-    with served(QUELEA__ELASTIC__LISTEN="127.0.0.1:0") as started:
-        api, (host, port) = Management(started.http), started.http.removeprefix("http://").rsplit(":", 1)
-        for number in range(20):
-            with socket.create_connection((host, int(port))) as client:
-                head = f"PUT /api/elastic/queues/q{number} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {GUEST}"
+    with ElasticBroker() as started:
+        api, paths = started.management, [f"/api/elastic/queues/q{number}" for number in range(20)]
+        for path in paths:
+            with socket.create_connection((started.host, started.http_port)) as client:
+                head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {GUEST}"
                 client.sendall(f"{head}\r\n\r\n".encode())
-        # The last of them may not have begun when its client left; this one has.
-        api.put("/api/elastic/queues/last")
-
-        def made_and_audited():
-            made = {f"/api/elastic/queues/{queue['name']}" for queue in api.get("/api/elastic/queues")}
-            return made <= {one["path"] for one in api.get("/api/audit")}
-
-        until(made_and_audited)
+                # It is there before it is saved, and only then answered: by that time its client is gone.
+                until(lambda name=path.rsplit("/")[-1]: name in {one["name"] for one in api.get("/api/elastic/queues")}, "it has begun")
+        until(lambda: set(paths) <= {one["path"] for one in api.get("/api/audit")}, "all are audited")
 
 
 @pytest.mark.quelea("RabbitMQ keeps no such trail")

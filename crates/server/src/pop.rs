@@ -248,12 +248,13 @@ impl Popping<'_> {
                         return self.drain().map(|()| End::Unwanted).or_else(unread);
                     }
                     SideEvent::Event(event) => {
+                        // What it sent last is in the mailbox: popped behind its end, it would seem to have begun anew.
+                        let written = self.drain();
                         let ended = self.senders.on_event(&event);
                         if let Event::Lost { messages, .. } = event {
                             self.lost += messages;
                         }
-                        // What it sent last is in the mailbox.
-                        match self.drain() {
+                        match written {
                             Ok(()) if ended && args.until_end => return Ok(End::Came),
                             written => written,
                         }

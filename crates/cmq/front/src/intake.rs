@@ -133,14 +133,16 @@ impl Intake {
         first: Message,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), CoreStopped> {
-        let (mut batch, mut receipts, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut batch, mut receipts, mut looked_at, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
         let mut next = Some(first);
         while let Some(message) = next {
+            // Those that are dropped count, too: they may come without an end.
+            looked_at += 1;
             bytes += message.bytes.len();
             if let Some(receipt) = self.add(taking, message, &mut batch) {
                 receipts.push(receipt);
             }
-            let has_room = receipts.len() < BATCH_MESSAGES_MAX && bytes < BATCH_BYTES_MAX;
+            let has_room = looked_at < BATCH_MESSAGES_MAX && bytes < BATCH_BYTES_MAX;
             next = if has_room { self.queue.try_pop() } else { None };
         }
         let Some((outcome, promise)) = self.publish(taking, batch.into(), stop).await? else {

@@ -164,10 +164,8 @@ impl Senders {
         };
         self.change(key, now, |missing| match frame {
             Frame::Mark { next, .. } => (None, missing.expect(next, &options)),
-            Frame::Gone { number, .. } => {
-                missing.forget(number);
-                (None, 1)
-            }
+            // Each report of it is answered: only the first answer is news.
+            Frame::Gone { number, .. } => (None, u64::from(missing.forget(number))),
             Frame::Replaced { number, .. } => {
                 missing.forget(number);
                 (None, 0)
