@@ -26,8 +26,8 @@ use crate::clock::Now;
 use crate::deduplications::Deduplications;
 use crate::effect::{Batch, Effect, Renewal};
 use crate::lease::Lease;
-use crate::limits::{IDLE_MS, SEALS_IDLE_MAX};
-use crate::message::{Arrival, sent_at_ms};
+use crate::limits::{IDLE_MS, SEALS_IDLE_MAX, WAITING_DELETIONS_MAX};
+use crate::message::{Arrival, RowKey, sent_at_ms};
 use crate::receptions::{Holder, RECEPTIONS_MAX, Reception, decode, encode};
 use crate::segments::Segments;
 use crate::take_over::TakeOver;
@@ -106,6 +106,8 @@ pub struct Owner {
     /// When those who wait have waited for long enough.
     ends: BTreeSet<(u64, CallId)>,
     readings: FxHashMap<u64, Reading>,
+    /// Rows of messages that are kept no longer, to be deleted when there is room.
+    expired: VecDeque<RowKey>,
     undeleted: VecDeque<Deletion>,
     deletions: FxHashMap<u64, Vec<Deletion>>,
     /// What is deleted, but may not be confirmed while the lease is being renewed.
@@ -168,6 +170,7 @@ impl Owner {
             receives: BTreeMap::new(),
             ends: BTreeSet::new(),
             readings: FxHashMap::default(),
+            expired: VecDeque::new(),
             undeleted: VecDeque::new(),
             deletions: FxHashMap::default(),
             deleted: Vec::new(),
@@ -225,7 +228,8 @@ impl Owner {
         const RECEIVE_BYTES: usize = 256;
         const DELETION_BYTES: usize = 128;
         let waiting = self.receives.len() * RECEIVE_BYTES
-            + (self.undeleted.len() + self.deleted_ahead.len()) * DELETION_BYTES;
+            + (self.expired.len() + self.undeleted.len() + self.deleted_ahead.len())
+                * DELETION_BYTES;
         let ids = self.deduplications.bytes() + self.attempts.bytes();
         self.window.bytes() + ids + self.unsent_bytes + waiting
     }
@@ -272,6 +276,7 @@ impl Owner {
         self.deduplications.forget_old(now.wall_ms);
         self.attempts.forget_old(now.wall_ms);
         self.forget_expired(now);
+        self.delete_expired(now);
         let empty = self.segments.take_empty(self.loaded_to, now.wall_ms);
         if !empty.is_empty() {
             self.effects.push_back(Effect::Drop(empty));
@@ -288,7 +293,17 @@ impl Owner {
         let expired: Vec<u64> = expired.collect();
         let behind = self.window.from(self.look_from).nth(LOOKED_AT_MAX);
         self.look_from = behind.map_or(0, |(number, _)| number);
-        expired.into_iter().for_each(|number| self.forget(number));
+        expired.into_iter().for_each(|number| self.expire(number));
+    }
+
+    /// A message is kept no longer. Its row may be, by the retention at the time when it was sent: it would come back where that is
+    /// raised again.
+    fn expire(&mut self, number: u64) {
+        let Some(segment) = self.window.get(number).map(|held| held.segment) else { return };
+        self.forget(number);
+        if self.expired.len() < WAITING_DELETIONS_MAX {
+            self.expired.push_back(RowKey { segment, number });
+        }
     }
 
     /// Returns after how many ms [`Owner::tick`] has something to do, if nothing comes before.
@@ -387,6 +402,7 @@ impl Owner {
         self.effects.extend(calls.into_iter().map(Effect::NotOwner));
         self.unsent.clear();
         self.ends.clear();
+        self.expired.clear();
         self.undeleted.clear();
         self.deletions.clear();
         self.deleted.clear();

@@ -70,7 +70,7 @@ pub fn listed_from(row: Option<&OwnerRow>) -> SegmentKey {
 }
 
 /// Returns what a queue's next owner begins with. `tail` is what the partition of [`tail_of`] says
-/// its last number to be, if there was a batch in it at all. Without a row numbers begin at
+/// its last number to be, if there was a batch in it at all. Without a row, or anything that says how far numbers have come, they begin at
 /// `first_number`.
 #[must_use]
 pub fn take_over(
@@ -106,6 +106,10 @@ pub fn take_over(
         };
         let ended_at_ms = next.map_or(now_ms, |next| next.began_at_ms);
         ranges.push(SegmentRange { key: row.key, last, ended_at_ms });
+    }
+    if ranges.is_empty() && tail_of(Some(row), listed).is_none() {
+        // What the last epoch had was listed no longer, and so nothing of those before: its numbers are not to be used again.
+        sealed_to = sealed_to.max(first_number.saturating_sub(1));
     }
     let has_messages = |epoch: &u64| ranges.iter().any(|range| range.key.epoch == *epoch);
     sealed.retain(|epoch, _| has_messages(epoch));
@@ -188,5 +192,17 @@ mod tests {
     fn an_epoch_without_messages_is_forgotten_and_its_numbers_are_not_used_again() {
         let next = take_over(Some(&owner(4, &[(1, 7)], 7)), &[], None, 0, 99);
         assert_eq!((next.sealed.len(), next.sealed_to, next.epoch), (0, 7, 5));
+    }
+
+    #[test]
+    fn numbers_of_an_epoch_that_is_listed_no_longer_are_not_used_again() {
+        let row = owner(4, &[(1, 7)], 7);
+        assert_eq!(take_over(Some(&row), &[], None, 100, 99).sealed_to, 99);
+        assert_eq!(take_over(Some(&row), &[], None, 5, 99).sealed_to, 7, "its clock is behind");
+        // One that has sent nothing leaves no gap behind those that wait.
+        let next = take_over(Some(&row), &[listed(1, 1, 10)], None, 100, 99);
+        assert_eq!((next.sealed_to, next.ranges.len()), (7, 1));
+        let next = take_over(Some(&row), &[listed(4, 8, 10)], Some(9), 100, 99);
+        assert_eq!(next.sealed_to, 9);
     }
 }

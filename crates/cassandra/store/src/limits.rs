@@ -35,6 +35,10 @@ pub const VISIBILITY_CHANGES_MAX: usize = 10_000;
 /// Receives of one queue that may wait here, long polls included.
 pub const WAITING_RECEIVES_MAX: usize = 5_000;
 
+/// So much later than its wait ends a receive is answered at most while reads go on behind messages that cannot be had, in ms: where
+/// Cassandra is quick one that does not wait gets behind them.
+pub const RECEIVE_LATE_MS_MAX: u64 = 1_000;
+
 /// Messages that one look at a queue's head takes.
 pub const TAKEN_ROWS_MAX: usize = 100;
 

@@ -23,10 +23,11 @@ pub(super) struct DeleteCall {
     failure: Option<Fault>,
 }
 
-/// One message of one call.
+/// One message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deletion {
-    call: CallId,
+    /// Who wants it; `None`: the message has expired.
+    call: Option<CallId>,
     row: RowKey,
 }
 
@@ -55,7 +56,7 @@ impl Owner {
                 }
                 Claim::Row(row) => {
                     entered.open += 1;
-                    self.undeleted.push_back(Deletion { call, row });
+                    self.undeleted.push_back(Deletion { call: Some(call), row });
                     ReceiptOutcome::Done
                 }
             };
@@ -133,6 +134,18 @@ impl Owner {
             .filter(|receipt| receipt.queue == self.queue && receipt.epoch <= self.epoch)
     }
 
+    /// Deletes rows of messages that are kept no longer: so many that those of calls need not wait long behind them.
+    pub(super) fn delete_expired(&mut self, now: Now) {
+        // The next owner may keep them.
+        if !self.lease.is_valid(now) {
+            return;
+        }
+        let room = (AT_ONCE_MAX * DELETED_ROWS_MAX).saturating_sub(self.undeleted.len());
+        let taken = self.expired.drain(..room.min(self.expired.len()));
+        self.undeleted.extend(taken.map(|row| Deletion { call: None, row }));
+        self.delete_next();
+    }
+
     fn delete_next(&mut self) {
         while self.deletions.len() < AT_ONCE_MAX && !self.undeleted.is_empty() {
             let count = self.undeleted.len().min(DELETED_ROWS_MAX);
@@ -148,9 +161,12 @@ impl Owner {
     pub fn deleted(&mut self, id: u64, outcomes: &[Result<(), Fault>], now: Now) {
         let Some(deletions) = self.deletions.remove(&id) else { return };
         for (deletion, outcome) in deletions.into_iter().zip(outcomes) {
-            match outcome {
-                Ok(()) => self.deleted.push(deletion),
-                Err(fault) => {
+            match (outcome, deletion.call) {
+                (Ok(()), Some(_)) => self.deleted.push(deletion),
+                (Ok(()), None) => {}
+                // It is tried again a little later.
+                (Err(_), None) => self.expired.push_back(deletion.row),
+                (Err(fault), Some(call)) => {
                     let number = deletion.row.number;
                     if let Some(State::InFlight(flight)) =
                         self.window.get(number).map(|held| held.state)
@@ -158,7 +174,7 @@ impl Owner {
                         let deletions = flight.deletions.saturating_sub(1);
                         self.window.set(number, State::InFlight(Flight { deletions, ..flight }));
                     }
-                    self.settle(deletion.call, Some(fault.clone()));
+                    self.settle(call, Some(fault.clone()));
                 }
             }
         }
@@ -176,7 +192,9 @@ impl Owner {
                 self.deleted_ahead.insert(row.number);
             }
             self.forget(row.number);
-            self.settle(call, None);
+            if let Some(call) = call {
+                self.settle(call, None);
+            }
         }
     }
 

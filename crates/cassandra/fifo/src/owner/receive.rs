@@ -155,7 +155,7 @@ impl Owner {
             if self.is_kept(self.window.get(number)?, now) {
                 return Some(number);
             }
-            self.forget(number);
+            self.expire(number);
         }
     }
 

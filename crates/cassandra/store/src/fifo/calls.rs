@@ -57,7 +57,7 @@ impl Shared {
         patience: Duration,
     ) -> Result<Answer, Fault> {
         let queue = self.fifo_queue(facts).await?;
-        self.fifo_call(queue, operation, patience).await
+        self.fifo_call(facts, queue, operation, patience).await
     }
 
     pub(crate) async fn fifo_send(
@@ -111,7 +111,7 @@ impl Shared {
             let record = self.queues.record_now(&self.database, &facts.queue).await?;
             queue = self.fifo_queue_in(facts, record).await?;
         }
-        match self.fifo_call(queue, operation, PATIENCE).await? {
+        match self.fifo_call(facts, queue, operation, PATIENCE).await? {
             Answer::Settled(outcomes) => Ok(outcomes),
             other => Err(other.unexpected()),
         }

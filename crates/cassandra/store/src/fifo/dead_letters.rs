@@ -44,10 +44,10 @@ impl Shared {
             ttl_s: time_left_s(&to.facts, message, self.database.clock.now_ms()),
             deduplication: Some(moved_key(queue.generation, row)),
         };
-        let to = self.fifo_queue(&to.facts).await?;
+        let (queue, operation) =
+            (self.fifo_queue(&to.facts).await?, Operation::Send(vec![outgoing]));
         // Boxed, since that queue's owner may have to move messages on.
-        let sent = Box::pin(self.fifo_call(to, Operation::Send(vec![outgoing]), PATIENCE)).await?;
-        match sent {
+        match Box::pin(self.fifo_call(&to.facts, queue, operation, PATIENCE)).await? {
             Answer::Sent(outcomes) => outcomes.into_iter().try_for_each(|one| one.map(drop)),
             other => Err(other.unexpected()),
         }

@@ -106,7 +106,7 @@ impl Shared {
         let operation = Operation::Send(outgoing.collect());
         let queue = self.fifo_queue(&to.facts).await?;
         // Boxed, since that queue's owner may have to move messages on.
-        match Box::pin(self.fifo_call(queue, operation, PATIENCE)).await? {
+        match Box::pin(self.fifo_call(&to.facts, queue, operation, PATIENCE)).await? {
             Answer::Sent(outcomes) => Ok(outcomes),
             other => Err(other.unexpected()),
         }

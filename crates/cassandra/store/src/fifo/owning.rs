@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use quelea_cassandra_fifo::limits::RENEW_EVERY_MS;
 use quelea_cassandra_fifo::{CallId, OwnerRow, Watch};
-use quelea_sqs_protocol::Fault;
+use quelea_sqs_protocol::{Fault, QueueFacts};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use uuid::Uuid;
 
@@ -40,19 +40,22 @@ impl Shared {
     /// have been carried out.
     pub(crate) async fn fifo_call(
         self: &Arc<Self>,
-        queue: FifoQueue,
+        facts: &QueueFacts,
+        mut queue: FifoQueue,
         operation: Operation,
         patience: Duration,
     ) -> Result<Answer, Fault> {
         let (until, waits_until) = (Instant::now() + patience, waits_until(&operation));
-        let place = self.fifo.place(queue.generation);
         loop {
+            let place = self.fifo.place(queue.generation);
             let operation = with_rest(&operation, waits_until);
             let attempt = self.attempt(&place, &queue, operation);
             let answer = tokio::time::timeout_at(until.into(), attempt).await;
             match answer.unwrap_or(Ok(Answer::NotOwner))? {
                 Answer::NotOwner if Instant::now() + AGAIN_AFTER < until => {
                     tokio::time::sleep(AGAIN_AFTER).await;
+                    // It may have been purged or deleted meanwhile: that, too, ends an owner.
+                    queue = self.fifo_queue(facts).await?;
                 }
                 Answer::NotOwner => {
                     let why = "the queue's owner cannot be reached, and no other can follow it yet";

@@ -13,7 +13,8 @@ use crate::database::transaction::Change;
 use crate::shared::Shared;
 
 impl Shared {
-    /// Takes over a queue whose owner's row is free. `false`: somebody else was quicker.
+    /// Takes over a queue whose owner's row is free. `false`: somebody else was quicker, or the queue was purged or deleted, of which
+    /// whoever calls it has not heard yet.
     pub(super) async fn take_queue_over(
         self: &Arc<Self>,
         place: &Place,
@@ -21,6 +22,10 @@ impl Shared {
         row: Option<&OwnerRow>,
     ) -> Result<bool, Fault> {
         let (fifo, database, generation) = (&self.fifo, &self.database, queue.generation);
+        let record = self.queues.record_now(database, &queue.name).await?;
+        if record.is_none_or(|record| record.generation != generation) {
+            return Ok(false);
+        }
         let oldest = listed_from(row);
         let listed = fifo.rows.list(database, generation, oldest, 2 * SEGMENTS_MAX).await?;
         let tail = match tail_of(row, &listed) {

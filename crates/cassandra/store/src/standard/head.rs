@@ -132,6 +132,8 @@ impl Head {
         self.mark_read_at_us = now_us;
         self.stored_low_us = self.stored_low_us.max(low_us);
         self.low_us = self.low_us.max(low_us);
+        // No read begins before the mark: what was left behind there would be looked for again and again.
+        self.left_behind.on_mark(self.low_us);
     }
 
     /// Returns where a read begins that is made now.
@@ -398,6 +400,34 @@ mod tests {
         assert_eq!(head.start(again, FULLY), start_at(from_us, again, Reach::Near));
         read(&mut head, again, vec![], None);
         assert_eq!(head.start(again, FULLY).from_us, again - OVERLAP_US, "it is gone");
+    }
+
+    #[test]
+    fn what_is_left_behind_the_stored_mark_is_not_looked_for_again() {
+        let mut head = Head::default();
+        let (left, later) = (entry_for_tests(NOW - 60 * SECOND, 1), NOW + MARK_AGE_US_MAX);
+        head.set_stored_low(left.visible_at_us - SECOND, NOW);
+        read(&mut head, NOW, vec![left], None);
+        head.left_behind.begin(NOW);
+        head.left_behind.pass(Some(&left));
+        head.left_behind.end(NOW);
+        // Others have received it meanwhile, and the mark has passed it.
+        head.set_stored_low(left.visible_at_us + SECOND, later);
+        let full = read(&mut head, later, vec![], None);
+        assert_eq!(full, start_at(left.visible_at_us + SECOND, later, Reach::Full));
+        assert!(head.left_behind.is_empty());
+        assert_eq!(head.start(later, FULLY), start_at(later - OVERLAP_US, later, Reach::Near));
+    }
+
+    #[test]
+    fn what_is_left_behind_on_both_sides_of_the_mark_is_found_again() {
+        let mut head = Head::default();
+        let (left, mark_us) = (entry_for_tests(NOW - 60 * SECOND, 1), NOW - 50 * SECOND);
+        head.left_behind.begin(NOW);
+        head.left_behind.pass(Some(&left));
+        head.left_behind.end(NOW);
+        head.set_stored_low(mark_us, NOW);
+        assert_eq!(head.left_behind.due_us(NOW), Some(mark_us));
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl LeftBehind {
         }
     }
 
+    /// Nothing lives before that time any more: those of them that were before it are gone.
+    pub(crate) fn on_mark(&mut self, low_us: i64) {
+        self.first_us = self.first_us.map(|first_us| first_us.max(low_us));
+    }
+
     /// Returns where the next read has to begin to find them, if it is time for that.
     pub(crate) fn due_us(&self, now_us: i64) -> Option<i64> {
         let is_due = self.again_at_us.is_some_and(|again_at_us| again_at_us <= now_us);

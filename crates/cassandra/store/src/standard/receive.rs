@@ -14,7 +14,8 @@ use crate::backoff::Backoff;
 use crate::bucket::Bucket;
 use crate::entry::Entry;
 use crate::limits::{
-    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, TAKEN_ROWS_MAX, WAITING_RECEIVES_MAX,
+    BATCH_BYTES_MAX, BATCHES_AT_ONCE, READ_ROWS_MAX, RECEIVE_LATE_MS_MAX, TAKEN_ROWS_MAX,
+    WAITING_RECEIVES_MAX,
 };
 use crate::message_id::sent_at_ms;
 use crate::peers::name;
@@ -46,9 +47,10 @@ struct Chosen {
 }
 
 /// What came of what was chosen.
+#[derive(Default)]
 struct Delivered {
-    /// Whether something was delivered, or moved to the dead-letter queue.
-    is_any: bool,
+    /// What the round came to, if something was delivered, or moved to the dead-letter queue, or new entries were not written.
+    served: Option<Served>,
     /// What stays where it is, the oldest first.
     left: Vec<Entry>,
     /// Partitions of messages that were not answered.
@@ -227,6 +229,9 @@ impl Standard {
                     head.on_read(start, &read, None, self.grace_us(&rows));
                     self.store_mark(&rows, head);
                     head.left_behind.pass(read.visible.first());
+                    if are_late(waiting) {
+                        return None;
+                    }
                 }
                 continue;
             }
@@ -245,16 +250,16 @@ impl Standard {
             head.left_behind.pass(passed.as_ref());
             let tried: Vec<Uuid> = chosen.iter().map(|entry| entry.message).collect();
             let chosen = Chosen { entries: chosen, leftovers, read_at };
-            let Delivered { is_any, left, unanswered } =
+            let Delivered { served, left, unanswered } =
                 self.deliver(facts, &rows, queue, chosen, waiting).await;
             head.left_behind.pass(left.first());
-            if is_any {
-                return Some(Served::Some);
+            if served.is_some() {
+                return served;
             }
             // Their messages are not there yet: those behind them need not wait.
             let is_done = tried.is_empty() || head.left_behind.note_tried(tried, unanswered);
-            if is_done {
-                return Some(self.nothing_of(&rows, start, &read, head));
+            if is_done || are_late(waiting) {
+                return is_done.then(|| self.nothing_of(&rows, start, &read, head));
             }
         }
         None
@@ -319,7 +324,8 @@ impl Standard {
     ) -> Delivered {
         let (chosen, is_any_moved) = self.without_exhausted(facts, queue, entries).await;
         if chosen.is_empty() {
-            return Delivered { is_any: is_any_moved, left: Vec::new(), unanswered: Vec::new() };
+            let served = is_any_moved.then_some(Served::Some);
+            return Delivered { served, ..Delivered::default() };
         }
         let messages = rows.read_messages(&chosen).await;
         let unanswered = chosen.iter().zip(&messages).filter(|(_, message)| message.is_err());
@@ -344,7 +350,7 @@ impl Standard {
         queue.note_unreadable(&unreadable);
         self.peers.release(rows.of.generation, &unreadable);
         let moves = self.moves(facts, queue, found, waiting, now_us);
-        let moved = self.move_entries(rows, queue, moves, stale, &mut left).await;
+        let (moved, unmoved) = self.move_entries(rows, queue, moves, stale, &mut left).await;
         self.peers.release(rows.of.generation, &left);
         queue.auto_hint().delivered(moved.len(), read_at.elapsed());
         queue.in_flight.delivered(moved.len());
@@ -352,7 +358,13 @@ impl Standard {
         let is_any = self.answer(facts, rows, queue, waiting, moved, now_us).await;
         self.drop_messages(rows, &expired).await;
         left.sort_unstable_by_key(|entry| entry.visible_at_us);
-        Delivered { is_any, left, unanswered }
+        let served = match unmoved {
+            _ if is_any => Some(Served::Some),
+            // Those behind them are not written either: each attempt may hide some, which nobody receives.
+            Some(fault) => Some(fail(waiting, &fault)),
+            None => None,
+        };
+        Delivered { served, left, unanswered }
     }
 
     /// Moves those to the dead-letter queue that were received too often; returns the others, and whether one was moved.
@@ -418,8 +430,8 @@ impl Standard {
         moved.collect()
     }
 
-    /// Writes the new entries and removes the old ones, and those that are stale. Returns what may be delivered, and adds
-    /// to `left` what may not.
+    /// Writes the new entries and removes the old ones, and those that are stale. Returns what may be delivered, and why the first that
+    /// may not was not written; adds those to `left`.
     async fn move_entries(
         &self,
         rows: &Rows<'_>,
@@ -427,16 +439,18 @@ impl Standard {
         moves: Vec<Move>,
         stale: Vec<Entry>,
         left: &mut Vec<Entry>,
-    ) -> Vec<Move> {
+    ) -> (Vec<Move>, Option<Fault>) {
         let old: Vec<Entry> = moves.iter().map(|one| one.old).collect();
         let mut new: Vec<Timed<Entry>> = moves.iter().map(|one| one.new.clone()).collect();
         let others = stale.into_iter().map(RowWrite::DeleteEntry).collect();
         let first = First { replaced: &old, others };
         let (inserted, _) = self.write_entries(rows, queue, &mut new, first, Instant::now()).await;
         let (mut moved, mut gone) = (Vec::with_capacity(moves.len()), Vec::new());
+        let mut unmoved = None;
         for ((one, new), inserted) in moves.into_iter().zip(new).zip(inserted) {
-            if inserted.is_err() {
+            if let Err(fault) = inserted {
                 left.push(one.old);
+                unmoved.get_or_insert(fault);
                 continue;
             }
             if one.old.bucket != one.new.row.bucket {
@@ -446,7 +460,7 @@ impl Standard {
         }
         // What stays is received once more, or dropped the next time.
         let _ = rows.delete_entries(&gone).await;
-        moved
+        (moved, unmoved)
     }
 
     async fn answer(
@@ -527,6 +541,12 @@ fn fail(waiting: &mut Vec<ReceiveJob>, fault: &Fault) -> Served {
         let _ = job.reply.send(Err(fault.clone()));
     }
     Served::nothing()
+}
+
+/// Returns whether none of them should be kept waiting by further reads of the same round.
+fn are_late(waiting: &[ReceiveJob]) -> bool {
+    let late = Duration::from_millis(RECEIVE_LATE_MS_MAX);
+    waiting.iter().all(|job| job.reply.is_closed() || job.until.elapsed() >= late)
 }
 
 /// Chooses among the K oldest of a queue's visible entries as many as are wanted and are not too much for one read; one at least.

@@ -26,12 +26,13 @@ mod sweeps;
 mod unreadable;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chaos::{Chaos, Outcome, Reread};
 use cluster::Mishap;
-use quelea_sqs_protocol::{Consistency, NewMessage, QueueFacts, ReceiptOutcome, Receive};
+use quelea_sqs_protocol::{Consistency, Fault, NewMessage, QueueFacts, ReceiptOutcome, Receive};
 use quelea_testkit::{Seed, seeds};
 use standard_simulation::{StandardSimulation, in_virtual_time, play};
 use tokio::time::sleep;
@@ -191,6 +192,32 @@ fn a_reception_that_is_written_late_and_not_again_loses_nothing() {
             assert!(received > 1, "it comes, and again when it was not deleted");
         });
     }
+}
+
+/// Reads are answered: a disk that is full refuses writes alone.
+#[test]
+fn a_receive_whose_entries_are_not_written_is_refused_at_once() {
+    in_virtual_time(async {
+        let simulation = StandardSimulation::new(Chaos { front_ends: 1, ..Chaos::NONE }).await;
+        let (standard, facts) = sent_alone(&simulation).await;
+        for _ in 1..30 {
+            sent_alone(&simulation).await;
+        }
+        let receive = Receive { max: 1, ..hidden_for_a_second(0) };
+        const FAILURES: usize = 5;
+        simulation.common.cluster.have([Mishap::Fails; FAILURES]);
+        for _ in 0..FAILURES {
+            let refused = standard.receive(&facts, receive.clone()).await;
+            assert!(matches!(refused, Err(Fault::Unavailable(_))), "{refused:?}");
+        }
+        let mut ids = BTreeSet::new();
+        for _ in 0..30 {
+            let receive = Receive { visibility_timeout_ms: 600_000, ..receive.clone() };
+            let received = standard.receive(&facts, receive).await.unwrap().remove(0);
+            ids.insert(received.message_id);
+        }
+        assert_eq!(ids.len(), 30);
+    });
 }
 
 /// Where too few replicas answer, confirmed messages are lost.

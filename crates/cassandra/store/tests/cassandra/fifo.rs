@@ -112,6 +112,38 @@ fn a_long_poll_elsewhere_is_answered_and_a_dropped_one_takes_nothing() {
     });
 }
 
+/// The owner lets go when it hears of it: who waits takes nothing over that is not there any more.
+#[test]
+fn a_receive_that_waits_at_a_purge_or_deletion_hears_of_it() {
+    let site = Site::shared();
+    site.runtime.block_on(async {
+        let (one, other) = (site.another().await, site.another().await);
+        for waits in [&one, &other] {
+            let name = if std::ptr::eq(waits, &one) { "purged-here" } else { "purged-elsewhere" };
+            let facts = fifo_queue(&one, name, &[]).await;
+            send(&one, &facts, &["before"]).await;
+            assert_eq!(bodies(&[receive_one(&one, &facts).await]), ["before"]);
+            assert_eq!(receive_now(waits, &facts).await, []);
+            let purged = async {
+                other.purge(&facts).await.unwrap();
+                send(&other, &facts, &["after"]).await;
+            };
+            let (received, ()) = tokio::join!(receive_one(waits, &facts), purged);
+            assert_eq!(bodies(&[received]), ["after"]);
+            assert_eq!(receive_now(waits, &facts).await, []);
+            let deleted = async { other.delete_queue(&facts).await.unwrap() };
+            let receive = Receive {
+                max: 1,
+                visibility_timeout_ms: HIDDEN_MS,
+                wait_ms: 20_000,
+                attempt_id: None,
+            };
+            let (received, ()) = tokio::join!(waits.receive(&facts, receive), deleted);
+            assert_eq!(received, Err(Fault::NoSuchQueue));
+        }
+    });
+}
+
 #[test]
 fn a_queue_whose_owner_is_gone_goes_on_at_another_front_end() {
     let site = Site::shared();

@@ -54,6 +54,44 @@ fn messages_that_are_kept_no_longer_go_though_nobody_receives() {
     assert_eq!((backlog.visible, backlog.oldest_age_s, owner.window.len()), (1, 1, 1));
 }
 
+/// Else they would come back where the retention is raised again.
+#[test]
+fn rows_of_messages_that_are_kept_no_longer_are_deleted() {
+    for is_polled in [false, true] {
+        let mut owner = owner(1, Vec::new(), SETTINGS);
+        (1..=3).for_each(|call| drop(send(&mut owner, call, at(0))));
+        owner.set(SHORT);
+        let deletions = |owner: &mut Owner, ms, outcome: Result<(), Fault>| {
+            owner.tick(at(ms));
+            let mut deleted = Vec::new();
+            for effect in effects(owner) {
+                let Effect::Delete { id, rows } = effect else { continue };
+                owner.deleted(id, &vec![outcome.clone(); rows.len()], at(ms));
+                deleted.extend(rows.into_iter().map(|row| row.number));
+            }
+            deleted
+        };
+        poll(&mut owner, 4, at(60_000));
+        if !is_polled {
+            // While nobody says that this is the owner, they may be another's.
+            assert!(deletions(&mut owner, 60_000, Ok(())).is_empty());
+        }
+        owner.renewed(65_000, at(65_000));
+        if is_polled {
+            assert_eq!(receive(&mut owner, 5, 0, at(65_000)).len(), 1);
+            assert_eq!(owner.window.len(), 0);
+        }
+        let fault = Fault::Unavailable("it does not answer".to_owned());
+        let all = [1_000, 1_001, 1_002];
+        assert_eq!(deletions(&mut owner, 65_000, Err(fault)), all);
+        assert!(deletions(&mut owner, 65_001, Ok(())).is_empty(), "not at once again");
+        owner.renewed(70_000, at(70_000));
+        assert_eq!(deletions(&mut owner, 70_000, Ok(())), all);
+        owner.renewed(75_000, at(75_000));
+        assert!(deletions(&mut owner, 75_000, Ok(())).is_empty());
+    }
+}
+
 #[test]
 fn expired_messages_go_behind_younger_ones_and_those_in_flight() {
     let mut owner = owner(1, Vec::new(), SHORT);

@@ -43,6 +43,8 @@ pub(super) struct Cluster {
     pub(super) unreadable: Mutex<BTreeSet<Uuid>>,
     /// Messages whose reads are not answered.
     pub(super) unanswered: Mutex<BTreeSet<Uuid>>,
+    /// After so long those are given up.
+    pub(super) unanswered_after: Mutex<Duration>,
     pub(super) late_writes: AtomicU64,
     /// Reads of parts of the index, for a queue's head.
     pub(super) head_reads: AtomicU64,
@@ -71,6 +73,7 @@ impl Cluster {
             mishaps: Mutex::default(),
             unreadable: Mutex::default(),
             unanswered: Mutex::default(),
+            unanswered_after: Mutex::default(),
             late_writes: AtomicU64::new(0),
             head_reads: AtomicU64::new(0),
             swept_rows: AtomicU64::new(0),

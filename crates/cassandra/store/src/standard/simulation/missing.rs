@@ -1,11 +1,12 @@
 //! Messages that cannot be had for a while, with others behind them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use quelea_sqs_protocol::{Consistency, QueueFacts, Receive, Received};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::chaos::Chaos;
 use super::process::lock;
@@ -14,7 +15,7 @@ use super::unreadable::alone;
 use super::waiting::put;
 use crate::bucket::Bucket;
 use crate::entry::Entry;
-use crate::limits::{CLAIM_MS, READ_ROWS_MAX};
+use crate::limits::{CLAIM_MS, READ_ROWS_MAX, RECEIVE_LATE_MS_MAX};
 use crate::standard::Standard;
 use crate::standard::row_write::RowWrite;
 use crate::standard::tables::List;
@@ -114,6 +115,40 @@ fn those_behind_many_that_are_not_stored_are_received_as_well() {
             assert!(received.is_some_and(|one| one.body == "behind"), "number {number}");
         }
     });
+}
+
+/// The partition of each answers late that it does not answer.
+#[test]
+fn a_receive_is_answered_when_its_wait_ends_though_reads_go_on() {
+    for patience in [3, 60].map(|seconds| SECOND * seconds) {
+        in_virtual_time(async {
+            let (simulation, standard, facts) = alone().await;
+            let cluster = &simulation.common.cluster;
+            *lock(&cluster.unanswered_after) = 2 * SECOND;
+            for _ in 0..20 {
+                let missing = put_now(&standard, &facts, "missing").await.message;
+                lock(&cluster.unanswered).insert(missing);
+                sleep(SECOND).await;
+            }
+            put_now(&standard, &facts, "behind").await;
+            let began = Instant::now();
+            // It hangs up, or waits for the answer.
+            let received = timeout(patience, take_one(&standard, &facts, 5_000)).await;
+            assert!(received.is_err() || received == Ok(None));
+            let most = Duration::from_millis(5_000 + RECEIVE_LATE_MS_MAX) + 3 * SECOND;
+            assert!(began.elapsed() < most, "{:?}", began.elapsed());
+            sleep(3 * SECOND).await;
+            let reads = cluster.head_reads.load(Ordering::Relaxed);
+            sleep(60 * SECOND).await;
+            assert_eq!(cluster.head_reads.load(Ordering::Relaxed), reads, "nobody waits");
+            // Each goes on where the last one ended.
+            let mut behind = None;
+            for _ in 0..20 {
+                behind = behind.or(take_one(&standard, &facts, 0).await);
+            }
+            assert!(behind.is_some_and(|one| one.body == "behind"));
+        });
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quelea_sqs_protocol::{Fault, QueueRef};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::cluster::{Cluster, unavailable};
@@ -183,6 +184,8 @@ impl Tables for ModelTables {
             let parts: Vec<Part> = messages.iter().flat_map(|id| row_of(*id)).collect();
             let cells = self.rows(of, bucket, &parts).await?;
             if messages.iter().any(|id| lock(&self.cluster.unanswered).contains(id)) {
+                let after = *lock(&self.cluster.unanswered_after);
+                sleep(after).await;
                 return Err(unavailable());
             }
             let unreadable = lock(&self.cluster.unreadable);

@@ -138,7 +138,7 @@ fn what_a_step_could_not_move_is_received_elsewhere_at_once() {
         other.standard.peers.polls(other.standard.queue(from).await.unwrap().generation);
         sleep(Duration::from_millis(10)).await;
         let task = move_task(&front_end.standard, from, &simulation.queue);
-        simulation.common.cluster.have([Mishap::Fails; 5]);
+        simulation.common.cluster.have([Mishap::Fails]);
         assert!(front_end.standard.move_step(&task, 10).await.is_err());
         let received = other.standard.receive(from, receive).await.unwrap();
         assert_eq!(received.len(), 10);
