@@ -17,6 +17,9 @@ use super::protocol::{Order, Word, read_line, write_line};
 use crate::clock::{SECOND_NS, now_ns};
 use crate::interrupt::Interrupt;
 
+/// How long the last word of a role is waited for that takes no order any more.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
 /// How often an interrupt and the time are looked at.
 const STEP: Duration = Duration::from_millis(50);
 /// How long a process may take to exit after the order.
@@ -95,7 +98,18 @@ impl Roles {
         // Nothing was owed before: however long that was, it is no stall.
         self.moved_ns = now_ns();
         let handle = self.handle(role).ok_or(SuiteError::Ended { role })?;
-        write_line(&mut handle.out, order).map_err(|_| SuiteError::Ended { role })
+        if write_line(&mut handle.out, order).is_ok() {
+            return Ok(());
+        }
+        // What it said last may still be on its way, with its end behind it.
+        Err(loop {
+            match self.words.recv_timeout(LAST_WORD) {
+                Ok((role, Some(Word::Failed { why }))) => break SuiteError::Role { role, why },
+                Ok((of, None)) if of == role => break self.reason_of_end(role),
+                Ok(_) => {}
+                Err(_) => break SuiteError::Ended { role },
+            }
+        })
     }
 
     /// A new case, or round: what moved before does not count.
