@@ -22,15 +22,19 @@ pub(crate) fn required_field<'a>(body: &'a Value, field: &str) -> Result<&'a str
     text_field(body, field)?.ok_or_else(|| ApiError::bad(format!("{field} is missing")))
 }
 
-/// Returns a `routing_key`: it has to travel as a short string of AMQP.
-pub(crate) fn routing_key_field(body: &Value) -> Result<Option<&str>, ApiError> {
-    let key = text_field(body, "routing_key")?;
-    match key.map_or(0, str::len) {
+/// Checks the value of `routing_key`: it has to travel as a short string of AMQP.
+pub(crate) fn short_routing_key(key: &str) -> Result<String, ApiError> {
+    match key.len() {
         len if len > SHORT_STRING_BYTES_MAX => Err(ApiError::BadRequest(format!(
             "routing_key has {len} bytes, the limit is {SHORT_STRING_BYTES_MAX}"
         ))),
-        _ => Ok(key),
+        _ => Ok(key.to_owned()),
     }
+}
+
+/// Returns a binding's `routing_key`; the empty one if it is absent.
+pub(crate) fn binding_key_field(body: &Value) -> Result<String, ApiError> {
+    short_routing_key(text_field(body, "routing_key")?.unwrap_or_default())
 }
 
 /// Returns text fields that have to be there.

@@ -333,7 +333,7 @@ impl Session {
                 *channel
             }
             Event::Method { channel, method } => {
-                // Only now is it appended what the transaction published.
+                // What a transaction published is appended only now.
                 let bytes = self.bytes_to_commit(*channel, method);
                 if bytes > 0 && self.publish_has_to_wait(broker, bytes) {
                     return true;

@@ -68,9 +68,15 @@ impl Log {
         self.store.pending_bytes() < pending_bytes_max && self.store.has_room(bytes)
     }
 
+    /// Returns whether a message that is here already may be appended to another queue. Memory does not matter: what was
+    /// read to be moved would only be read again.
+    pub(crate) fn takes_moved(&self, pending_bytes_max: usize) -> bool {
+        self.is_healthy() && self.has_room(pending_bytes_max)
+    }
+
     /// Returns whether the store can take messages that need not be in it.
     pub(crate) fn may_spill(&self, pending_bytes_max: usize) -> bool {
-        self.is_healthy() && !self.is_in_transaction() && self.has_room(pending_bytes_max)
+        self.takes_moved(pending_bytes_max) && !self.is_in_transaction()
     }
 
     /// Writes a message that only memory has, to make room: it need not survive a restart. Returns

@@ -20,7 +20,7 @@ use crate::answer::{JsonAnswer, StatusAnswer};
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::fields::{arguments_field, routing_key_field};
+use crate::fields::{arguments_field, binding_key_field};
 use crate::json::from_table;
 use crate::list_query::{Columns, ListQuery};
 use crate::listed::Listed;
@@ -78,7 +78,7 @@ pub(crate) async fn exchange_pair(call: Call) -> JsonAnswer {
 /// `POST /api/bindings/{vhost}/e/{source}/q/{destination}` with `routing_key` and `arguments`.
 pub(crate) async fn bind_queue(call: Call) -> Result<Response, ApiError> {
     let (api, user, [vhost, source, destination], body) = call.parts_and_body().await?;
-    let (routing_key, arguments) = (routing_key(&body)?, arguments_field(&body)?);
+    let (routing_key, arguments) = (binding_key_field(&body)?, arguments_field(&body)?);
     let location = location([&vhost, &source, "q", &destination], &routing_key, &arguments);
     let request = QueueBinding { queue: destination, exchange: source, routing_key, arguments };
     done_as(&api, &user, vhost, move |broker, now, channel| {
@@ -91,7 +91,7 @@ pub(crate) async fn bind_queue(call: Call) -> Result<Response, ApiError> {
 /// `POST /api/bindings/{vhost}/e/{source}/e/{destination}` with `routing_key` and `arguments`.
 pub(crate) async fn bind_exchange(call: Call) -> Result<Response, ApiError> {
     let (api, user, [vhost, source, destination], body) = call.parts_and_body().await?;
-    let (routing_key, arguments) = (routing_key(&body)?, arguments_field(&body)?);
+    let (routing_key, arguments) = (binding_key_field(&body)?, arguments_field(&body)?);
     let location = location([&vhost, &source, "e", &destination], &routing_key, &arguments);
     let request = ExchangeBinding { destination, source, routing_key, arguments };
     done_as(&api, &user, vhost, move |broker, now, channel| {
@@ -192,10 +192,6 @@ fn location(
     let key = properties_key(routing_key, arguments);
     let (vhost, source, destination) = (escape(vhost), escape(source), escape(destination));
     format!("/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{}", escape(&key))
-}
-
-fn routing_key(body: &Value) -> Result<String, ApiError> {
-    Ok(routing_key_field(body)?.unwrap_or_default().to_owned())
 }
 
 impl Listed for BindingReport {

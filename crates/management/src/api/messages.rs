@@ -13,7 +13,7 @@ use crate::answer::JsonAnswer;
 use crate::authentication::ApiUser;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::fields::{number_field, required_field, routing_key_field, text_field};
+use crate::fields::{number_field, required_field, short_routing_key, text_field};
 use crate::getter::{AckMode, Getter, Got};
 use crate::limits::{GET_BYTES_MAX, GET_MESSAGES_MAX};
 use crate::operation::{connection_of, vhost_exists, with_channel};
@@ -158,8 +158,7 @@ pub(crate) async fn publish(call: Call) -> JsonAnswer {
         _ => return Err(ApiError::bad("properties must be an object")),
     };
     let properties = properties::from_json(properties).map_err(ApiError::bad)?;
-    let missing = || ApiError::bad("routing_key is missing");
-    let routing_key = routing_key_field(&body)?.ok_or_else(missing)?.to_owned();
+    let routing_key = short_routing_key(required_field(&body, "routing_key")?)?;
     if !vhost_exists(&api, &vhost).await? {
         return Err(ApiError::NotFound);
     }

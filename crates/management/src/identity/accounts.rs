@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::http::StatusCode;
-use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord, UserRecord};
+use quelea_sqs_protocol::{IdentityDirectory as _, PermissionRecord, UserRecord, is_account_name};
 
 use super::owner;
 use super::shapes::Account;
@@ -66,8 +66,7 @@ pub(super) async fn delete<S: SharedState>(call: Call<S>) -> StatusAnswer {
 
 /// Checks an account's name: it is a part of its queues' URLs and ARNs.
 fn check(account: &str) -> Result<(), ApiError> {
-    let plain = account.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    if plain && (1..=ACCOUNT_BYTES_MAX).contains(&account.len()) {
+    if is_account_name(account) && account.len() <= ACCOUNT_BYTES_MAX {
         return Ok(());
     }
     Err(ApiError::bad(format!(

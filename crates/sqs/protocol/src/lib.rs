@@ -57,7 +57,9 @@ pub use limits::{
 };
 pub use md5::{md5_of_attributes, md5_of_body};
 pub use message_attribute::MessageAttribute;
-pub use names::{arn_of_queue, path_of_queue, queue_of_arn, queue_of_url, sequence_number};
+pub use names::{
+    arn_of_queue, is_account_name, path_of_queue, queue_of_arn, queue_of_url, sequence_number,
+};
 pub use peek::{Peeked, PeekedMessage, PeekedState};
 pub use policy::{Policy, PolicyCaller, PolicyError, PolicyQuestion, Verdict};
 pub use queue_facts::{NewQueue, QueueFacts};

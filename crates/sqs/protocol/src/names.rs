@@ -27,6 +27,13 @@ pub(crate) fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
+/// Returns whether a text is a word that may have dots besides: an account's name. How long one may be, whoever makes
+/// accounts says.
+#[must_use]
+pub fn is_account_name(text: &str) -> bool {
+    !text.is_empty() && text.split('.').all(is_word)
+}
+
 /// Returns the queue that a URL means: of any host, with or without one, or only a name, which is
 /// one of the caller's account. `None` if it names nothing.
 ///

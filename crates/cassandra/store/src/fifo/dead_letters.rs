@@ -44,8 +44,8 @@ impl Shared {
             ttl_s: time_left_s(&to.facts, message, self.database.clock.now_ms()),
             deduplication: Some(moved_key(queue.generation, row)),
         };
-        let (queue, operation) =
-            (self.fifo_queue(&to.facts).await?, Operation::Send(vec![outgoing]));
+        let operation = Operation::Send(vec![outgoing]);
+        let queue = self.fifo_queue(&to.facts).await?;
         // Boxed, since that queue's owner may have to move messages on.
         match Box::pin(self.fifo_call(&to.facts, queue, operation, PATIENCE)).await? {
             Answer::Sent(outcomes) => outcomes.into_iter().try_for_each(|one| one.map(drop)),

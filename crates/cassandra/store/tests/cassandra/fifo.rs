@@ -112,9 +112,9 @@ fn a_long_poll_elsewhere_is_answered_and_a_dropped_one_takes_nothing() {
     });
 }
 
-/// The owner lets go when it hears of it: who waits takes nothing over that is not there any more.
+/// The owner releases the queue when its renewal is refused: who waits takes nothing over that is not there any more.
 #[test]
-fn a_receive_that_waits_at_a_purge_or_deletion_hears_of_it() {
+fn a_receive_that_waits_notices_a_purge_or_deletion() {
     let site = Site::shared();
     site.runtime.block_on(async {
         let (one, other) = (site.another().await, site.another().await);

@@ -49,9 +49,9 @@ impl Messaging {
     }
 
     /// Returns whether the log takes another: a letter is appended whole, and what it was frees nothing before that is
-    /// written. Memory does not matter: what was read to be moved would only be read again.
+    /// written.
     fn has_room_for_letters(&self) -> bool {
-        self.log.is_healthy() && self.log.has_room(self.clients.config.store_pending_bytes_max)
+        self.log.takes_moved(self.clients.config.store_pending_bytes_max)
     }
 
     /// A queue that has more of them stands behind the others then.

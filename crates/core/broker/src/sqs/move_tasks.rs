@@ -167,10 +167,8 @@ impl MoveTasks {
             if moved == MOVES_PER_TURN {
                 break MoveStop::More;
             }
-            // What is appended waits to be written, or there is no place for it. Memory does not
-            // matter: what was read to be moved would only be read again.
-            let pending_bytes_max = messaging.clients.config.store_pending_bytes_max;
-            if !messaging.log.has_room(pending_bytes_max) || !messaging.log.is_healthy() {
+            // What is appended waits to be written, or there is no place for it.
+            if !messaging.log.takes_moved(messaging.clients.config.store_pending_bytes_max) {
                 break MoveStop::Waits;
             }
             match self.move_next(messaging, source, now) {

@@ -149,6 +149,22 @@ impl BrokerTest {
         disk.set_capacity(Some(bytes));
     }
 
+    /// Appends until the disk is full: until it has not been ready for another for five times this pause.
+    pub(crate) fn append_until_full(&mut self, pause_ms: u64, mut append: impl FnMut(&mut Self)) {
+        let mut looks = 0;
+        // Now and then it only waits for its next file.
+        while looks < 5 {
+            if self.broker.accepts_publishes() {
+                looks = 0;
+                append(self);
+            } else {
+                looks += 1;
+                self.now = self.now.plus_ms(pause_ms);
+            }
+            self.settle();
+        }
+    }
+
     /// Flips a bit of the log where this text lies in it.
     pub(crate) fn damage(&mut self, text: &str) {
         let CrashImage::Log(disk, _) = &self.crash_image else { panic!("the story has no log") };

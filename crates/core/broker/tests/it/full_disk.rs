@@ -59,21 +59,12 @@ fn deduplication_ids_do_not_take_the_room_that_frees_a_full_disk() {
     let mut test = BrokerTest::new(BrokerConfig::default(), StoreKind::Log(SEGMENT_BYTES));
     let queue = create_fifo(&mut test);
     test.set_disk_capacity(10 * u64::from(SEGMENT_BYTES));
-    let (mut sent, mut looks) = (0_u64, 0);
-    // Now and then it only waits for its next file.
-    while looks < 5 {
-        if !test.broker.accepts_publishes() {
-            looks += 1;
-            test.now = test.now.plus_ms(1_000);
-            test.settle();
-            continue;
-        }
-        looks = 0;
-        send(&mut test, queue, sent);
+    let mut sent = 0_u64;
+    test.append_until_full(1_000, |test| {
+        send(test, queue, sent);
         sent += 1;
-        test.settle();
         assert!(sent < 100_000, "the disk never got full");
-    }
+    });
     assert!(sent > 500, "{sent} were sent");
     let mut deleted = 0;
     while deleted < sent {
@@ -110,33 +101,18 @@ fn declare(test: &mut BrokerTest, queue: &str, arguments: Table) {
     test.broker.declare_queue(test.now, channel, &request).unwrap();
 }
 
-/// Publishes so many messages to a queue, or until the disk is full. Returns how many.
-fn publish(test: &mut BrokerTest, queue: &str, most: u64) -> u64 {
+fn publish(test: &mut BrokerTest, queue: &str) {
     let channel = test.client("me").channel;
     let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
-    let (mut published, mut looks) = (0, 0);
-    // Now and then it only waits for its next file.
-    while looks < 5 && published < most {
-        if !test.broker.accepts_publishes() {
-            looks += 1;
-            test.now = test.now.plus_ms(100);
-            test.settle();
-            continue;
-        }
-        looks = 0;
-        let publish = Publish {
-            exchange: "",
-            routing_key: queue,
-            properties: &properties,
-            body: vec![7; 1_000].into(),
-            mandatory: false,
-            confirm: false,
-        };
-        test.broker.publish(test.now, channel, publish).unwrap();
-        test.settle();
-        published += 1;
-    }
-    published
+    let publish = Publish {
+        exchange: "",
+        routing_key: queue,
+        properties: &properties,
+        body: vec![7; 1_000].into(),
+        mandatory: false,
+        confirm: false,
+    };
+    test.broker.publish(test.now, channel, publish).unwrap();
 }
 
 #[test]
@@ -150,9 +126,15 @@ fn dead_letters_wait_for_room_on_a_full_disk() {
     declare(&mut test, "dead", Table::new());
     declare(&mut test, "other", Table::new());
     test.set_disk_capacity(20 * u64::from(SEGMENT_BYTES));
-    let dying = publish(&mut test, "dying", 500);
-    let others = publish(&mut test, "other", 10_000);
-    assert!(dying == 500 && (100..10_000).contains(&others), "{dying}, {others}");
+    let (mut dying, mut others) = (0, 0);
+    test.append_until_full(100, |test| {
+        let (queue, count) =
+            if dying < 500 { ("dying", &mut dying) } else { ("other", &mut others) };
+        publish(test, queue);
+        *count += 1;
+        assert!(others < 10_000, "the disk never got full");
+    });
+    assert!(dying == 500 && others >= 100, "{dying}, {others}");
     let before = test.broker.overview().store.appended_bytes;
     for _ in 0..30 {
         test.now = test.now.plus_ms(1_000);

@@ -320,16 +320,7 @@ fn a_queue_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
     test.set_disk_capacity(8 * 64 * 1024);
     let channel = test.client("me").channel;
     let properties = Properties { delivery_mode: Some(2), ..Properties::default() }.to_bytes();
-    let mut seconds_full = 0;
-    // Now and then it only waits for its next file.
-    while seconds_full < 5 {
-        if !test.broker.accepts_publishes() {
-            seconds_full += 1;
-            test.now = test.now.plus_ms(1_000);
-            test.settle();
-            continue;
-        }
-        seconds_full = 0;
+    test.append_until_full(1_000, |test| {
         let publish = Publish {
             exchange: "",
             routing_key: "q",
@@ -339,8 +330,7 @@ fn a_queue_deleted_on_a_full_disk_makes_room_and_frees_its_name() {
             confirm: false,
         };
         test.broker.publish(test.now, channel, publish).unwrap();
-        test.settle();
-    }
+    });
     assert!(test.broker.overview().store.live > 100);
     delete(&mut test, "q");
     for _ in 0..20 {

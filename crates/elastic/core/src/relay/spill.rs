@@ -86,7 +86,7 @@ struct Held {
 
 impl Spill {
     pub(crate) fn is_active(&self) -> bool {
-        // A gap that is still to be told stands before what comes next.
+        // A gap that is still to be reported stands before what comes next.
         self.bytes() > 0 || !self.staged.is_empty() || !self.gaps.is_empty()
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::sqs::SqsAttributes;
 use crate::audit::Imported;
 use crate::error::ApiError;
-use crate::fields::{arguments_field, flag_field, required_field, routing_key_field, text_field};
+use crate::fields::{arguments_field, binding_key_field, flag_field, required_field, text_field};
 use crate::identity::users::tags;
 use crate::identity::vhosts::unsupported_queue_type;
 use crate::json::from_table;
@@ -315,7 +315,7 @@ fn binding(object: &Value, vhost: String) -> Result<BindingDefinition, ApiError>
         source: required_field(object, "source")?.to_owned(),
         destination: required_field(object, "destination")?.to_owned(),
         to_queue,
-        routing_key: routing_key_field(object)?.unwrap_or_default().to_owned(),
+        routing_key: binding_key_field(object)?,
         arguments: arguments_field(object)?,
     })
 }

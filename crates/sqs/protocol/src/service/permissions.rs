@@ -7,7 +7,7 @@ use super::{Caller, Service};
 use crate::action::{AddPermissionRequest, RemovePermissionRequest};
 use crate::attributes::Attributes;
 use crate::limits::{LABEL_LENGTH_MAX, PERMISSION_ACTIONS_MAX, STATEMENTS_MAX};
-use crate::names::is_word;
+use crate::names::{is_account_name, is_word};
 use crate::policy::Policy;
 use crate::refusal;
 use crate::{Action, Error, ErrorKind, Identity, Queues, Reply};
@@ -35,9 +35,7 @@ impl<Q: Queues, I: Identity> Service<Q, I> {
         let label = label(request.label.as_deref())?;
         check_actions(&request.actions)?;
         let accounts = &request.aws_account_ids;
-        // Accounts' names may have dots besides.
-        let is_account = |id: &String| !id.is_empty() && is_word(&id.replace('.', "_"));
-        if accounts.is_empty() || !accounts.iter().all(is_account) {
+        if accounts.is_empty() || !accounts.iter().all(|id| is_account_name(id)) {
             let shown = accounts.join(", ");
             let reason = "Unable to verify.";
             return Err(refusal::invalid_value(format!("[{shown}]"), "PrincipalId", reason));
